@@ -1,0 +1,39 @@
+# `make demo` and `make test` each work as the first command on a fresh clone.
+# Everything they set up lives in .venv; nothing is left outside the checkout.
+
+PYTHON ?= python3
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_CACHE_DIR = $(CURDIR)/.venv/cache
+
+.DEFAULT_GOAL := test
+.PHONY: demo test lint format bench clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mdmem needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv/bin/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: .venv/ready
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" sh bench/demo.sh
+
+lint: .venv/ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+test: lint
+	.venv/bin/pytest -n 2 --dist worksteal
+	.venv/bin/mdmem --vault memories check
+
+format: .venv/ready
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: .venv/ready
+	.venv/bin/python bench/run.py
+
+clean:
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,65 @@
+"""A finding about content: where it stands, its code, what is wrong, what would be accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+Severity = Literal["error", "warning"]
+
+
+class Span(NamedTuple):
+    """A stretch of a text: `start` and `end` as 0-based offsets in code points, end exclusive."""
+
+    start: int
+    end: int
+
+
+class Position(NamedTuple):
+    """A place in a text: 1-based line, 1-based column in code points."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One finding in one memory.
+
+    Attributes:
+        path: the memory, as the vault names it.
+        span: what it is about, in code points of the decoded text.
+        position: where `span` starts.
+        code: names the kind of finding for programs and never changes.
+        message: what is wrong.
+        hint: what would be accepted, or what to do; may be empty.
+        severity: an error refuses a change that would bring it about; a warning does not.
+        rule: which part of a schema or document it is about, stable while lines move: two findings
+            with the same `path`, `code` and `rule` are the same finding before and after an edit.
+    """
+
+    path: str
+    span: Span
+    position: Position
+    code: str
+    message: str
+    hint: str = ""
+    severity: Severity = "error"
+    rule: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.position.line}:{self.position.column}: {self.code} {self.message}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as a JSON object."""
+        return {
+            "path": self.path,
+            "line": self.position.line,
+            "column": self.position.column,
+            "start": self.span.start,
+            "end": self.span.end,
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+        }

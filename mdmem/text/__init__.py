@@ -1,0 +1,1 @@
+"""Documents and edits: bytes in, values out, no input or output."""

@@ -1,0 +1,197 @@
+"""A document: the original bytes of a memory, and what is parsed from them when it is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mdmem.diagnostic import Diagnostic, Span
+from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
+from mdmem.text import frontmatter, json_tree, scan
+from mdmem.text.lines import Lines
+from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.tree import Node
+
+SUFFIXES = (".md", ".json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How large a memory may be: bytes of the file and of its frontmatter, depth and number of values."""
+
+    max_bytes: int = 4 * 1024 * 1024
+    max_frontmatter_bytes: int = 64 * 1024
+    max_depth: int = 32
+    max_values: int = 10_000
+
+
+DEFAULT_LIMITS = Limits()
+
+
+# Not slotted: its parsed parts are cached in the instance the first time that they are needed.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Document:
+    """A memory as it was read: `data` is exactly what stands in the file, `text` the same decoded.
+
+    UTF-8 decodes one to one, so a span of `text` names a stretch of `data`. A byte-order mark stays in
+    `text` as its first character.
+    """
+
+    path: str
+    data: bytes
+    text: str
+    limits: Limits = DEFAULT_LIMITS
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of the bytes, 64 hexadecimal digits."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether this is a JSON memory; otherwise it is Markdown."""
+        return self.path.endswith(".json")
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The line table."""
+        return Lines(self.text)
+
+    @cached_property
+    def frontmatter(self) -> frontmatter.Frontmatter:
+        """The frontmatter; of a JSON memory, an absent one.
+
+        Raises:
+            TooNested, TooLarge: it passes a limit.
+        """
+        if self.is_json:
+            start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+            return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
+        try:
+            found = frontmatter.parse(
+                self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
+            )
+        except TooDeep as error:
+            raise self._too_nested(error) from None
+        size = found.span.end - found.span.start
+        if size > self.limits.max_frontmatter_bytes:
+            limit = self.limits.max_frontmatter_bytes
+            raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
+        return found
+
+    @cached_property
+    def _json(self) -> Parsed:
+        start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+        try:
+            return json_tree.parse(self.text, start, max_depth=self.limits.max_depth)
+        except TooDeep as error:
+            raise self._too_nested(error) from None
+
+    def _too_nested(self, error: TooDeep) -> TooNested:
+        line = self.lines.number(error.offset)
+        return TooNested(path=self.path, limit=error.limit, what=error.what, line=line)
+
+    @property
+    def tree(self) -> Node | None:
+        """The frontmatter's mapping, or the JSON value; None when there is none, or none that can be read."""
+        return self._json.node if self.is_json else self.frontmatter.node
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the frontmatter, or of a JSON object; empty where there are none."""
+        value = self.tree.value if self.tree else {}
+        return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def body_span(self) -> Span:
+        """What follows the frontmatter; of a JSON memory, everything."""
+        return Span(self.frontmatter.span.end, len(self.text))
+
+    @property
+    def body(self) -> str:
+        """The text that follows the frontmatter."""
+        return self.text[slice(*self.body_span)]
+
+    @cached_property
+    def _scan(self) -> scan.Scan:
+        if self.is_json:
+            return scan.Scan(headings=(), blocks=(), fences=())
+        start = self.body_span.start
+        line = self.lines.number(start) if start < len(self.text) else 1
+        return scan.scan(self.text, start, line)
+
+    @property
+    def headings(self) -> tuple[scan.Heading, ...]:
+        """The headings of the body, in order."""
+        return self._scan.headings
+
+    @cached_property
+    def sections(self) -> tuple[scan.Section, ...]:
+        """The section of each heading, in order."""
+        return scan.sections(self.headings, len(self.text))
+
+    @property
+    def blocks(self) -> tuple[scan.Block, ...]:
+        """The lines that carry a block id, in order."""
+        return self._scan.blocks
+
+    @property
+    def fences(self) -> tuple[Span, ...]:
+        """The spans of fenced code."""
+        return self._scan.fences
+
+    @cached_property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the document itself, whatever its schema says."""
+        flaws = self._json.flaws if self.is_json else (*self.frontmatter.flaws, *self._twin_blocks())
+        return tuple(self.diagnose(flaw) for flaw in flaws)
+
+    def diagnose(self, flaw: Flaw) -> Diagnostic:
+        """A flaw of this document's text as a finding."""
+        position = self.lines.position(flaw.span.start)
+        return Diagnostic(path=self.path, position=position, **flaw._asdict())
+
+    def _twin_blocks(self) -> list[Flaw]:
+        seen: set[str] = set()
+        twins = []
+        for block in self.blocks:
+            if block.id in seen:
+                message = f"the block id ^{block.id} stands twice"
+                twins.append(Flaw(block.id_span, "duplicate-block-id", message, "rename one", block.id))
+            seen.add(block.id)
+        return twins
+
+
+def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """Read the bytes of the memory at `path`; its suffix says whether they are Markdown or JSON.
+
+    Raises:
+        TooLarge: more bytes than the limit.
+        BinaryContent: a NUL byte.
+        NotUtf8: bytes that are not UTF-8.
+    """
+    if len(data) > limits.max_bytes:
+        raise TooLarge(path=path, size=len(data), limit=limits.max_bytes)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = Lines(data[: error.start].decode("utf-8", "replace")).number(error.start)
+        raise NotUtf8(path=path, offset=error.start, byte=data[error.start], line=line) from None
+    if "\0" in text:
+        raise BinaryContent(path=path, offset=data.index(0))
+    return Document(path=path, data=data, text=text, limits=limits)
+
+
+def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """As `parse`, from text that is to become the memory.
+
+    Raises:
+        NotEncodable: a lone surrogate, besides what `parse` raises.
+    """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NotEncodable(path=path, offset=error.start) from None
+    return parse(path, data, limits)

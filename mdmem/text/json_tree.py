@@ -1,0 +1,151 @@
+"""JSON as a tree of values with their places (RFC 8259)."""
+
+from __future__ import annotations
+
+import re
+from json.decoder import JSONDecodeError, scanstring
+from typing import Any
+
+from mdmem.diagnostic import Span
+from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.tree import Key, Member, Node, dotted
+
+_BLANK = re.compile(r"[ \t\n\r]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_WORDS = {"true": True, "false": False, "null": None}
+_MOST_DIGITS = 4000  # Python refuses to read longer integers
+
+
+class _NotJson(Exception):  # noqa: N818 - a signal inside this module
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
+
+
+def parse(text: str, offset: int = 0, *, max_depth: int) -> Parsed:
+    """Parse one JSON value.
+
+    Args:
+        text: the whole text; the value starts at `offset` (1 behind a byte-order mark), and spans count
+            from the beginning of `text`, in code points.
+        max_depth: how deeply values may be nested.
+
+    Returns:
+        The tree, and as flaws: invalid JSON (then there is no tree), duplicate keys, lone surrogates.
+
+    Raises:
+        TooDeep: the values are nested more deeply than `max_depth`.
+    """
+    reader = _Reader(text, max_depth)
+    try:
+        node, end = reader.value(_skip(text, offset), ())
+        end = _skip(text, end)
+        if end < len(text):
+            raise _NotJson(end, "text behind the value")
+    except _NotJson as error:
+        span = Span(min(error.offset, len(text)), min(error.offset, len(text)))
+        return Parsed(None, (Flaw(span, "invalid-json", error.message, "mend the JSON", "json"),))
+    return Parsed(node, tuple(reader.flaws))
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+class _Reader:
+    def __init__(self, text: str, max_depth: int) -> None:
+        self.text = text
+        self.max_depth = max_depth
+        self.flaws: list[Flaw] = []
+
+    def value(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+        if len(path) > self.max_depth:
+            raise TooDeep("values are nested too deeply", self.max_depth, at)
+        first = self.text[at : at + 1]
+        if first == "{":
+            return self._mapping(at, path)
+        if first == "[":
+            return self._list(at, path)
+        if first == '"':
+            value, end = self._string(at)
+            return _scalar(value, at, end), end
+        for word, meaning in _WORDS.items():
+            if self.text.startswith(word, at):
+                return _scalar(meaning, at, at + len(word)), at + len(word)
+        return self._number(at)
+
+    def _number(self, at: int) -> tuple[Node, int]:
+        found = _NUMBER.match(self.text, at)
+        if not found:
+            raise _NotJson(at, "a value is missing" if at >= len(self.text) else "not a JSON value")
+        written = found.group()
+        if len(written) > _MOST_DIGITS:
+            raise _NotJson(at, f"a number of more than {_MOST_DIGITS} digits")
+        value = float(written) if found.group(1) or found.group(2) else int(written)
+        return _scalar(value, at, found.end()), found.end()
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            value, end = scanstring(self.text, at + 1, True)  # noqa: FBT003 - its third argument has no name
+        except JSONDecodeError as error:
+            raise _NotJson(error.pos, error.msg[:1].lower() + error.msg[1:]) from None
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            message = "an escaped lone surrogate is no character"
+            self.flaws.append(Flaw(Span(at, end), "lone-surrogate", message, "write the character itself", str(at)))
+        return value, end
+
+    def _mapping(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+        members: list[Member] = []
+        seen: dict[str, Any] = {}
+        end = _skip(self.text, at + 1)
+        while not self._ends("}", end):
+            end = self._separator(end, first=not members)
+            if not self.text.startswith('"', end):
+                raise _NotJson(end, 'a key in "quotes" is missing')
+            key, key_end = self._string(end)
+            key_span = Span(end, key_end)
+            end = _skip(self.text, key_end)
+            if not self.text.startswith(":", end):
+                raise _NotJson(end, "a colon is missing behind the key")
+            node, end = self.value(_skip(self.text, end + 1), (*path, key))
+            if key in seen:
+                name = dotted((*path, key))
+                self.flaws.append(
+                    Flaw(key_span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
+                )
+            seen[key] = node.value
+            members.append(Member(key=key, key_span=key_span, node=node))
+            end = _skip(self.text, end)
+        return (
+            Node(value=seen, span=Span(at, end + 1), kind="mapping", style="json", members=tuple(members)),
+            end + 1,
+        )
+
+    def _list(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+        items: list[Node] = []
+        end = _skip(self.text, at + 1)
+        while not self._ends("]", end):
+            end = self._separator(end, first=not items)
+            node, end = self.value(end, (*path, len(items)))
+            items.append(node)
+            end = _skip(self.text, end)
+        values = [n.value for n in items]
+        return Node(value=values, span=Span(at, end + 1), kind="list", style="json", items=tuple(items)), end + 1
+
+    def _ends(self, bracket: str, at: int) -> bool:
+        if at >= len(self.text):
+            raise _NotJson(at, f"{bracket} is missing at the end")
+        return self.text.startswith(bracket, at)
+
+    def _separator(self, at: int, *, first: bool) -> int:
+        if first:
+            return at
+        if not self.text.startswith(",", at):
+            raise _NotJson(at, "a comma is missing")
+        return _skip(self.text, at + 1)
+
+
+def _scalar(value: Any, start: int, end: int) -> Node:
+    return Node(value=value, span=Span(start, end), kind="scalar", style="json")

@@ -1,0 +1,83 @@
+"""The line table of a text: where each line starts, and what ends it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+from mdmem.diagnostic import Position, Span
+
+# Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
+# which are characters inside a line for Markdown, git and every editor.
+LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class Lines:
+    """The lines of `text`. Numbers are 1-based; a final line end does not start another line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset of each line's first character; empty for an empty text."""
+        text = self.text
+        if not text:
+            return []
+        starts = [0]
+        starts += [m.end() for m in LINE_END.finditer(text)] if "\r" in text else _after_newlines(text)
+        if starts[-1] == len(text):
+            starts.pop()
+        return starts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def number(self, offset: int) -> int:
+        """The number of the line that `offset` stands in; the end of the text counts to its last line."""
+        return max(1, bisect_right(self.starts, offset))
+
+    def position(self, offset: int) -> Position:
+        """The line and column of `offset`."""
+        line = self.number(offset)
+        return Position(line, offset - (self.starts[line - 1] if self.starts else 0) + 1)
+
+    def span(self, number: int) -> Span:
+        """The span of line `number`, its line end included."""
+        following = self.starts[number] if number < len(self.starts) else len(self.text)
+        return Span(self.starts[number - 1], following)
+
+    def content(self, number: int) -> str:
+        """Line `number` without its line end."""
+        start, end = self.span(number)
+        return self.text[start:end].rstrip("\r\n")
+
+    @cached_property
+    def newline(self) -> str:
+        r"""The line end that the text uses most, `\n` when it has none."""
+        text = self.text
+        if "\r" not in text:
+            return "\n"
+        pairs = text.count("\r\n")
+        counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
+        return max(counts, key=counts.__getitem__)
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every line ends the same way."""
+        return len(set(LINE_END.findall(self.text))) <= 1
+
+
+def with_newline(text: str, newline: str) -> str:
+    r"""`text` with every line end written as `newline`."""
+    return LINE_END.sub(newline, text) if newline != "\n" or "\r" in text else text
+
+
+def _after_newlines(text: str) -> list[int]:
+    starts = []
+    at = text.find("\n")
+    while at != -1:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts

@@ -5,14 +5,14 @@
     ├── NotFound             MemoryNotFound, TextNotFound, SectionNotFound, FieldNotFound, VaultNotFound …
     ├── Refused              PathRefused, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
-    └── Unavailable          StorageFailed, LockTimeout, RipgrepMissing, RipgrepTooOld
+    └── Unavailable          StorageFailed, LockTimeout, FileBusy, RipgrepMissing, RipgrepTooOld
 
 Each class says what happened, where, and what to do next, from its fields.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 
@@ -45,8 +45,7 @@ class MdmemError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         """The error as a JSON object: `code`, `message`, `hint`, and the fields that are plain values."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {k: v for k, v in plain.items() if isinstance(v, str | int | float | list | tuple | type(None))}
+        plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         return {"code": self.code, "message": self.message, "hint": self.hint, **plain}
 
 
@@ -277,7 +276,8 @@ class TextAmbiguous(Refused):
     @property
     def message(self) -> str:
         where = ", ".join(map(str, self.lines))
-        found = f"{len(self.lines)} times, in lines {where}" if len(self.lines) > 1 else f"once, in line {where}"
+        times = len(self.lines)
+        found = f"{times} times, in lines {where}" if times > 1 else f"once, in line {where}"
         return f"{self.path}: {_shortened(self.old)} occurs {found}; expected {self.expected}"
 
     @property
@@ -342,9 +342,6 @@ class Invalid(Refused):
     @property
     def hint(self) -> str:
         return "\n".join(dict.fromkeys(f.hint for f in self.findings if f.hint))
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**super().as_dict(), "findings": [f.as_dict() for f in self.findings]}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -577,6 +574,23 @@ class LockTimeout(Unavailable):
 
 
 @dataclass(kw_only=True, eq=False)
+class FileBusy(Unavailable):
+    """Another program kept the file open for writing for longer than `seconds`."""
+
+    code: ClassVar[str] = "file-busy"
+    path: str
+    seconds: float
+
+    @property
+    def message(self) -> str:
+        return f"{self.path}: another program has had it open for writing for {self.seconds:g} s"
+
+    @property
+    def hint(self) -> str:
+        return "replacing it now could lose what that program writes; close it there, and try again"
+
+
+@dataclass(kw_only=True, eq=False)
 class RipgrepMissing(Unavailable):
     """The program `rg` is neither beside the interpreter nor on PATH."""
 
@@ -606,6 +620,32 @@ class RipgrepTooOld(Unavailable):
     @property
     def hint(self) -> str:
         return "install a newer one: pip install 'ripgrep>=14.1,<15'"
+
+
+@dataclass(kw_only=True, eq=False)
+class RipgrepFailed(Unavailable):
+    """The program `rg` could not be run, or ended in a way that says nothing about the pattern."""
+
+    code: ClassVar[str] = "ripgrep-failed"
+    program: str
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.program} failed: {self.reason}"
+
+    @property
+    def hint(self) -> str:
+        return "see which one is used, and whether it works, with `mdmem doctor`"
+
+
+def _plain(value: Any) -> Any:
+    """A field as JSON has it; findings and near lines become objects."""
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, NearLine):
+        return asdict(value)
+    return value.as_dict() if hasattr(value, "as_dict") else value
 
 
 def _shortened(text: str, most: int = 80) -> str:

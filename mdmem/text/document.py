@@ -69,17 +69,22 @@ class Document:
         if self.is_json:
             start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
+        self._limit_frontmatter()
         try:
-            found = frontmatter.parse(
+            return frontmatter.parse(
                 self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
             )
         except TooDeep as error:
             raise self._too_nested(error) from None
-        size = found.span.end - found.span.start
-        if size > self.limits.max_frontmatter_bytes:
-            limit = self.limits.max_frontmatter_bytes
+
+    def _limit_frontmatter(self) -> None:
+        limit = self.limits.max_frontmatter_bytes
+        if len(self.data) <= limit:
+            return
+        block, _ = frontmatter.locate(self.text)
+        size = len(self.text[slice(*block)].encode())
+        if size > limit:
             raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
-        return found
 
     @cached_property
     def _json(self) -> Parsed:
@@ -154,6 +159,8 @@ class Document:
         return Diagnostic(path=self.path, position=position, **flaw._asdict())
 
     def _twin_blocks(self) -> list[Flaw]:
+        if self.text.count("^") < 2:  # noqa: PLR2004 - twins are two; most memories need no scan for this
+            return []
         seen: set[str] = set()
         twins = []
         for block in self.blocks:
@@ -177,7 +184,8 @@ def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = Lines(data[: error.start].decode("utf-8", "replace")).number(error.start)
+        before = data[: error.start].decode("utf-8")
+        line = Lines(f"{before}?").number(len(before))
         raise NotUtf8(path=path, offset=error.start, byte=data[error.start], line=line) from None
     if "\0" in text:
         raise BinaryContent(path=path, offset=data.index(0))

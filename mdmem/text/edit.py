@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from mdmem.errors import EditRefused
+from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
+from mdmem.text.document import Document
+from mdmem.text.lines import with_newline
+from mdmem.text.near import nearest
 
 
 class TextEdit(NamedTuple):
@@ -54,3 +59,152 @@ def inverse(text: str, edits: Sequence[TextEdit]) -> list[TextEdit]:
         result.append(TextEdit(start, start + len(edit.new), text[edit.start : edit.end]))
         shift += len(edit.new) - (edit.end - edit.start)
     return result
+
+
+def fitted(document: Document, new: str) -> str:
+    """`new` with the document's line ends, where all its lines end alike and `new` has plain newlines."""
+    lines = document.lines
+    return with_newline(new, lines.newline) if lines.uniform and "\r" not in new else new
+
+
+def replace(
+    document: Document, old: str, new: str, *, count: int | Literal["all"] = 1, regex: bool = False
+) -> list[TextEdit]:
+    r"""Replace text that occurs exactly as often as expected.
+
+    Args:
+        document: where to look, frontmatter included.
+        old: the literal text; with `regex`, a pattern of Python's `re` in which `^` and `$` match at lines.
+        new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.
+        count: how often `old` must occur; "all" for every occurrence, at least one.
+        regex: read `old` as a pattern.
+
+    Raises:
+        EditRefused: `old` is empty, or the pattern matches the empty text.
+        TextNotFound: no occurrence; it carries the nearest lines and what differs.
+        TextAmbiguous: another number of occurrences, or occurrences that overlap.
+        PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
+    """
+    if not old:
+        raise EditRefused(path=document.path, reason="the text to replace is empty", remedy="say what to replace")
+    edits = _matches(document, old, new) if regex else _occurrences(document.text, old, fitted(document, new))
+    if not edits:
+        near = () if regex else nearest(document, old)
+        raise TextNotFound(path=document.path, old=old, near=near)
+    overlapping = any(before.end > after.start for before, after in pairwise(edits))
+    if overlapping or (count != "all" and len(edits) != count):
+        lines = tuple(document.lines.number(edit.start) for edit in edits)
+        expected = len(edits) if count == "all" else count
+        raise TextAmbiguous(
+            path=document.path, old=old, expected=expected, lines=lines, overlapping=overlapping
+        )
+    return edits
+
+
+def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
+    edits = []
+    at = text.find(old)
+    while at != -1:
+        edits.append(TextEdit(at, at + len(old), new))
+        # One further, not len(old): occurrences that overlap make "exactly once" a guess.
+        at = text.find(old, at + 1)
+    return edits
+
+
+def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
+    try:
+        found = list(re.compile(old, re.MULTILINE).finditer(document.text))
+        edits = [TextEdit(*match.span(), fitted(document, match.expand(new))) for match in found]
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PatternInvalid(pattern=old, reason=str(error)) from None
+    except IndexError:
+        raise PatternInvalid(pattern=new, reason="the replacement names a group that the pattern has not") from None
+    if any(edit.start == edit.end for edit in edits):
+        raise EditRefused(path=document.path, reason="the pattern matches the empty text", remedy="make it longer")
+    return edits
+
+
+def insert(document: Document, line: int, new: str) -> list[TextEdit]:
+    """Insert lines behind line `line` (1-based); 0 is before the first line of a text without frontmatter.
+
+    Raises:
+        EditRefused: there is no such line, or it is inside the frontmatter.
+    """
+    lines = document.lines
+    if not 0 <= line <= len(lines):
+        raise EditRefused(
+            path=document.path, reason=f"there is no line {line}", remedy=f"lines 0 to {len(lines)} can be named"
+        )
+    start = document.body_span.start
+    at = lines.span(line).end if line else 0
+    if at < start and document.frontmatter.present:
+        last = lines.number(start - 1)
+        raise EditRefused(
+            path=document.path,
+            reason=f"line {line} is in the frontmatter, which ends in line {last}",
+            remedy="change fields with `mdmem set`",
+        )
+    return [_lines_at(document, max(at, start), new)]
+
+
+def append(document: Document, new: str) -> list[TextEdit]:
+    """Add lines at the end; a missing final line end is added first.
+
+    Raises:
+        EditRefused: the document is JSON.
+    """
+    _refuse_json(document, "append to")
+    return [_lines_at(document, len(document.text), new)]
+
+
+def prepend(document: Document, new: str) -> list[TextEdit]:
+    """Add lines at the beginning of the body, behind the frontmatter.
+
+    Raises:
+        EditRefused: the document is JSON.
+    """
+    _refuse_json(document, "prepend to")
+    return [_lines_at(document, document.body_span.start, new)]
+
+
+def delete_lines(document: Document, first: int, last: int) -> list[TextEdit]:
+    """Delete the lines `first` to `last` (1-based, both included).
+
+    Raises:
+        EditRefused: there are no such lines, or they cut the frontmatter in two.
+    """
+    lines = document.lines
+    if not 1 <= first <= last <= len(lines):
+        raise EditRefused(
+            path=document.path,
+            reason=f"there are no lines {first} to {last}",
+            remedy=f"lines 1 to {len(lines)} can be named",
+        )
+    start, end = lines.span(first).start, lines.span(last).end
+    block = document.frontmatter.span
+    if block.start < end and start < block.end and not (start <= block.start and block.end <= end):
+        inner = document.frontmatter.inner
+        if start < inner.start or end > inner.end:
+            raise EditRefused(
+                path=document.path,
+                reason="these lines hold one of the frontmatter's two `---` lines",
+                remedy="delete the whole frontmatter, or fields with `mdmem unset`",
+            )
+    return [TextEdit(max(start, block.start), end, "")]
+
+
+def _refuse_json(document: Document, action: str) -> None:
+    if document.is_json:
+        raise EditRefused(
+            path=document.path, reason=f"cannot {action} JSON text", remedy="change its fields with `mdmem set`"
+        )
+
+
+def _lines_at(document: Document, at: int, new: str) -> TextEdit:
+    """An insertion of whole lines at `at`, which is the end of a line."""
+    text, newline = document.text, document.lines.newline
+    new = fitted(document, new)
+    open_line = at > document.body_span.start and text[at - 1] not in "\r\n"
+    before = newline if open_line else ""
+    after = "" if not new or new[-1] in "\r\n" else newline
+    return TextEdit(at, at, before + new + after)

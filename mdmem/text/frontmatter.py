@@ -47,33 +47,37 @@ class Frontmatter:
         return value if isinstance(value, dict) else {}
 
 
+def locate(text: str) -> tuple[Span, Span]:
+    """The spans of the frontmatter of `text` and of what is between its lines; empty when there is none."""
+    start = len(BOM) if text.startswith(BOM) else 0
+    opening = _OPENING.match(text, start)
+    closing = _CLOSING.search(text, opening.end()) if opening else None
+    if not opening or not closing:
+        return Span(start, start), Span(start, start)
+    return Span(start, closing.end()), Span(opening.end(), closing.start())
+
+
 def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
     """Find and parse the frontmatter of a Markdown `text`.
 
     Raises:
         TooDeep: its values pass a limit.
     """
-    start = len(BOM) if text.startswith(BOM) else 0
-    opening = _OPENING.match(text, start)
-    if not opening:
-        return Frontmatter(span=Span(start, start), inner=Span(start, start))
-    closing = _CLOSING.search(text, opening.end())
-    if not closing:
-        return _unclosed(text, start, opening.end())
-    span, inner = Span(start, closing.end()), Span(opening.end(), closing.start())
+    span, inner = locate(text)
+    if span.start == span.end:
+        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, span.start))
     parsed = yaml_tree.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
     node, flaws = parsed.node, parsed.flaws
     if node and node.kind != "mapping" and not (node.kind == "scalar" and node.value is None):
-        message = f"frontmatter must be fields (`key: value`), not a {node.kind}"
-        flaw = Flaw(node.span, "frontmatter-not-a-mapping", message, "write `key: value` lines", "frontmatter")
-        return Frontmatter(span=span, inner=inner, flaws=(*flaws, flaw))
-    return Frontmatter(span=span, inner=inner, node=node if node and node.members else None, flaws=flaws)
+        message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
+        flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
+    mapping = node if node and node.kind == "mapping" else None
+    return Frontmatter(span=span, inner=inner, node=mapping, flaws=flaws)
 
 
-def _unclosed(text: str, start: int, inner_start: int) -> Frontmatter:
-    here = Span(start, start)
-    if not _KEY_FOLLOWS.match(text, inner_start):
-        return Frontmatter(span=here, inner=here)
-    message = "the frontmatter that begins here is never closed"
-    flaw = Flaw(Span(start, start + 3), "frontmatter-unclosed", message, "add a line of `---`", "frontmatter")
-    return Frontmatter(span=here, inner=here, flaws=(flaw,))
+def _unclosed(text: str, start: int) -> tuple[Flaw, ...]:
+    opening = _OPENING.match(text, start)
+    if not opening or not _KEY_FOLLOWS.match(text, opening.end()):
+        return ()
+    message, hint = "the frontmatter that begins here is never closed", "add a line of `---`"
+    return (Flaw(Span(start, start + 3), "frontmatter-unclosed", message, hint, "frontmatter"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from json.decoder import JSONDecodeError, scanstring
+from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from mdmem.diagnostic import Span
@@ -12,6 +12,7 @@ from mdmem.text.tree import Key, Member, Node, dotted
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _MOST_DIGITS = 4000  # Python refuses to read longer integers
 
@@ -27,22 +28,20 @@ def parse(text: str, offset: int = 0, *, max_depth: int) -> Parsed:
     """Parse one JSON value.
 
     Args:
-        text: the whole text; the value starts at `offset` (1 behind a byte-order mark), and spans count
-            from the beginning of `text`, in code points.
+        text: the whole text; spans count from its beginning, in code points.
+        offset: where the value starts: 1 behind a byte-order mark.
         max_depth: how deeply values may be nested.
 
     Returns:
-        The tree, and as flaws: invalid JSON (then there is no tree), duplicate keys, lone surrogates.
+        The tree, and as flaws: invalid JSON (then there is no tree), duplicate keys, lone surrogates
+        (U+FFFD stands in the value for each).
 
     Raises:
         TooDeep: the values are nested more deeply than `max_depth`.
     """
     reader = _Reader(text, max_depth)
     try:
-        node, end = reader.value(_skip(text, offset), ())
-        end = _skip(text, end)
-        if end < len(text):
-            raise _NotJson(end, "text behind the value")
+        node = reader.whole(offset)
     except _NotJson as error:
         span = Span(min(error.offset, len(text)), min(error.offset, len(text)))
         return Parsed(None, (Flaw(span, "invalid-json", error.message, "mend the JSON", "json"),))
@@ -60,14 +59,19 @@ class _Reader:
         self.max_depth = max_depth
         self.flaws: list[Flaw] = []
 
+    def whole(self, at: int) -> Node:
+        node, end = self.value(_skip(self.text, at), ())
+        end = _skip(self.text, end)
+        if end < len(self.text):
+            raise _NotJson(end, "text behind the value")
+        return node
+
     def value(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
-        if len(path) > self.max_depth:
-            raise TooDeep("values are nested too deeply", self.max_depth, at)
         first = self.text[at : at + 1]
-        if first == "{":
-            return self._mapping(at, path)
-        if first == "[":
-            return self._list(at, path)
+        if first and first in "{[":
+            if len(path) >= self.max_depth:
+                raise TooDeep("values are nested too deeply", self.max_depth, at)
+            return self._mapping(at, path) if first == "{" else self._list(at, path)
         if first == '"':
             value, end = self._string(at)
             return _scalar(value, at, end), end
@@ -90,10 +94,14 @@ class _Reader:
         try:
             value, end = scanstring(self.text, at + 1, True)  # noqa: FBT003 - its third argument has no name
         except JSONDecodeError as error:
-            raise _NotJson(error.pos, error.msg[:1].lower() + error.msg[1:]) from None
-        if any("\ud800" <= character <= "\udfff" for character in value):
+            problem = error.msg.removesuffix(" starting at").removesuffix(" at").rstrip(": ")
+            raise _NotJson(error.pos, problem[:1].lower() + problem[1:]) from None
+        if _SURROGATE.search(value):
             message = "an escaped lone surrogate is no character"
-            self.flaws.append(Flaw(Span(at, end), "lone-surrogate", message, "write the character itself", str(at)))
+            hint = "write the character itself"
+            self.flaws.append(Flaw(Span(at, end), "lone-surrogate", message, hint, str(at)))
+            # No file and no database could take it.
+            value = _SURROGATE.sub("\ufffd", value)
         return value, end
 
     def _mapping(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
@@ -112,16 +120,13 @@ class _Reader:
             node, end = self.value(_skip(self.text, end + 1), (*path, key))
             if key in seen:
                 name = dotted((*path, key))
-                self.flaws.append(
-                    Flaw(key_span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
-                )
+                message = f"the key {name!r} stands twice"
+                self.flaws.append(Flaw(key_span, "duplicate-key", message, "keep one of them", name))
             seen[key] = node.value
             members.append(Member(key=key, key_span=key_span, node=node))
             end = _skip(self.text, end)
-        return (
-            Node(value=seen, span=Span(at, end + 1), kind="mapping", style="json", members=tuple(members)),
-            end + 1,
-        )
+        span = Span(at, end + 1)
+        return Node(value=seen, span=span, kind="mapping", style="json", members=tuple(members)), span.end
 
     def _list(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
         items: list[Node] = []
@@ -131,8 +136,8 @@ class _Reader:
             node, end = self.value(end, (*path, len(items)))
             items.append(node)
             end = _skip(self.text, end)
-        values = [n.value for n in items]
-        return Node(value=values, span=Span(at, end + 1), kind="list", style="json", items=tuple(items)), end + 1
+        values, span = [n.value for n in items], Span(at, end + 1)
+        return Node(value=values, span=span, kind="list", style="json", items=tuple(items)), span.end
 
     def _ends(self, bracket: str, at: int) -> bool:
         if at >= len(self.text):

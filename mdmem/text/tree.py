@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,6 +13,7 @@ Kind = Literal["scalar", "list", "mapping", "alias"]
 Style = Literal["plain", "single", "double", "literal", "folded", "flow", "block", "json"]
 Key = str | int
 KeyPath = tuple[Key, ...]
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +48,12 @@ class Node:
     anchored: bool = False
 
     def child(self, key: Key) -> Node | None:
-        """The value under `key`: a mapping's last member of that name, or a list's item."""
+        """The value under `key`: a mapping's last member of that name, or a list's item (`0` or `"0"`)."""
         if self.kind == "mapping":
             found = self.member(str(key))
             return found.node if found else None
-        if self.kind == "list" and isinstance(key, int) and 0 <= key < len(self.items):
-            return self.items[key]
+        if self.kind == "list" and _INDEX.fullmatch(str(key)) and int(key) < len(self.items):
+            return self.items[int(key)]
         return None
 
     def member(self, key: str) -> Member | None:

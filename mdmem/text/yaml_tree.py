@@ -9,55 +9,57 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import yaml
 
 from mdmem.diagnostic import Span
+from mdmem.text.lines import LINE_END
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
 from mdmem.text.tree import Key, Member, Node, Style, dotted
 
-_NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_TRUE = frozenset(("true", "True", "TRUE"))
-_FALSE = frozenset(("false", "False", "FALSE"))
-_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}")
-_OCTAL = re.compile(r"0o[0-7]{1,4000}")
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,4000}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)")
-_NOT_A_NUMBER = frozenset((".nan", ".NaN", ".NAN"))
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{sign + word: float("inf") for sign in ("", "+") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+# Python refuses to write down an integer of more than 4300 decimal digits: such a scalar stays text.
+_INTEGER = re.compile(r"[-+]?[0-9]{1,3500}")
+_BASED_INTEGER = re.compile(r"0o[0-7]{1,3500}|0x[0-9a-fA-F]{1,3500}")
+_FLOAT = re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = frozenset(("!", f"{_CORE_TAG}str"))
+_VALUE_TAGS = frozenset(_CORE_TAG + name for name in ("null", "bool", "int", "float"))
+_COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
+# These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
+_BREAKS_OF_1_1 = "\x85\u2028\u2029"
+_PRIVATE_USE = range(0x100000, 0x10FFFE)
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "literal", ">": "folded"}
 
 
 def resolve(text: str) -> Any:
     """The value of a plain scalar under the YAML 1.2 core schema."""
-    if text in _NULL:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
+    if text in _WORDS:
+        return _WORDS[text]
     if _INTEGER.fullmatch(text):
         return int(text)
-    if _OCTAL.fullmatch(text):
-        return int(text[2:], 8)
-    if _HEXADECIMAL.fullmatch(text):
-        return int(text[2:], 16)
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    if _INFINITE.fullmatch(text):
-        return float(text.replace(".", ""))
-    return float("nan") if text in _NOT_A_NUMBER else text
+    if _BASED_INTEGER.fullmatch(text):
+        return int(text, base=0)
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Parsed:
     """Parse one YAML document.
 
     Args:
-        text: the YAML; `offset` is where it starts in the whole text, in code points, and is added to
-            every span.
+        text: the YAML.
+        offset: where it starts in the whole text, in code points; it is added to every span.
         max_depth: how deeply values may be nested.
-        max_values: how many values there may be, counting what an alias repeats.
+        max_values: how many values and keys there may be, counting what an alias repeats.
 
     Returns:
         The tree, and as flaws: invalid YAML (then there is no tree), duplicate keys, keys that are not
@@ -66,13 +68,24 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
     Raises:
         TooDeep: a limit is passed, or an alias contains itself.
     """
-    builder = _Builder(text, offset, max_depth, max_values)
+    guarded, restore = _guarded(text)
+    builder = _Builder(text, offset, max_depth, max_values, restore)
     try:
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.YAMLError as error:
         return Parsed(None, (*builder.flaws, _invalid(text, offset, error)))
     return Parsed(builder.root, tuple(builder.flaws))
+
+
+def _guarded(text: str) -> tuple[str, dict[int, str]]:
+    """`text` for libyaml, with what is no line end in YAML 1.2 replaced; and the table that undoes it."""
+    breaks = [character for character in _BREAKS_OF_1_1 if character in text]
+    if not breaks:
+        return text, {}
+    unused = (number for number in _PRIVATE_USE if chr(number) not in text)
+    restore = dict(zip(unused, breaks, strict=False))
+    return text.translate({ord(character): number for number, character in restore.items()}), restore
 
 
 def _invalid(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
@@ -88,6 +101,24 @@ def _invalid(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
     return Flaw(Span(offset + at, offset + at), "invalid-yaml", message or "not YAML", hint, "yaml")
 
 
+class _NoAnchor(yaml.YAMLError):
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.problem_mark = mark
+
+
+class _Size(NamedTuple):
+    """How many values a value holds, itself included, and how many levels of collections."""
+
+    values: int
+    levels: int
+
+
+_SCALAR = _Size(values=1, levels=0)
+_EMPTY_COLLECTION = _Size(values=1, levels=1)
+
+
 @dataclass(slots=True)
 class _Frame:
     """A collection whose end has not come yet."""
@@ -100,9 +131,10 @@ class _Frame:
     path: tuple[Key, ...]
     members: list[Member] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
     key: tuple[str, Span] | None = None
     skipping: bool = False
-    weight: int = 1
+    size: _Size = _EMPTY_COLLECTION
 
 
 @dataclass(slots=True)
@@ -111,11 +143,12 @@ class _Builder:
     offset: int
     max_depth: int
     max_values: int
+    restore: dict[int, str]
     root: Node | None = None
     flaws: list[Flaw] = field(default_factory=list)
     _frames: list[_Frame] = field(default_factory=list)
-    _anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    _weight: int = 0
+    _anchors: dict[str, tuple[Any, _Size]] = field(default_factory=dict)
+    _values: int = 0
     _documents: int = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -134,7 +167,8 @@ class _Builder:
                 self._flaw(self._span(event), "invalid-yaml", "more than one YAML document", "keep one")
 
     def _span(self, event: yaml.Event) -> Span:
-        return Span(self.offset + event.start_mark.index, self.offset + event.end_mark.index)
+        start, end = cast("tuple[yaml.Mark, yaml.Mark]", (event.start_mark, event.end_mark))
+        return Span(self.offset + start.index, self.offset + end.index)
 
     def _flaw(self, span: Span, code: str, message: str, hint: str, rule: str = "") -> None:
         self.flaws.append(Flaw(span, code, message, hint, rule or code))
@@ -148,42 +182,70 @@ class _Builder:
         return (*frame.path, len(frame.items))
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        plain = event.style is None or event.style == ""
-        value = resolve(event.value) if plain else event.value
-        if event.tag and not (event.tag == "!" or event.tag.startswith(_CORE_TAG)):
-            hint = "plain values need no tag"
-            self._flaw(self._span(event), "unknown-tag", f"unknown YAML tag {event.tag}", hint, event.tag)
-        if event.tag in ("!", f"{_CORE_TAG}str"):
-            value = event.value
+        text = event.value.translate(self.restore) if self.restore else event.value
+        resolved = event.tag in _VALUE_TAGS or (event.tag is None and not event.style)
+        value = resolve(text) if resolved else text
         span = self._span(event)
+        self._known_tag(event.tag, span, _VALUE_TAGS | _TEXT_TAGS)
         if event.style in ("|", ">"):
-            written = self.text[span.start - self.offset : span.end - self.offset].rstrip()
-            span = Span(span.start, span.start + len(written))
+            span = self._without_blank_lines(span)
         anchored = event.anchor is not None or event.tag is not None
         style = _STYLES.get(event.style, "plain")
         node = Node(value=value, span=span, kind="scalar", style=style, anchored=anchored)
-        self._add(node, event.anchor, 1, str(event.value))
+        self._count(1, span)
+        self._add(node, event.anchor, _SCALAR, text)
+
+    def _known_tag(self, tag: str | None, span: Span, known: frozenset[str]) -> None:
+        if tag is not None and tag not in known:
+            written = tag.replace(_CORE_TAG, "!!")
+            self._flaw(span, "unknown-tag", f"unknown YAML tag {written}", "plain values need no tag", written)
+
+    def _without_blank_lines(self, span: Span) -> Span:
+        """The span of a block scalar up to the end of its last line that is not blank."""
+        written = self.text[span.start - self.offset : span.end - self.offset]
+        line_end = LINE_END.search(written, len(written.rstrip()))
+        return Span(span.start, span.start + (line_end.start() if line_end else len(written)))
 
     def _alias(self, event: yaml.AliasEvent) -> None:
+        span = self._span(event)
+        if any(frame.anchor == event.anchor for frame in self._frames):
+            raise TooDeep("an alias contains itself", self.max_depth, span.start)
         if event.anchor not in self._anchors:
-            raise TooDeep("an alias contains itself", self.max_depth, self._span(event).start)
-        value, weight = self._anchors[event.anchor]
-        self._add(Node(value=value, span=self._span(event), kind="alias", style="plain"), None, weight, None)
+            problem = f"the alias *{event.anchor} stands for nothing: there is no &{event.anchor} before it"
+            raise _NoAnchor(problem, event.start_mark)
+        value, size = self._anchors[event.anchor]
+        self._count(size.values, span)
+        self._nest(size.levels, span)
+        self._add(Node(value=value, span=span, kind="alias", style="plain"), None, size, None)
+
+    def _count(self, values: int, span: Span) -> None:
+        self._values += values
+        if self._values > self.max_values:
+            raise TooDeep("too many values once aliases are followed", self.max_values, span.start)
+
+    def _nest(self, levels: int, span: Span) -> None:
+        if len(self._frames) + levels > self.max_depth:
+            raise TooDeep("values are nested too deeply", self.max_depth, span.start)
 
     def _open(self, event: yaml.CollectionStartEvent) -> None:
-        if len(self._frames) >= self.max_depth:
-            raise TooDeep("values are nested too deeply", self.max_depth, self._span(event).start)
+        span = self._span(event)
+        self._nest(1, span)
+        self._count(1, span)
+        self._known_tag(event.tag, span, _COLLECTION_TAGS)
         anchored = event.anchor is not None or event.tag is not None
         mapping = isinstance(event, yaml.MappingStartEvent)
-        start = self._span(event).start
-        self._frames.append(_Frame(mapping, start, bool(event.flow_style), event.anchor, anchored, self._path()))
+        flow = bool(event.flow_style)
+        self._frames.append(_Frame(mapping, span.start, flow, event.anchor, anchored, self._path()))
 
     def _close(self, event: yaml.CollectionEndEvent) -> None:
         frame = self._frames.pop()
         parts = [m.node for m in frame.members] if frame.mapping else frame.items
         # A block collection's end event stands at the next token, behind comments that belong to no value.
         end = self._span(event).end if frame.flow else (parts[-1].span.end if parts else frame.start)
-        value: Any = {m.key: m.node.value for m in frame.members} if frame.mapping else [n.value for n in parts]
+        values = [part.value for part in parts]
+        value: Any = (
+            dict(zip((m.key for m in frame.members), values, strict=True)) if frame.mapping else values
+        )
         node = Node(
             value=value,
             span=Span(frame.start, max(end, frame.start)),
@@ -193,20 +255,17 @@ class _Builder:
             items=tuple(frame.items),
             anchored=frame.anchored,
         )
-        self._add(node, frame.anchor, frame.weight, None)
+        self._add(node, frame.anchor, frame.size, None)
 
-    def _add(self, node: Node, anchor: str | None, weight: int, as_key: str | None) -> None:
+    def _add(self, node: Node, anchor: str | None, size: _Size, as_key: str | None) -> None:
         """Put a finished value where it belongs: the root, a list, or a mapping's next key or value."""
-        self._weight += weight
-        if self._weight > self.max_values:
-            raise TooDeep("too many values once aliases are followed", self.max_values, node.span.start)
         if anchor is not None:
-            self._anchors[anchor] = (node.value, weight)
+            self._anchors[anchor] = (node.value, size)
         if not self._frames:
             self.root = self.root or node
             return
         frame = self._frames[-1]
-        frame.weight += weight
+        frame.size = _Size(frame.size.values + size.values, max(frame.size.levels, size.levels + 1))
         if not frame.mapping:
             frame.items.append(node)
         elif frame.skipping:
@@ -222,7 +281,8 @@ class _Builder:
     def _member(self, frame: _Frame, node: Node) -> None:
         key, span = frame.key or ("", node.span)
         frame.key = None
-        if any(m.key == key for m in frame.members):
+        if key in frame.names:
             name = dotted((*frame.path, key))
             self._flaw(span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
+        frame.names.add(key)
         frame.members.append(Member(key=key, key_span=span, node=node))

@@ -1,0 +1,1 @@
+"""Finding things: every search answers with hits, the matching lines with their heading and date."""

@@ -1,0 +1,394 @@
+"""Exact search: the lines of the memories that match a pattern, found by ripgrep.
+
+ripgrepy composes the command and the process is ours: `Ripgrepy.run` reads everything at once, hides exit
+code 2, and passes a pattern that begins with `-` as an option.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Literal, NamedTuple, Self
+
+from ripgrepy import Ripgrepy
+
+from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.errors import MdmemError, Usage
+from mdmem.index import ripgrep
+from mdmem.index.hit import Hit, context_of, day_of, fields_of, heading_of, line_text
+from mdmem.text.document import SUFFIXES, Document
+from mdmem.text.lines import LINE_END
+from mdmem.vault import paths
+
+Case = Literal["ignore", "smart", "exact"]
+
+COUNTED = 10_000  # how many further lines are counted behind the last hit of a limited search
+
+# As many lines as one search gathers and sorts. Sorting in ripgrep gives its second thread up, which costs
+# a search through 10,000 notes 30 ms: it pays only where there is too much to gather.
+GATHERED = 2_000
+_GATHERED_CHARACTERS = 8 * 1024 * 1024
+
+_CASES = {"ignore": "ignore_case", "smart": "smart_case", "exact": "case_sensitive"}
+
+
+class Hits(Iterator[Hit]):
+    """The hits of one search, by path (part by part) and line; they can be walked through once.
+
+    The search begins with the first hit that is asked for. It ends, and its process with it, when the hits
+    are exhausted, closed or dropped.
+    """
+
+    def __init__(self, search: _Search) -> None:
+        self._search = search
+        self._found = search.hits()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Hit:
+        return next(self._found)
+
+    def close(self) -> None:
+        """End the search; there are no further hits."""
+        self._found.close()
+
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """The files and folders that could not be read; complete when the hits are exhausted.
+
+        A search that ended at its limit, or was closed, may not have come as far as them.
+        """
+        return tuple(self._search.findings)
+
+
+def grep(
+    pattern: str,
+    *,
+    root: str,
+    mounts: Mapping[str, str],
+    read: Callable[[str], Document],
+    namespace: str = "",
+    regex: bool = False,
+    case: Case = "ignore",
+    globs: Sequence[str] = (),
+    context: int = 0,
+    limit: int | None = None,
+) -> Hits:
+    """Find the lines that match `pattern`: one hit for a line, however often it matches.
+
+    What git ignores is searched too; hidden files and folders never are, and links are not followed. Where
+    a memory cannot be read, or is no longer what was searched, its hits have neither heading nor context.
+
+    Args:
+        pattern: what to look for within a line.
+        root: the absolute path of the vault's folder.
+        mounts: vault path → absolute path of the file that stands in for it.
+        read: gives the memory at a vault path.
+        namespace: the folder of the vault to search.
+        regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
+        case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
+        globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
+            matches decides, `!` excludes, without a slash it is the name that is compared.
+        context: how many lines to give before and after each hit.
+        limit: the most hits to give. The last one then says how many lines were left out; they are
+            counted up to 10,000, so that 10,000 means at least as many.
+
+    Raises:
+        Usage: an argument that cannot mean anything.
+        PathRefused: the namespace is not a path of a vault.
+        RipgrepMissing: there is no ripgrep.
+
+    The first hit asked for may also raise PatternInvalid (the pattern or a glob), RipgrepTooOld or
+    RipgrepFailed.
+    """
+    _check(pattern, globs, context, limit)
+    search = _Search(
+        pattern=pattern,
+        root=root,
+        mounts=mounts,
+        read=read,
+        namespace=paths.check_folder(namespace),
+        regex=regex,
+        case=case,
+        globs=globs,
+        context=context,
+        limit=limit,
+        program=ripgrep.program(),
+    )
+    return Hits(search)
+
+
+def _check(pattern: str, globs: Sequence[str], context: int, limit: int | None) -> None:
+    if not pattern:
+        raise Usage(problem="the pattern is empty", remedy="say what to look for")
+    if any(end in pattern for end in "\r\n"):
+        raise Usage(
+            problem="the pattern has a line end in it", remedy="a match is within one line: look for one line"
+        )
+    if not all(map(str.strip, globs)):
+        raise Usage(problem="a glob is empty", remedy="leave it away to search all memories")
+    for text in (pattern, *globs):
+        if "\0" in text or not _encodable(text):
+            remedy = "neither a NUL character nor a lone surrogate can be looked for"
+            raise Usage(problem=f"{text!r} is not text", remedy=remedy)
+    if context < 0:
+        raise Usage(problem=f"context is {context}", remedy="give 0 or more lines of context")
+    if limit is not None and limit < 1:
+        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more, or none")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class _Match(NamedTuple):
+    """A line that matched; the parts of its path come first, so that matches sort as hits do."""
+
+    path: tuple[str, ...]
+    line: ripgrep.Line
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """One search: its arguments as `grep` takes them, and what it found out besides hits."""
+
+    pattern: str
+    root: str
+    mounts: Mapping[str, str]
+    read: Callable[[str], Document]
+    namespace: str
+    regex: bool
+    case: Case
+    globs: Sequence[str]
+    context: int
+    limit: int | None
+    program: str
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def hits(self) -> Generator[Hit]:
+        """The hits, in order."""
+        memory = None
+        matches = self._matches()
+        try:
+            for count, match in enumerate(matches, 1):
+                path = "/".join(match.path)
+                if memory is None or memory.path != path:
+                    memory = _Memory(path, self._file(path), self.read)
+                if count == self.limit:
+                    left_out = sum(1 for _ in islice(matches, COUNTED))
+                    yield memory.hit(match.line, self.context, left_out)
+                    return
+                yield memory.hit(match.line, self.context)
+        finally:
+            matches.close()
+
+    def _file(self, path: str) -> str:
+        return self.mounts.get(path) or os.path.join(self.root, path)
+
+    def _matches(self) -> Generator[_Match]:
+        """The matching lines, in order: all at once where they are few, else as they are found."""
+        mounted = self._mounted()
+        gathered = self._gathered(mounted)
+        if gathered is not None:
+            yield from sorted(gathered)
+            return
+        with self._run(mounted, sort="path") as process:
+            yield from _merged(self._read(process, mounted), set(mounted.values()))
+
+    def _gathered(self, mounted: Mapping[str, str]) -> list[_Match] | None:
+        """All matching lines in any order; None when there are too many."""
+        gathered: list[_Match] = []
+        size = 0
+        with self._run(mounted) as process:
+            for match in self._read(process, mounted):
+                gathered.append(match)
+                size += len(match.line.text)
+                if len(gathered) > GATHERED or size > _GATHERED_CHARACTERS:
+                    return None
+        return gathered
+
+    def _mounted(self) -> dict[str, str]:
+        """The mounted files to search: absolute path → vault path."""
+        wanted = [
+            path
+            for path, file in sorted(self.mounts.items())
+            if paths.is_under(path, self.namespace) and path.endswith(SUFFIXES) and os.path.isfile(file)
+        ]
+        if wanted and self.globs:
+            wanted = self._matching_globs(wanted)
+        return {self.mounts[path]: path for path in wanted}
+
+    def _matching_globs(self, wanted: list[str]) -> list[str]:
+        # A file named on the command line is searched whatever the globs say. So ripgrep is asked about empty
+        # files of the same names: only it knows exactly what a glob means to it.
+        import tempfile  # noqa: PLC0415 - costs 5 ms, and hardly any search needs it
+
+        with tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
+            for path in wanted:
+                twin = os.path.join(folder, paths.relative(path, self.namespace))
+                os.makedirs(os.path.dirname(twin), exist_ok=True)
+                os.close(os.open(twin, os.O_CREAT | os.O_WRONLY, 0o600))
+            command = [*self._options("files", "null"), "--", "./"]
+            with ripgrep.Process(command, folder) as process:
+                names = b"".join(process.lines()).split(b"\0")
+                errors = process.errors()
+        if errors:
+            raise ripgrep.failure(self.program, errors, self.pattern)
+        found = {paths.join(self.namespace, os.fsdecode(name).removeprefix("./")) for name in names}
+        return [path for path in wanted if path in found]
+
+    def _run(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
+        folder = os.path.join(self.root, self.namespace)
+        there = _is_folder(self.root, self.namespace)
+        literal = () if self.regex else ("fixed_strings",)
+        options = self._options("json", "text", "crlf", _CASES[self.case], *literal)
+        # Mounted files come first, in order; with nothing to search, ripgrep still judges the pattern.
+        targets = [*mounted, *(["./"] if there else [])] or [os.devnull]
+        command = [*options, "--sort", sort, "--", self.pattern, *targets]
+        return ripgrep.Process(command, folder if there else None)
+
+    def _options(self, *switches: str) -> list[str]:
+        """The program and its options, with the globs: memories only, nothing hidden."""
+        composed = Ripgrepy(self.pattern, "./", self.program)
+        for switch in ("no_config", "no_ignore", *switches):
+            _add(composed, switch)
+        narrowed = any(not glob.startswith("!") for glob in self.globs)
+        for glob in (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*"):
+            # ripgrep takes a glob that begins with # for a comment, and would search everything.
+            _add(composed, "glob", f"\\{glob}" if glob.startswith("#") else glob)
+        return list(composed.command)
+
+    def _read(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
+        """The matches that ripgrep prints, as it prints them.
+
+        Raises:
+            PatternInvalid, RipgrepTooOld, RipgrepFailed: it gave up.
+        """
+        for line in process.lines():
+            kind, data = ripgrep.message(line)
+            if kind == "summary":
+                self._complain(process.errors(), mounted)
+                return
+            if kind == "match":
+                path = self._vault_path(ripgrep.named(data), mounted)
+                if path.endswith(SUFFIXES):
+                    parts = tuple(path.split("/"))
+                    yield from (_Match(parts, found) for found in ripgrep.matching_lines(data))
+        raise ripgrep.failure(self.program, process.errors(), self.pattern)
+
+    def _vault_path(self, named: str, mounted: Mapping[str, str]) -> str:
+        """The vault path of a file as ripgrep names it; empty when a mounted file stands in for it."""
+        if named in mounted:
+            return mounted[named]
+        path = paths.join(self.namespace, named.removeprefix("./"))
+        return "" if path in self.mounts else path
+
+    def _complain(self, errors: str, mounted: Mapping[str, str]) -> None:
+        for named, reason in ripgrep.unread(errors):
+            path = self._vault_path(named, mounted) if named else ""
+            # A glob may have let other files in; whether they can be read does not matter.
+            if path.endswith(SUFFIXES) or not named or os.path.isdir(self._file(path)):
+                self.findings.append(_unreadable(path, reason))
+        self.findings.sort(key=lambda finding: finding.path.split("/"))
+
+
+def _add(composed: Ripgrepy, option: str, *values: str) -> None:
+    # Each method of ripgrepy logs on the root logger, which configures logging for the whole application:
+    # the function inside does the same without.
+    getattr(Ripgrepy, option).__wrapped__(composed, *values)
+
+
+def _is_folder(root: str, namespace: str) -> bool:
+    """Whether the namespace is a folder that no symbolic link leads to: one could leave the vault."""
+    folder = root
+    for part in namespace.split("/") if namespace else ():
+        folder = os.path.join(folder, part)
+        try:
+            if not stat.S_ISDIR(os.lstat(folder).st_mode):
+                return False
+        except OSError:
+            return False
+    return os.path.isdir(folder)
+
+
+def _unreadable(path: str, reason: str) -> Diagnostic:
+    return Diagnostic(
+        path=path,
+        span=Span(0, 0),
+        position=Position(1, 1),
+        code="unreadable",
+        message=f"not searched: {reason}",
+        hint="see to it that it can be read, and search again",
+        severity="warning",
+        rule="unreadable",
+    )
+
+
+def _merged(matches: Iterator[_Match], mounted: set[str]) -> Iterator[_Match]:
+    """`matches` in order, where those of mounted files come first and the others are in order already."""
+    early: list[_Match] = []
+    for match in matches:
+        if "/".join(match.path) not in mounted:
+            return heapq.merge(sorted(early), chain((match,), matches))
+        early.append(match)
+    return iter(sorted(early))
+
+
+class _Memory:
+    """A memory that has hits, read once for all of them."""
+
+    def __init__(self, path: str, file: str, read: Callable[[str], Document]) -> None:
+        self.path = path
+        try:
+            self._document: Document | None = read(path)
+        except MdmemError:
+            self._document = None  # vanished, or not UTF-8: what ripgrep saw is all there is
+        self._firsts = _first_lines(self._document.text) if self._document else []
+        try:
+            modified = os.stat(file).st_mtime
+        except OSError:
+            modified = None
+        self._day = day_of(path, fields_of(self._document) if self._document else {}, modified)
+
+    def hit(self, found: ripgrep.Line, context: int, left_out: int = 0) -> Hit:
+        line = found.number + found.piece
+        if self._firsts and found.number <= len(self._firsts):
+            line = self._firsts[found.number - 1] + found.piece
+        heading: tuple[str, ...] = ()
+        before, after = heading, heading
+        # A line that reads otherwise now was changed meanwhile: what is around it is another text.
+        if self._document and line_text(self._document, line) == found.text:
+            heading = heading_of(self._document, line)
+            before, after = context_of(self._document, line, context)
+        return Hit(
+            path=self.path,
+            line=line,
+            heading=heading,
+            text=found.text,
+            matches=found.spans,
+            before=before,
+            after=after,
+            date=self._day,
+            left_out=left_out,
+        )
+
+
+def _first_lines(text: str) -> list[int]:
+    r"""The number of the first line in each stretch that ends at `\n`; empty where every line does."""
+    if text.count("\r") == text.count("\r\n"):
+        return []
+    firsts, number = [1], 1
+    for ending in LINE_END.findall(text):
+        number += 1
+        if ending != "\r":
+            firsts.append(number)
+    return firsts

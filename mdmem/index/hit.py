@@ -1,0 +1,123 @@
+"""A hit: one line that a search found, with the heading that it stands under and its date."""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mdmem.errors import MdmemError
+
+if TYPE_CHECKING:
+    from mdmem.text.document import Document
+
+_BOM = "\ufeff"
+_DATE_FIELDS = ("created", "date", "updated")
+_DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_WRITTEN_DAY = re.compile(rf"\s*({_DAY})(?![0-9])")
+_NAMED_DAY = re.compile(rf"(?<![0-9]){_DAY}(?![0-9])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One line that a search found.
+
+    Attributes:
+        path: the memory, as the vault names it.
+        line: the 1-based number of the line.
+        heading: the titles of the sections that it stands in, outermost first; empty outside of any.
+        text: the line without its line end and without a byte-order mark.
+        matches: what of `text` matched: start and end in code points, end exclusive.
+        before: the lines before it, as many as were asked for.
+        after: the lines after it.
+        date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty when it cannot be told.
+        score: how well it fits, higher is better; None where nothing is ranked.
+        left_out: on the last hit of a limited search, how many more there are; otherwise 0.
+    """
+
+    path: str
+    line: int
+    heading: tuple[str, ...]
+    text: str
+    matches: tuple[tuple[int, int], ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    date: str = ""
+    score: float | None = None
+    left_out: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The hit as a JSON object."""
+        return {
+            "path": self.path,
+            "line": self.line,
+            "heading": list(self.heading),
+            "text": self.text,
+            "matches": [list(match) for match in self.matches],
+            "before": list(self.before),
+            "after": list(self.after),
+            "date": self.date,
+            "score": self.score,
+            "left_out": self.left_out,
+        }
+
+
+def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
+    """The day of a memory: what its fields say, else its name, else when its file was modified.
+
+    Args:
+        path: of the memory; only the file name counts.
+        fields: its frontmatter; the first of `created`, `date`, `updated` that begins with a day counts.
+        modified: seconds since the epoch, or None when they are not known.
+
+    Returns:
+        `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
+    """
+    for name in _DATE_FIELDS:
+        written = _WRITTEN_DAY.match(str(fields.get(name, "")))
+        if written:
+            return written.group(1)
+    named = _NAMED_DAY.search(path.rpartition("/")[2])
+    if named:
+        return named.group()
+    return "" if modified is None else time.strftime("%Y-%m-%d", time.gmtime(modified))
+
+
+def line_text(document: Document, line: int) -> str:
+    """Line `line` (1-based) as a hit shows it; empty behind the last one."""
+    if line > len(document.lines):
+        return ""
+    content = document.lines.content(line)
+    return content.removeprefix(_BOM) if line == 1 else content
+
+
+def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Up to `most` lines before `line` (1-based), and up to `most` lines after it."""
+    before = range(max(1, line - most), line)
+    after = range(line + 1, min(len(document.lines), line + most) + 1)
+    return tuple(line_text(document, n) for n in before), tuple(line_text(document, n) for n in after)
+
+
+def heading_of(document: Document, line: int) -> tuple[str, ...]:
+    """The titles of the sections that `line` (1-based) stands in, outermost first.
+
+    A heading's own line counts to its section. Where the frontmatter cannot be read, nothing is said.
+    """
+    try:
+        sections = document.sections
+    except MdmemError:
+        return ()
+    # The end of the line, because a byte-order mark stands before the heading in the first one.
+    place = bisect_right(sections, document.lines.span(line).end - 1, key=lambda section: section.span.start)
+    return sections[place - 1].path if place else ()
+
+
+def fields_of(document: Document) -> Mapping[str, Any]:
+    """The fields of a memory; none where they cannot be read."""
+    try:
+        return document.fields
+    except MdmemError:
+        return {}

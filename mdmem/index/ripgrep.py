@@ -1,0 +1,209 @@
+"""The program ripgrep: where it is, running it, what it prints, and what its failures mean."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from binascii import a2b_base64
+from collections.abc import Iterator, Sequence
+from shutil import which
+from threading import Thread
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
+
+MINIMUM = (13, 0)
+_ERRORS_KEPT = 1 << 20
+_VERSION = re.compile(r"ripgrep ([0-9]+(?:\.[0-9]+)*)")
+# The start of what ripgrep says; what follows may quote the pattern, so it must not be searched.
+_BAD_GLOB = re.compile(r"(?:rg: )?error parsing glob '(?P<glob>.*)': (?P<reason>.*)", re.DOTALL)
+_BAD_PATTERN = re.compile(r"(?:rg: )?(?:regex parse error|the literal |compiled regex)", re.IGNORECASE)
+_FILE_ERROR = re.compile(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-9]+)\)\s*", re.DOTALL)
+_GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
+
+
+def program() -> str:
+    """The absolute path of `rg`: the one installed beside the interpreter, else the first on PATH.
+
+    Raises:
+        RipgrepMissing: neither is there.
+    """
+    if sys.executable:
+        beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
+        if os.path.isfile(beside) and os.access(beside, os.X_OK):
+            return beside
+    found = which("rg")
+    if found is None:
+        raise RipgrepMissing
+    return os.path.abspath(found)
+
+
+def version(program: str) -> tuple[int, ...]:
+    """The version that `program` gives, such as (14, 1, 0); empty when it gives none.
+
+    Raises:
+        RipgrepFailed: it cannot be run.
+    """
+    with Process([program, "--version"]) as process:
+        said = _VERSION.match(b"".join(process.lines()).decode("utf-8", "replace"))
+    return tuple(map(int, said.group(1).split("."))) if said else ()
+
+
+class Process:
+    """A running ripgrep, ended and waited for when the `with` block is left, however it is left."""
+
+    def __init__(self, command: Sequence[str], cwd: str | None = None) -> None:
+        """Start `command` in the folder `cwd`.
+
+        Raises:
+            Usage: the command is longer than the system allows.
+            RipgrepFailed: it cannot be started.
+        """
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - a list, no shell; the pattern stands behind --
+                command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                raise Usage(problem="the pattern is too long", remedy="search for a part of it") from None
+            raise RipgrepFailed(program=command[0], reason=error.strerror or str(error)) from None
+        self._errors = b""
+        # A pipe that nobody reads fills up, and ripgrep would wait for ever.
+        self._drain = Thread(target=self._keep_errors, daemon=True)
+        self._drain.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._drain.join()
+        _pipe(self._process.stdout).close()
+        _pipe(self._process.stderr).close()
+
+    def lines(self) -> Iterator[bytes]:
+        """What it prints, line by line, as it prints it."""
+        return iter(_pipe(self._process.stdout))
+
+    def errors(self) -> str:
+        """What it complained about; waits for its end. Names that are not UTF-8 come out replaced."""
+        self._process.wait()
+        self._drain.join()
+        return self._errors.decode("utf-8", "replace")
+
+    def _keep_errors(self) -> None:
+        stream = _pipe(self._process.stderr)
+        self._errors = stream.read(_ERRORS_KEPT)
+        while stream.read(_ERRORS_KEPT):
+            pass
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise AssertionError("both streams were asked for when the process was started")
+    return stream
+
+
+def message(line: bytes) -> tuple[str, dict[str, Any]]:
+    """The kind and the data of one line of `rg --json`; an empty kind for a line that is none.
+
+    Such a line is cut off because ripgrep was killed, or comes from another program: no summary follows.
+    """
+    try:
+        value = json.loads(line)
+        return value["type"], value["data"]
+    except (ValueError, TypeError, LookupError):
+        return "", {}
+
+
+def named(data: dict[str, Any]) -> str:
+    """The path in a message, as ripgrep was given or found it; what is not UTF-8 comes out replaced."""
+    return _bytes(data["path"]).decode("utf-8", "replace")
+
+
+class Line(NamedTuple):
+    r"""A line that matches.
+
+    Attributes:
+        number: the line as ripgrep counts, 1-based: it takes only `\n` for the end of one.
+        piece: which of the lines inside that line, 0-based: a lone `\r` ends a line too.
+        text: the line without its line end; what is not UTF-8 comes out replaced.
+        spans: what of it matched, in code points.
+    """
+
+    number: int
+    piece: int
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+
+def matching_lines(data: dict[str, Any]) -> Iterator[Line]:
+    """The lines in a message of kind `match`: one, unless lone carriage returns part it."""
+    content = _bytes(data["lines"]).removesuffix(b"\n").removesuffix(b"\r")
+    # An anchored pattern may match the line and, out of its surroundings, nothing in it.
+    found = [(min(m["start"], len(content)), m["end"]) for m in data["submatches"]] or [(0, 0)]
+    at = 0
+    for number, piece in enumerate(content.split(b"\r")):
+        end = at + len(piece)
+        inside = [(start - at, min(stop, end) - at) for start, stop in found if at <= start <= end]
+        if inside:
+            spans = tuple((_length(piece[:start]), _length(piece[:stop])) for start, stop in inside)
+            yield Line(data["line_number"], number, piece.decode("utf-8", "replace"), spans)
+        at = end + 1
+
+
+def _bytes(value: dict[str, str]) -> bytes:
+    if "text" in value:
+        return value["text"].encode()
+    return a2b_base64(value["bytes"])  # what is not UTF-8
+
+
+def _length(data: bytes) -> int:
+    return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
+
+
+def failure(program: str, errors: str, pattern: str) -> MdmemError:
+    """Why a search ended before it began: what `program` complained about, as an error to raise."""
+    glob = _BAD_GLOB.match(errors)
+    if glob:
+        return PatternInvalid(pattern=glob["glob"], reason=glob["reason"].strip())
+    if _BAD_PATTERN.match(errors):
+        return PatternInvalid(pattern=pattern, reason=_reason(errors))
+    found = version(program)
+    if found and found < MINIMUM:
+        return RipgrepTooOld(program=program, version=".".join(map(str, found)))
+    return RipgrepFailed(program=program, reason=_reason(errors))
+
+
+def _reason(errors: str) -> str:
+    """The line that says it: the last `error:` of a regex report, else the first one; never the advice."""
+    lines = [line.removeprefix("rg: ").strip() for line in errors.splitlines() if line.strip()]
+    stated = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (stated[-1:] or lines[:1] or ["it ended without a word"])[0]
+
+
+class Unread(NamedTuple):
+    """A file or folder that could not be searched; `path` as ripgrep names it, empty when it names none."""
+
+    path: str
+    reason: str
+
+
+def unread(errors: str) -> list[Unread]:
+    """What a search that went through could not read, by path. What has vanished meanwhile is not missed."""
+    result = []
+    for said in re.split(r"^rg: ", errors, flags=re.MULTILINE):
+        found = _FILE_ERROR.fullmatch(said)
+        if found and int(found["number"]) not in _GONE:
+            result.append(Unread(found["path"], found["reason"]))
+        elif not found and said.strip():
+            result.append(Unread("", said.strip()))
+    return sorted(result)

@@ -1,0 +1,209 @@
+"""The façade: one object that gathers every kind of memory of one scope."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.errors import DocumentRefused, MemoryNotFound, VaultNotFound
+from mdmem.index.grep import Case, grep
+from mdmem.index.hit import Hit
+from mdmem.memory.notes import Notes
+from mdmem.memory.preferences import Preferences
+from mdmem.memory.project import Project
+from mdmem.memory.rules import Rules
+from mdmem.memory.verbs import Build, Verbs
+from mdmem.memory.working import Working
+from mdmem.text.document import Document
+from mdmem.vault.paths import check_folder, join, relative
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.scope import Scope
+from mdmem.vault.trash import Entry
+from mdmem.vault.vault import Applied, Vault
+
+R = TypeVar("R")
+
+
+class Kinds(Verbs[R], Generic[R]):
+    """The verbs for any memory, and the kinds with their own verbs."""
+
+    def __init__(self, vault: Vault, scope: Scope, run: Callable[[Build], R]) -> None:
+        super().__init__(vault, run)
+        self.notes: Notes[R] = Notes(vault, run)
+        self.working: Working[R] = Working(vault, run)
+        self.preferences: Preferences[R] = Preferences(vault, run)
+        self.project: Project[R] = Project(vault, run)
+        self.rules = Rules(vault, scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        return {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
+
+
+class Memory(Kinds[Applied]):
+    """The memories of one scope of a vault.
+
+    Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
+    that changes something does it at once and says what it did; the same verb of `plan` only returns the
+    edit plan.
+    """
+
+    def __init__(self, root: str, scope: Scope | None = None, *, actor: str = "") -> None:
+        self.scope = scope or Scope()
+        vault = Vault(root, self.scope.namespace, actor)
+        super().__init__(vault, self.scope, vault.transact)
+        self.vault = vault
+
+    @cached_property
+    def plan(self) -> Kinds[EditPlan]:
+        """The same verbs, which return an edit plan and write nothing."""
+        return Kinds(self.vault, self.scope, lambda build: build())
+
+    def apply(self, plan: EditPlan) -> Applied:
+        """Do what a plan says, all of it or nothing; see `Vault.apply`."""
+        return self.vault.apply(plan)
+
+    def show(self, path: str) -> Document:
+        """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
+        return self.vault.read(path)
+
+    def ls(self, within: str = "", *, globs: Sequence[str] = ()) -> list[Listed]:
+        """The memories below the folder `within` that fit one of `globs`, in the order of their paths.
+
+        Raises:
+            MemoryNotFound: nothing is below `within`.
+        """
+        from mdmem.memory.globs import matcher  # noqa: PLC0415 - wcmatch only where there are globs
+
+        fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
+        found = [f for f in self.vault.walk(within) if not f.problem]
+        if within and not found:
+            raise MemoryNotFound(path=within)
+        return [Listed(path=f.path, size=f.size, mtime_ns=f.mtime_ns) for f in found if fits(f.path[inside:])]
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        within: str = "",
+        globs: Sequence[str] = (),
+        regex: bool = False,
+        case: Case = "ignore",
+        context: int = 0,
+        limit: int | None = None,
+    ) -> Iterator[Hit]:
+        """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`."""
+        self.vault.recover()
+        base = self.vault.namespace
+        folder = join(base, check_folder(within))
+        hits = grep(
+            pattern,
+            root=self.vault.root,
+            mounts=self.vault.mounted(folder),
+            read=lambda path: self.vault.read(relative(path, base)),
+            namespace=folder,
+            globs=globs,
+            regex=regex,
+            case=case,
+            context=context,
+            limit=limit,
+        )
+        return (replace(hit, path=relative(hit.path, base)) for hit in hits)
+
+    def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:
+        """Everything that is wrong with memories: their form, and their schemas.
+
+        Args:
+            paths: memories or folders; all memories without any.
+
+        Raises:
+            MemoryNotFound: a path names nothing.
+        """
+        findings: list[Diagnostic] = []
+        for path in paths or ("",):
+            for found in self._named(path):
+                findings += self._check_one(*found)
+        return findings
+
+    def _named(self, path: str) -> Iterator[tuple[str, str]]:
+        if path.endswith((".md", ".json")):
+            yield path, ""
+            return
+        met = False
+        for found in self.vault.walk(path):
+            met = True
+            yield found.path, found.problem
+        if path and not met:
+            raise MemoryNotFound(path=path)
+
+    def _check_one(self, path: str, problem: str) -> list[Diagnostic]:
+        start = {"span": Span(0, 0), "position": Position(1, 1)}
+        if problem:
+            message = f"left out: {problem}"
+            return [Diagnostic(path=path, code="not-a-memory", message=message, severity="warning", **start)]
+        try:
+            return self.vault.schemas.check(self.vault.read(path))
+        except DocumentRefused as error:
+            return [Diagnostic(path=path, code=error.code, message=error.message, hint=error.hint, **start)]
+
+    def history(self, path: str | None = None) -> list[Entry]:
+        """The changes to this namespace, newest first; with `path`, those to one memory."""
+        entries = self.vault.history()
+        return [e for e in entries if path is None or any(f.path == path for f in e.files)]
+
+
+def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
+    vault: str | os.PathLike[str] | None = None, scope: Scope | None = None, *, actor: str = ""
+) -> Memory:
+    """The memories of `scope` in a vault.
+
+    Args:
+        vault: the vault's folder; without one it is found as the program finds it: from MDMEM_VAULT, then
+            upward from the current folder, in folders that are a vault or hold `memories/`.
+        scope: whose memory, about what; without one, the whole vault.
+        actor: who makes changes, for the history.
+
+    Raises:
+        VaultNotFound: no vault there.
+    """
+    return Memory(find(vault), scope, actor=actor)
+
+
+def find(vault: str | os.PathLike[str] | None = None) -> str:
+    """The absolute path of a vault's folder; see `open`.
+
+    Raises:
+        VaultNotFound: no vault there.
+    """
+    named = os.fspath(vault) if vault is not None else os.environ.get("MDMEM_VAULT")
+    if named:
+        folder = os.path.abspath(named)
+        if not _is_vault(folder):
+            raise VaultNotFound(start=folder)
+        return folder
+    start = folder = os.getcwd()
+    while True:
+        for candidate in (folder, os.path.join(folder, "memories")):
+            if _is_vault(candidate):
+                return candidate
+        above = os.path.dirname(folder)
+        if above == folder:
+            raise VaultNotFound(start=start)
+        folder = above
+
+
+def _is_vault(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, ".mdmem", "config.toml"))

@@ -1,0 +1,367 @@
+"""The verbs that change memories. Each is written once: as the plan that it makes.
+
+A `Verbs` is given `run`, which takes a function that makes an edit plan. `memory.replace(…)` runs it and
+returns what was applied; `memory.plan.replace(…)` returns the plan, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from mdmem.errors import (
+    AlreadyExists,
+    Conflict,
+    DocumentRefused,
+    MemoryNotFound,
+    NamedNotFound,
+    NotEncodable,
+    TextNotFound,
+    Usage,
+)
+from mdmem.text import edit as text_edit, field, section as text_section
+from mdmem.text.diff import unified
+from mdmem.text.document import Document, parse
+from mdmem.text.edit import TextEdit
+from mdmem.text.merge import merge
+from mdmem.vault.paths import check_folder, check_memory
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+Build = Callable[[], EditPlan]
+Where = Literal["replace", "append", "before", "after"]
+_LEAST_HASH = 8  # hexadecimal digits by which a base can be named
+
+
+class Verbs(Generic[R]):
+    """Every change that can be made to any memory.
+
+    Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
+    digits): when the memory has moved on, the change is refused with the difference. Without it, a change
+    is made to what is there at that moment.
+
+    All verbs raise `MemoryNotFound`, `PathRefused`, `Conflict` (with `base`), `Invalid`, and what
+    `Vault.apply` raises.
+    """
+
+    def __init__(self, vault: Vault, run: Callable[[Build], R]) -> None:
+        self._vault = vault
+        self._run = run
+
+    # -- one memory ---------------------------------------------------------------------------------------
+
+    def write(self, path: str, content: str, *, base: str | None = None, overwrite: bool = False) -> R:
+        """Write a whole memory: a new one, or one that is there with its `base` or `overwrite`.
+
+        Raises:
+            AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
+        """
+
+        def build() -> EditPlan:
+            data = encoded(path, content)
+            before = self._at(path, base)
+            if before is not None and base is None and not overwrite:
+                raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
+            change = Change(path=check_memory(path), before=before, content=data, merge=False)
+            return EditPlan(changes=(change,), message=f"write {path}")
+
+        return self._run(build)
+
+    def append(self, path: str, text: str, *, base: str | None = None) -> R:
+        """Add lines at the end of a memory; a memory that is not there is made."""
+
+        def build() -> EditPlan:
+            before = self._at(path, base)
+            if before is None:
+                empty = parse(check_memory(path), b"")
+                new = encoded(path, text_edit.splice("", text_edit.append(empty, text)))
+                return EditPlan(changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}")
+            return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
+
+        return self._run(build)
+
+    def prepend(self, path: str, text: str, *, base: str | None = None) -> R:
+        """Add lines at the beginning of a memory's body, behind its frontmatter."""
+        return self._edit(path, base, "prepend to", lambda d: text_edit.prepend(d, text))
+
+    def insert(self, path: str, line: int, text: str, *, base: str | None = None) -> R:
+        """Insert lines behind line `line` (1-based; 0 is before the first)."""
+        return self._edit(path, base, "insert into", lambda d: text_edit.insert(d, line, text))
+
+    def delete_lines(self, path: str, first: int, last: int, *, base: str | None = None) -> R:
+        """Delete the lines `first` to `last` (1-based, both included)."""
+        return self._edit(path, base, "delete lines of", lambda d: text_edit.delete_lines(d, first, last))
+
+    def set(self, path: str, key: str | Sequence[str | int], value: Any, *, base: str | None = None) -> R:
+        """Set a field of the frontmatter, or of a JSON memory, by its dotted key (`source.type`)."""
+        return self._edit(path, base, "set a field of", lambda d: field.set_field(d, key, value))
+
+    def unset(self, path: str, key: str | Sequence[str | int], *, base: str | None = None) -> R:
+        """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
+        return self._edit(path, base, "unset a field of", lambda d: field.unset_field(d, key))
+
+    def section(
+        self,
+        path: str,
+        heading: str,
+        text: str,
+        *,
+        where: Where = "replace",
+        keep_subsections: bool = False,
+        base: str | None = None,
+    ) -> R:
+        """Change a section, found by its heading or heading path (`Design > Index`).
+
+        `where` says how: replace its text, append to it, or insert before or after the whole section.
+        """
+
+        def change(document: Document) -> list[TextEdit]:
+            if where == "replace":
+                return text_section.replace_section(document, heading, text, keep_subsections=keep_subsections)
+            verbs = {
+                "append": text_section.append_to_section,
+                "before": text_section.insert_before_section,
+                "after": text_section.insert_after_section,
+            }
+            if where not in verbs:
+                raise Usage(problem=f"where is replace, append, before or after, not {where!r}")
+            return verbs[where](document, heading, text)
+
+        return self._edit(path, base, "change a section of", change)
+
+    # -- one memory, or many ------------------------------------------------------------------------------
+
+    def replace(
+        self,
+        path: str | None,
+        old: str,
+        new: str,
+        *,
+        count: int | Literal["all"] = 1,
+        regex: bool = False,
+        within: str = "",
+        globs: Sequence[str] = (),
+        base: str | None = None,
+    ) -> R:
+        """Replace text: in one memory, as often as expected; with `path` None, in all below `within`.
+
+        Args:
+            path: the memory, or None for every memory below the folder `within` that fits one of `globs`.
+            old, new, count, regex: as `mdmem.text.edit.replace`; across memories every occurrence counts.
+            within, globs: which memories.
+            base: the hash that the caller saw.
+
+        Raises:
+            TextNotFound, TextAmbiguous, EditRefused, PatternInvalid: as `mdmem.text.edit.replace`.
+        """
+        if path is not None:
+            return self._edit(
+                path, base, "replace in", lambda d: text_edit.replace(d, old, new, count=count, regex=regex)
+            )
+        return self._run(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
+
+    def _replace_across(self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]) -> EditPlan:
+        from mdmem.memory.globs import matcher  # noqa: PLC0415 - wcmatch is needed here only
+
+        fits = matcher(globs)
+        changes, left_out = [], []
+        for found in self._vault.walk(within):
+            if not fits(found.path[len(within) :].lstrip("/")):
+                continue
+            try:
+                if found.problem:
+                    left_out.append(f"{found.path}: {found.problem}")
+                    continue
+                document = self._vault.read(found.path)
+                edits = text_edit.replace(document, old, new, count="all", regex=regex)
+            except TextNotFound:
+                continue
+            except (DocumentRefused, MemoryNotFound) as error:
+                left_out.append(error.message)
+                continue
+            changes.append(Change(path=found.path, before=document, edits=tuple(edits), merge=False))
+        if not changes:
+            raise TextNotFound(path=within or "every memory", old=old)
+        message = f"replace in {len(changes)} memories"
+        return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
+
+    def mv(self, source: str, target: str, *, base: str | None = None) -> R:
+        """Move a memory, or a folder of memories, to a path where nothing stands."""
+
+        def build() -> EditPlan:
+            pairs = self._pairs(source, target)
+            if not pairs:
+                document = self._required(source, base)
+                into = target.rstrip("/") + "/" + document.path.rpartition("/")[2]
+                pairs = [(document.path, check_memory(into if target.endswith("/") else target))]
+            changes = tuple(
+                Change(path=old, before=self._vault.read(old), move_to=new) for old, new in pairs if old != new
+            )
+            return EditPlan(changes=changes, message=f"move {source} to {target}")
+
+        return self._run(build)
+
+    def _pairs(self, source: str, target: str) -> list[tuple[str, str]]:
+        """Old and new path of every memory of a folder; none when `source` is no folder."""
+        if source.endswith((".md", ".json")):
+            return []
+        source, target = check_folder(source), check_folder(target)
+        return [(path, f"{target}/{path[len(source) + 1 :]}") for path in self._below(source)]
+
+    def _below(self, folder: str) -> Iterator[str]:
+        if not folder:
+            raise Usage(problem="the whole namespace cannot be moved or deleted", remedy="name a folder in it")
+        for found in self._vault.walk(folder):
+            if found.problem:
+                raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
+            yield found.path
+
+    def rm(self, path: str, *, base: str | None = None) -> R:
+        """Delete a memory, or a folder of memories; `restore` brings it back."""
+
+        def build() -> EditPlan:
+            paths = [] if path.endswith((".md", ".json")) else list(self._below(check_folder(path)))
+            documents = [self._vault.read(p) for p in paths] or [self._required(path, base)]
+            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
+            return EditPlan(changes=changes, message=f"delete {path}")
+
+        return self._run(build)
+
+    # -- from templates, and from the past ----------------------------------------------------------------
+
+    def new(self, template: str, path: str, variables: Mapping[str, Any] | None = None) -> R:
+        """Make a memory from a template.
+
+        Raises:
+            NamedNotFound: no such template.
+            TemplateFailed: it cannot be rendered, or misses a variable.
+            AlreadyExists: a memory stands there.
+        """
+        # Rendered before anything is built: a plan may be built again under the lock, a template never is.
+        content = self._vault.templates.render(template, variables or {}, now=datetime.now(UTC))
+        return self.write(path, content)
+
+    def restore(self, path: str, *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Bring back what a memory held before its last change, or the content with `hash`.
+
+        Raises:
+            NamedNotFound: nothing of that memory is kept.
+        """
+
+        def build() -> EditPlan:
+            before = self._at(path, None)
+            now = before.hash if before else None
+            name = check_memory(path)
+            kept = [f.before for e in self._vault.history() for f in e.files if f.path == name and f.before]
+            wanted = next((h for h in kept if h.startswith(hash) if hash) if hash else (h for h in kept if h != now), None)
+            data = self._vault.content(wanted) if wanted else None
+            if wanted is None or data is None:
+                near = tuple(dict.fromkeys(h[:12] for h in kept if h != now))
+                raise NamedNotFound(kind=f"kept version of {path}", name=hash or "latest", near=near)
+            change = Change(path=name, before=before, content=data, merge=False)
+            return EditPlan(changes=(change,), message=f"restore {path}")
+
+        return self._run(build)
+
+    def undo(self, change: str | None = None) -> R:
+        """Take back a change, all its memories at once: the last one, or the one with this id.
+
+        What has changed since then stays, where the two can be merged.
+
+        Raises:
+            NamedNotFound: no such change.
+            Conflict: a memory has changed since, in the same place.
+        """
+
+        def build() -> EditPlan:
+            entries = self._vault.history()
+            entry = next((e for e in entries if change is None or e.id == change), None)
+            if entry is None:
+                raise NamedNotFound(kind="change", name=change or "last")
+            changes = tuple(self._undone(entry, file) for file in entry.files)
+            return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
+
+        return self._run(build)
+
+    def _undone(self, entry: Entry, file: FileChange) -> Change:
+        now = self._at(file.path, None)
+        if (now.hash if now else None) == file.after:
+            if file.before is None:
+                return Change(path=file.path, before=now, delete=True, merge=False)
+            data = self._kept(entry, file.before)
+            return Change(path=file.path, before=now, content=data, merge=False)
+        if now is None or file.before is None or file.after is None:
+            raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
+        base = parse(file.path, self._kept(entry, file.after))
+        merged = merge(base, parse(file.path, self._kept(entry, file.before)), now)
+        if merged.text is None:
+            diff = unified(base.text, now.text, file.path)
+            raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
+        return Change(path=file.path, before=now, content=encoded(file.path, merged.text), merge=False)
+
+    def _kept(self, entry: Entry, digest: str) -> bytes:
+        data = self._vault.content(digest)
+        if data is None:
+            raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:12])
+        return data
+
+    # -- what the verbs share -----------------------------------------------------------------------------
+
+    def _edit(
+        self, path: str, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
+    ) -> R:
+        def build() -> EditPlan:
+            document = self._required(path, base)
+            return edit(document, change(document), f"{action} {path}", merge=base is None)
+
+        return self._run(build)
+
+    def _required(self, path: str, base: str | None) -> Document:
+        document = self._vault.read(path)
+        self._compare(document, base)
+        return document
+
+    def _at(self, path: str, base: str | None) -> Document | None:
+        """The memory at `path`, or None; with a `base`, which must be what is there."""
+        try:
+            return self._required(path, base)
+        except MemoryNotFound:
+            if base is not None:
+                raise
+            return None
+
+    def _compare(self, document: Document, base: str | None) -> None:
+        if base is None:
+            return
+        if len(base) < _LEAST_HASH:
+            raise Usage(problem=f"a base is a hash of {_LEAST_HASH} digits or more, not {base!r}")
+        if document.hash.startswith(base.lower()):
+            return
+        full = next((h for h in self._hashes(document.path) if h.startswith(base.lower())), None)
+        seen = self._vault.content(full) if full else None
+        text = seen.decode("utf-8", "replace") if seen is not None else None
+        diff = unified(text, document.text, document.path) if text is not None else ""
+        raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)
+
+    def _hashes(self, path: str) -> Iterator[str]:
+        for entry in self._vault.history():
+            for file in entry.files:
+                if file.path == path:
+                    yield from filter(None, (file.after, file.before))
+
+
+def encoded(path: str, text: str) -> bytes:
+    """The UTF-8 of a text that is to become the memory at `path`.
+
+    Raises:
+        NotEncodable: it has a lone surrogate.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NotEncodable(path=path, offset=error.start) from None
+
+

@@ -1,0 +1,214 @@
+"""The schemas there are, by name: the built-in ones, and the vault's own over them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from typing import Any, NoReturn, TypeAlias
+
+from mdmem import builtin
+from mdmem.errors import NamedNotFound
+from mdmem.text.tree import Key
+
+Schema: TypeAlias = dict[str, Any] | bool
+
+PREFIX = "mdmem:"
+_SUFFIX = ".json"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ONE = (
+    *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames"),
+    *("then", "unevaluatedItems", "unevaluatedProperties"),
+)
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAPPINGS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+REFERENCES = ("$ref", "$dynamicRef")
+# None of these can fail on a mapping without keys: they describe, or speak about keys that are there.
+_HARMLESS_WHEN_EMPTY = frozenset(
+    (
+        *("$anchor", "$dynamicAnchor", "$comment", "$defs", "definitions"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"),
+        *("propertyNames", "dependentRequired", "dependentSchemas"),
+    )
+)
+
+
+class Catalog:
+    """The schemas by name. `own` maps a name to JSON text; nothing is parsed before it is asked for."""
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self._own = own
+        self._parsed: dict[str, Schema | None] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every name, sorted."""
+        return tuple(sorted({*self._own, *_builtin_names()}))
+
+    def is_builtin(self, name: str) -> bool:
+        """Whether the schema of this name is the built-in one."""
+        return name not in self._own
+
+    def path(self, name: str) -> str:
+        """Where the schema of this name stands, as findings about it say."""
+        return f"schemas/{name}.json" if self.is_builtin(name) else f".mdmem/schemas/{name}.json"
+
+    def text(self, name: str) -> str:
+        """The JSON text of the schema of this exact name."""
+        return _builtin_text(name) if self.is_builtin(name) else self._own[name]
+
+    def resolve(self, reference: str) -> str | None:
+        """The name of the schema that a `$schema` or `$ref` (without its fragment) means, or None.
+
+        That is its name, `name.json`, `mdmem:name`, a relative path that ends in one of them, or the exact
+        `$id` of a schema of the vault.
+        """
+        if reference in self.names:
+            return reference
+        bare = reference.removesuffix("#").removeprefix(PREFIX)
+        if "#" in bare:
+            return None
+        if _SCHEME.match(bare):
+            return self._ids.get(bare)
+        last = bare.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(_SUFFIX)
+        return last if last in self.names else None
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """The names most like `name`; all of them where none is."""
+        return tuple(difflib.get_close_matches(name, self.names, n=3)) or self.names
+
+    def refuse(self, name: str) -> NoReturn:
+        """Say that there is no schema of this name.
+
+        Raises:
+            NamedNotFound: always.
+        """
+        raise NamedNotFound(kind="schema", name=name, near=self.near(name))
+
+    def contents(self, name: str) -> Schema | None:
+        """The schema without the `$id` and `$schema` at its top, or None when the text is not a schema.
+
+        Without `$id` so that a relative `$ref` is resolved by name whatever the `$id` is; without `$schema`
+        because jsonschema would go on from there with the plain validator of that dialect.
+        """
+        if name not in self._parsed:
+            value = _json(self.text(name))
+            if isinstance(value, dict):
+                value = {key: item for key, item in value.items() if key not in ("$id", "$schema")}
+            self._parsed[name] = value if isinstance(value, dict | bool) else None
+        return self._parsed[name]
+
+    def title(self, name: str) -> str:
+        """The title of the schema; empty when it has none."""
+        contents = self.contents(name)
+        title = contents.get("title") if isinstance(contents, dict) else None
+        return title if isinstance(title, str) else ""
+
+    def closure(self, name: str) -> tuple[str, ...]:
+        """The schema and every schema that it refers to, directly or through another."""
+        found = {name: None}
+        waiting = [name]
+        while waiting:
+            for reference in _references(self.contents(waiting.pop())):
+                target = self.resolve(reference.partition("#")[0])
+                if target is not None and target not in found:
+                    found[target] = None
+                    waiting.append(target)
+        return tuple(found)
+
+    def accepts_nothing_written(self, name: str) -> bool:
+        """Whether the built-in schema of this name surely accepts a memory without fields.
+
+        False means that it is not sure: then the schema has to be compiled.
+        """
+        return self._accepts_empty(self.contents(name), name, frozenset())
+
+    def _accepts_empty(self, schema: Schema | None, name: str, seen: frozenset[str]) -> bool:
+        if not self.is_builtin(name) or name in seen or schema is None or isinstance(schema, bool):
+            return schema is True
+        for keyword, value in schema.items():
+            if keyword == "$ref":
+                target = self.resolve(value)
+                if target is None or not self._accepts_empty(self.contents(target), target, seen | {name}):
+                    return False
+            elif keyword not in _HARMLESS_WHEN_EMPTY:
+                return False
+        return True
+
+    def declares(self, name: str, key: str) -> bool:
+        """Whether the schema itself speaks of `key` at the top: in its own or included properties.
+
+        What is included by `$ref` or `allOf` does not count beside `additionalProperties`, which does not
+        look there either.
+        """
+        return self._declares(self.contents(name), key, frozenset((name,)))
+
+    def _declares(self, schema: Schema | None, key: str, seen: frozenset[str]) -> bool:
+        if not isinstance(schema, dict):
+            return False
+        if key in schema.get("properties", ()) or key in schema.get("required", ()):
+            return True
+        if "additionalProperties" in schema:
+            return False
+        if any(self._declares(part, key, seen) for part in schema.get("allOf", ())):
+            return True
+        target = self.resolve(schema.get("$ref", ""))
+        return (
+            target is not None
+            and target not in seen
+            and self._declares(self.contents(target), key, seen | {target})
+        )
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        texts = ((name, _json(self.text(name))) for name in self._own)
+        found = ((value.get("$id"), name) for name, value in texts if isinstance(value, dict))
+        return {id_.removesuffix("#"): name for id_, name in found if isinstance(id_, str)}
+
+
+def children(schema: Schema) -> Iterator[tuple[tuple[Key, ...], Schema]]:
+    """The schemas directly inside a valid schema, each with its path from there."""
+    if isinstance(schema, bool):
+        return
+    for keyword, value in schema.items():
+        if keyword in _ONE:
+            yield (keyword,), value
+        elif keyword in _LISTS:
+            yield from (((keyword, number), each) for number, each in enumerate(value))
+        elif keyword in _MAPPINGS:
+            yield from (((keyword, key), each) for key, each in value.items())
+
+
+def _references(value: Any) -> Iterator[str]:
+    # Of anything, valid or not: this says which schemas to look at, and they may be broken.
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            yield from (each[k] for k in REFERENCES if isinstance(each.get(k), str))
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@cache
+def _builtin_names() -> frozenset[str]:
+    files = os.listdir(builtin.folder("schemas"))
+    return frozenset(file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
+
+
+@cache
+def _builtin_text(name: str) -> str:
+    with open(os.path.join(builtin.folder("schemas"), f"{name}.json"), encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,152 @@
+"""The values of the keyword `format`: what each means, and whether a text is one.
+
+The names are those of JSON Schema 2020-12, Validation, section 7.3. Dates and times are RFC 3339, section
+5.6, made wider in three ways, because people write them so: the offset may be absent, the seconds may be
+absent, and a space may stand for the `T`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mdmem.schema import pattern
+
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::(?:[0-5][0-9]|60)(?:\.[0-9]+)?)?"
+    r"(?:[Zz]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
+)
+_DURATION = re.compile(
+    r"P(?:[0-9]+W|(?=.)(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?)"
+)
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_LOCAL = re.compile(r"""[^\s@"(),:;<>\[\\\]\x00-\x1f\x7f]+""")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NOT_IN_IRI = re.compile(r"""[\x00-\x20"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})""")
+_TEMPLATE = re.compile(r"(?:[^\x00-\x20\"'<>\\^`{|}]|\{[+#./;?&=,!@|]?[A-Za-z0-9_.%,:*]+\})*")
+_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")
+_RELATIVE_POINTER = re.compile(r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)")
+_MOST_HOST_CHARACTERS = 253
+
+
+class Format(NamedTuple):
+    """What a format accepts, in words that follow "must be", and the check itself."""
+
+    means: str
+    accepts: Callable[[str], bool]
+
+
+def is_date(text: str) -> bool:
+    """Whether `text` is a day of the calendar, `2024-01-31`."""
+    found = _DATE.fullmatch(text)
+    if not found:
+        return False
+    try:
+        dt.date(*map(int, found.groups()))
+    except ValueError:
+        return False
+    return True
+
+
+def is_time(text: str) -> bool:
+    """Whether `text` is a time of day, `12:30`, `12:30:00` or `12:30:00.5+02:00`."""
+    return _TIME.fullmatch(text) is not None
+
+
+def is_date_time(text: str) -> bool:
+    """Whether `text` is a date and a time of day with `T` or a space between them."""
+    return is_date(text[:10]) and text[10:11] in ("T", "t", " ") and is_time(text[11:])
+
+
+def is_hostname(text: str) -> bool:
+    """Whether `text` is a host name of ASCII labels (RFC 1123, section 2.1)."""
+    labels = text.split(".")
+    return len(text) <= _MOST_HOST_CHARACTERS and all(_LABEL.fullmatch(label) for label in labels)
+
+
+def _is_idn_hostname(text: str) -> bool:
+    try:
+        return is_hostname(text.encode("idna").decode("ascii"))
+    except UnicodeError:
+        return False
+
+
+def _is_email(text: str) -> bool:
+    return text.isascii() and _is_idn_email(text)
+
+
+def _is_idn_email(text: str) -> bool:
+    local, at, host = text.rpartition("@")
+    return bool(at) and _LOCAL.fullmatch(local) is not None and _is_idn_hostname(host)
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.IPv6Address(text).scope_id is None
+    except ValueError:
+        return False
+
+
+def _is_iri_reference(text: str) -> bool:
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
+    return _NOT_IN_IRI.search(text) is None
+
+
+def _is_iri(text: str) -> bool:
+    return _SCHEME.match(text) is not None and _is_iri_reference(text)
+
+
+def _is_uri_reference(text: str) -> bool:
+    return text.isascii() and _is_iri_reference(text)
+
+
+def _is_uri(text: str) -> bool:
+    return text.isascii() and _is_iri(text)
+
+
+def _is_regex(text: str) -> bool:
+    return pattern.fault(text) is None
+
+
+def _matches(expression: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: expression.fullmatch(text) is not None
+
+
+FORMATS: dict[str, Format] = {
+    "date": Format("a date such as 2024-01-31", is_date),
+    "date-time": Format("a date with a time such as 2024-01-31T12:30:00Z", is_date_time),
+    "time": Format("a time such as 12:30:00", is_time),
+    "duration": Format("a duration such as P1DT12H", _matches(_DURATION)),
+    "email": Format("an e-mail address", _is_email),
+    "idn-email": Format("an e-mail address", _is_idn_email),
+    "hostname": Format("a host name", is_hostname),
+    "idn-hostname": Format("a host name", _is_idn_hostname),
+    "ipv4": Format("an IPv4 address such as 192.0.2.1", _is_ipv4),
+    "ipv6": Format("an IPv6 address such as 2001:db8::1", _is_ipv6),
+    "uri": Format("an address with a scheme such as https://example.com/", _is_uri),
+    "uri-reference": Format("an address, whole or relative", _is_uri_reference),
+    "iri": Format("an address with a scheme such as https://example.com/", _is_iri),
+    "iri-reference": Format("an address, whole or relative", _is_iri_reference),
+    "uri-template": Format("an address template such as /notes/{name}", _matches(_TEMPLATE)),
+    "uuid": Format("a UUID such as 123e4567-e89b-12d3-a456-426614174000", _matches(_UUID)),
+    "json-pointer": Format("a JSON pointer such as /tags/0", _matches(_POINTER)),
+    "relative-json-pointer": Format("a relative JSON pointer such as 1/tags", _matches(_RELATIVE_POINTER)),
+    "regex": Format("a regular expression", _is_regex),
+}

@@ -1,0 +1,157 @@
+"""What is wrong with a schema itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from mdmem.diagnostic import Diagnostic, Position, Severity, Span
+from mdmem.errors import DocumentRefused
+from mdmem.schema import body, pattern, violation
+from mdmem.schema.catalog import REFERENCES, Catalog, Schema, children
+from mdmem.schema.formats import FORMATS
+from mdmem.schema.validator import compiled, of_schemas, registry
+from mdmem.schema.wording import printable
+from mdmem.text.document import Document, Limits, parse_text
+from mdmem.text.parsed import Flaw
+from mdmem.text.tree import KeyPath
+
+if TYPE_CHECKING:
+    from referencing._core import Resolver
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_LIMITS = Limits(max_depth=128)
+
+
+def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
+    """The findings about the schema of this name, in the order of its text."""
+    try:
+        document = parse_text(catalog.path(name), catalog.text(name), _LIMITS)
+        findings = list(document.findings)
+    except DocumentRefused as error:
+        return [_refused(catalog.path(name), error)]
+    if document.tree is not None:
+        findings += _Inspection(document, catalog, name).findings()
+    return sorted(dict.fromkeys(findings), key=lambda found: (found.span.start, found.code, found.rule))
+
+
+def _refused(path: str, error: DocumentRefused) -> Diagnostic:
+    return Diagnostic(
+        path=path,
+        span=Span(0, 0),
+        position=Position(1, 1),
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+    )
+
+
+class _Inspection:
+    """One pass over one schema that is JSON."""
+
+    def __init__(self, document: Document, catalog: Catalog, name: str) -> None:
+        self.document = document
+        self.catalog = catalog
+        self.name = name
+        self.found: list[Diagnostic] = []
+
+    def findings(self) -> list[Diagnostic]:
+        value = self.document.tree.value if self.document.tree else None
+        try:
+            self.found += (
+                self._renamed(each)
+                for each in violation.explain(self.document, "2020-12", of_schemas().iter_errors(value))
+            )
+            contents = self.catalog.contents(self.name)
+            if not self.found and contents is not None:
+                root = DRAFT202012.create_resource(contents)
+                if isinstance(value, dict):
+                    self._dialect(value)
+                self._visit(contents, (), registry(self.catalog, self.name).resolver_with_root(root))
+                if not self.found:
+                    self._try(contents)
+        except RecursionError:
+            self._add((), "schema-endless", "it is nested too deeply to be checked", "flatten it")
+        return self.found
+
+    def _renamed(self, finding: Diagnostic) -> Diagnostic:
+        return self.document.diagnose(
+            Flaw(finding.span, "schema-invalid", finding.message, finding.hint, finding.rule)
+        )
+
+    def _try(self, contents: Schema) -> None:
+        try:
+            for _ in compiled(self.catalog, self.name).iter_errors({}):
+                pass
+        except RecursionError:
+            path: KeyPath = ("$ref",) if isinstance(contents, dict) and "$ref" in contents else ()
+            self._add(path, "schema-endless", "it refers to itself without end", "refer to another schema")
+
+    def _visit(self, schema: Schema, path: KeyPath, resolver: Resolver[Any]) -> None:
+        if isinstance(schema, bool):
+            return
+        if path:
+            resolver = resolver.in_subresource(DRAFT202012.create_resource(schema))
+            self._inner_dialect(schema, path)
+        self._references(schema, path, resolver)
+        self._format(schema, path)
+        self._patterns(schema, path)
+        for place, message in body.faults(schema[body.KEYWORD]) if body.KEYWORD in schema else ():
+            self._add((*path, body.KEYWORD, *place), "schema-x-body", message, "")
+        for step, child in children(schema):
+            self._visit(child, (*path, *step), resolver)
+
+    def _dialect(self, schema: dict[str, Any]) -> None:
+        written = schema.get("$schema", _DIALECT)
+        if written.removesuffix("#") != _DIALECT:
+            message = f"the schema is written for {printable(written)}; mdmem reads 2020-12"
+            self._add(("$schema",), "schema-dialect", message, f"accepted: {_DIALECT}")
+
+    def _inner_dialect(self, schema: dict[str, Any], path: KeyPath) -> None:
+        if "$schema" in schema:
+            message = "`$schema` can stand at the top of a schema only"
+            self._add((*path, "$schema"), "schema-dialect", message, "take it out")
+
+    def _references(self, schema: dict[str, Any], path: KeyPath, resolver: Resolver[Any]) -> None:
+        for keyword in REFERENCES:
+            reference = schema.get(keyword)
+            if reference is None:
+                continue
+            try:
+                target = resolver.lookup(reference).contents
+            except (Unresolvable, ValueError):
+                target = None
+            if not isinstance(target, dict | bool):
+                message = f"`{keyword}` leads nowhere: {printable(reference)}"
+                names = ", ".join(self.catalog.names)
+                hint = f"nothing is fetched: name a schema of the vault ({names}), or a place in this one"
+                self._add((*path, keyword), "schema-ref", message, hint)
+
+    def _format(self, schema: dict[str, Any], path: KeyPath) -> None:
+        written = schema.get("format")
+        if written is not None and written not in FORMATS:
+            message = f"the format {printable(written)} is not known, so it is not checked"
+            hint = f"known formats: {', '.join(FORMATS)}"
+            self._add((*path, "format"), "schema-format-unknown", message, hint, severity="warning")
+
+    def _patterns(self, schema: dict[str, Any], path: KeyPath) -> None:
+        patterns: list[tuple[KeyPath, str]] = [
+            (("patternProperties", each), each) for each in schema.get("patternProperties", ())
+        ]
+        if "pattern" in schema:
+            patterns.append((("pattern",), schema["pattern"]))
+        for step, written in patterns:
+            fault = pattern.fault(written)
+            if fault:
+                message = f"the pattern {printable(written)} cannot be used: {fault}"
+                self._add((*path, *step), "schema-pattern", message, "mend the pattern")
+
+    def _add(
+        self, path: KeyPath, code: str, message: str, hint: str, *, severity: Severity = "error"
+    ) -> None:
+        tree = self.document.tree
+        span = tree.nearest(path).span if tree else Span(0, 0)
+        rule = f"{self.name}:{'/'.join(map(str, path))}"
+        self.found.append(self.document.diagnose(Flaw(span, code, message, hint, rule, severity)))

@@ -1,0 +1,188 @@
+"""Which schema a memory follows, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.diagnostic import Diagnostic, Span
+from mdmem.schema import body, formats, violation
+from mdmem.schema.catalog import Catalog
+from mdmem.schema.wording import printable, shown
+from mdmem.text.document import Document
+from mdmem.text.parsed import Flaw
+
+if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
+    from jsonschema.protocols import Validator
+
+_DEFAULT = "memory"
+_PROJECT_FILE = "AGENTS.md"
+_FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
+_NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
+# What a JSON memory may carry for mdmem's sake, whatever its schema allows.
+_BOOKKEEPING = ("$schema", "expires")
+
+
+class SchemaInfo(NamedTuple):
+    """A schema there is: its name, whether it is a built-in one, its title (empty when it has none)."""
+
+    name: str
+    builtin: bool
+    title: str
+
+
+class Schemas:
+    """The schemas of a vault.
+
+    Args:
+        own: the vault's own schemas, name (`decision` for `decision.json`) to JSON text. They stand over
+            the built-in ones of the same name.
+
+    Nothing is parsed before it is needed, and nothing is ever fetched.
+    """
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self._catalog = Catalog(own)
+        self._validators: dict[str, Validator] = {}
+        self._faults: dict[str, str] = {}
+
+    def names(self) -> list[SchemaInfo]:
+        """Every schema there is, by name."""
+        catalog = self._catalog
+        return [SchemaInfo(name, catalog.is_builtin(name), catalog.title(name)) for name in catalog.names]
+
+    def show(self, name: str) -> str:
+        """The JSON text of a schema.
+
+        Raises:
+            NamedNotFound: there is none of this name.
+        """
+        found = self._catalog.resolve(name)
+        return self._catalog.text(found) if found is not None else self._catalog.refuse(name)
+
+    def choose(self, document: Document) -> str:
+        """The name of the schema that a memory follows.
+
+        That is what its `$schema` names, else the schema of its `type`, else that of the folder it stands in
+        (below users, projects and resources), else `memory`.
+        """
+        written = document.fields.get("$schema")
+        named = self._catalog.resolve(written) if isinstance(written, str) else None
+        if named is not None:
+            return named
+        kind = document.fields.get("type")
+        return kind if isinstance(kind, str) and kind in self._catalog.names else _by_place(document.path)
+
+    def check(self, document: Document) -> list[Diagnostic]:
+        """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
+
+        Raises:
+            TooNested, TooLarge: its values pass a limit.
+        """
+        findings = [*document.findings, *self._unknown(document)]
+        readable = document.tree is not None or not (document.is_json or document.frontmatter.flaws)
+        if readable:
+            findings += self._violations(document, self.choose(document))
+        return sorted(
+            dict.fromkeys(findings), key=lambda found: (found.span, found.code, found.rule, found.message)
+        )
+
+    def lint(self) -> list[Diagnostic]:
+        """Everything that is wrong with the schemas themselves."""
+        from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
+
+        return [finding for name in self._catalog.names for finding in inspect(self._catalog, name)]
+
+    def _violations(self, document: Document, name: str) -> list[Diagnostic]:
+        if document.tree is None and self._catalog.accepts_nothing_written(name):
+            return []  # without the time to import jsonschema
+        fault = self._fault(name)
+        if fault:
+            message = f"the schema {name} cannot be used: {fault}"
+            hint = "see what is wrong with `mdmem schema check`"
+            flaw = Flaw(violation.start(document), "schema-broken", message, hint, f"{name}::broken")
+            return [document.diagnose(flaw)]
+        instance, findings = self._instance(document, name)
+        try:
+            errors = list(self._validator(name).iter_errors(instance))
+        except (RecursionError, ValueError, OverflowError):
+            # A schema that goes round in a circle for this value, or a number too long to be written out.
+            message = (
+                f"the memory cannot be checked against the schema {name}: a value is too large or too deep"
+            )
+            hint = "make the value smaller, or see `mdmem schema check`"
+            flaw = Flaw(violation.start(document), "schema-unchecked", message, hint, f"{name}::unchecked")
+            return [*findings, document.diagnose(flaw)]
+        return [*findings, *violation.explain(document, name, errors)]
+
+    def _instance(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
+        """What is validated, and what is wrong with the bookkeeping that is taken out of it."""
+        contents = self._catalog.contents(name)
+        if not document.is_json and isinstance(contents, dict) and contents.get("type") == "string":
+            return body.Body.of(document), []
+        value = document.tree.value if document.tree else {}
+        if not isinstance(value, dict):
+            return value, []
+        keys = _BOOKKEEPING if document.is_json else _BOOKKEEPING[:1]
+        aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
+        rest = {key: item for key, item in value.items() if key not in aside}
+        findings = _expires(document, name, value["expires"]) if "expires" in aside else []
+        return (rest if document.is_json else body.Fields(rest, document)), findings
+
+    def _fault(self, name: str) -> str:
+        """Why the schema, or one that it refers to, cannot be used; empty when it can."""
+        if name not in self._faults:
+            from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
+
+            closure = self._catalog.closure(name)
+            # The built-in ones by themselves are known to be sound.
+            suspects = () if all(map(self._catalog.is_builtin, closure)) else closure
+            found = (f for each in suspects for f in inspect(self._catalog, each) if f.severity == "error")
+            self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
+        return self._faults[name]
+
+    def _validator(self, name: str) -> Validator:
+        if name not in self._validators:
+            from mdmem.schema.validator import compiled  # noqa: PLC0415 - start-up
+
+            self._validators[name] = compiled(self._catalog, name)
+        return self._validators[name]
+
+    def _unknown(self, document: Document) -> list[Diagnostic]:
+        written = document.fields.get("$schema")
+        if (
+            not isinstance(written, str)
+            or document.tree is None
+            or self._catalog.resolve(written) is not None
+        ):
+            return []
+        used = self.choose(document)
+        message = f"`$schema` names no schema of the vault: {printable(written)}; checked as {used}"
+        foreign = "://" in written
+        hint = f"nothing is fetched from elsewhere; nearest names: {', '.join(self._catalog.near(written))}"
+        hint = hint if foreign else hint.partition("; ")[2]
+        span = document.tree.nearest(("$schema",)).span
+        return [
+            document.diagnose(Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning"))
+        ]
+
+
+def _by_place(path: str) -> str:
+    *folders, file = path.split("/")
+    if file == _PROJECT_FILE:
+        return "project"
+    at = 0
+    while at < len(folders) and folders[at] in _NAMESPACES:
+        at += _NAMESPACES[folders[at]]
+    return next((_FOLDERS[each] for each in folders[at:] if each in _FOLDERS), _DEFAULT)
+
+
+def _expires(document: Document, name: str, written: Any) -> list[Diagnostic]:
+    is_moment = isinstance(written, str) and (formats.is_date(written) or formats.is_date_time(written))
+    if is_moment or written is None:
+        return []
+    span = document.tree.nearest(("expires",)).span if document.tree else Span(0, 0)
+    accepted = f"{formats.FORMATS['date'].means} or {formats.FORMATS['date-time'].means}"
+    message = f"`expires` must be {accepted}, not {shown(written)}"
+    rule = f"{name}:/expires:format"
+    return [document.diagnose(Flaw(span, "schema-format", message, f"accepted: {accepted}", rule))]

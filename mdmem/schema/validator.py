@@ -1,0 +1,169 @@
+"""The validator: JSON Schema 2020-12 of jsonschema, with our formats, `x-body`, and no network.
+
+A few keywords are implemented here because jsonschema's own say only in prose what we must point at: which
+key is missing, which one is too much.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+
+# There is no public way to ask which keys count as evaluated, and the rules for it fill a page.
+from jsonschema._utils import find_evaluated_property_keys_by_schema
+from jsonschema.protocols import Validator
+
+# jsonschema's own metaschemas, so that a schema may refer to them without the network.
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS  # type: ignore[import-untyped]
+from referencing import Registry, Resource
+from referencing.exceptions import NoSuchResource
+from referencing.jsonschema import DRAFT202012
+
+from mdmem.schema import body, pattern
+from mdmem.schema.catalog import PREFIX, Catalog, Schema
+from mdmem.schema.formats import FORMATS
+
+Errors = Iterator[ValidationError]
+
+
+def compiled(catalog: Catalog, name: str) -> Validator:
+    """The validator of a schema of the catalog."""
+    contents = catalog.contents(name)
+    validator: Validator = _Validator(
+        contents if contents is not None else False, registry=registry(catalog, name)
+    )
+    return validator
+
+
+@cache
+def of_schemas() -> Validator:
+    """The validator of schemas themselves: the metaschema of 2020-12."""
+    return Draft202012Validator(Draft202012Validator.META_SCHEMA)
+
+
+def registry(catalog: Catalog, name: str) -> Registry[Schema]:
+    """What a `$ref` in the schema `name` can reach: the schemas of the catalog, and the metaschemas."""
+
+    def retrieve(uri: str) -> Resource[Schema]:
+        target = catalog.resolve(uri)
+        contents = catalog.contents(target) if target else None
+        if contents is None:
+            raise NoSuchResource(ref=uri)  # type: ignore[call-arg] - its stub hides the fields
+        return DRAFT202012.create_resource(contents)
+
+    # The usual spellings are put in beforehand: what is retrieved is forgotten after each validation.
+    usual = [
+        (uri, retrieve(each))
+        for each in catalog.closure(name)
+        for uri in (each, f"{each}.json", f"{PREFIX}{each}")
+        if catalog.contents(each) is not None
+    ]
+    reachable: Registry[Schema] = Registry(retrieve=retrieve)  # type: ignore[call-arg] - as above
+    every: Registry[Schema] = SPECIFICATIONS.combine(reachable)
+    return every.with_resources(usual).crawl()
+
+
+def _is_number(_: Any, value: Any) -> bool:
+    # YAML can write infinity and not-a-number, JSON cannot: they are no numbers to a schema.
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _required(_: Any, names: list[str], instance: Any, __: Schema) -> Errors:
+    if isinstance(instance, dict):
+        for name in names:
+            if name not in instance:
+                yield ValidationError("", validator_value=name)
+
+
+def _dependent_required(_: Any, wanted: dict[str, list[str]], instance: Any, __: Schema) -> Errors:
+    if isinstance(instance, dict):
+        for name, others in wanted.items():
+            for other in others if name in instance else ():
+                if other not in instance:
+                    yield ValidationError("", validator_value=(name, other))
+
+
+def _additional_properties(validator: Any, extra: Schema, instance: Any, schema: Schema) -> Errors:
+    if not isinstance(instance, dict) or not isinstance(schema, dict):
+        return
+    patterns = schema.get("patternProperties", ())
+    for key, value in instance.items():
+        if key in schema.get("properties", ()) or any(re.search(each, key) for each in patterns):
+            continue
+        if extra is False:
+            yield ValidationError("", path=(key,))
+        else:
+            yield from validator.descend(value, extra, path=key)
+
+
+def _unevaluated_properties(validator: Any, extra: Schema, instance: Any, schema: Schema) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    evaluated: set[str] = set(find_evaluated_property_keys_by_schema(validator, instance, schema))
+    for key, value in instance.items():
+        if key in evaluated:
+            continue
+        if extra is False:
+            yield ValidationError("", path=(key,))
+        else:
+            yield from validator.descend(value, extra, path=key)
+
+
+def _property_names(validator: Any, wanted: Schema, instance: Any, _: Schema) -> Errors:
+    if isinstance(instance, dict):
+        for key in instance:
+            errors = list(validator.descend(key, wanted))
+            if errors:
+                yield ValidationError("", path=(key,), context=errors)
+
+
+def _pattern(_: Any, wanted: str, instance: Any, __: Schema) -> Errors:
+    if isinstance(instance, str) and not pattern.matches(wanted, instance):
+        yield ValidationError("")
+
+
+def _format(_: Any, wanted: str, instance: Any, __: Schema) -> Errors:
+    known = FORMATS.get(wanted)
+    if known and isinstance(instance, str) and not known.accepts(instance):
+        yield ValidationError("")
+
+
+def _multiple_of(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
+    # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
+    if _is_number(None, instance) and (_exact(instance) / _exact(divisor)).denominator != 1:
+        yield ValidationError("")
+
+
+def _exact(number: float) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def _body(_: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
+    if isinstance(instance, body.Fields | body.Body):
+        for shortfall in body.shortfalls(instance.document, wanted):
+            yield ValidationError("", validator_value=shortfall)
+
+
+_Validator = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    validators={
+        "additionalProperties": _additional_properties,
+        "dependentRequired": _dependent_required,
+        "format": _format,
+        "multipleOf": _multiple_of,
+        "pattern": _pattern,
+        "propertyNames": _property_names,
+        "required": _required,
+        "unevaluatedProperties": _unevaluated_properties,
+        body.KEYWORD: _body,
+    },
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
+)

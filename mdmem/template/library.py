@@ -1,0 +1,175 @@
+"""The templates of a vault over the built-in ones: found by name, shown, rendered."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from mdmem import builtin
+from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
+from mdmem.template.model import Shown, TemplateInfo
+
+BUILTIN_PREFIX = "builtin/"  # names a built-in template, also where one of the vault's own stands over it
+_DEFAULT_MAX_CHARS = 1_000_000
+_SUFFIXES = ("", ".md", ".json")
+_DESCRIPTION = re.compile(r"\ufeff?\{#-?[ \t]*(.*?)[ \t]*-?#\}")
+
+
+class Templates:
+    """The templates of a vault and the built-in ones. Making it parses nothing."""
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        """Take the vault's own templates.
+
+        Args:
+            own: the source of each, by its path in the vault's template folder, with `/` and suffix. One
+                that is named like a built-in template replaces it, and may extend it as `builtin/<name>`.
+        """
+        self._own = own
+
+    def names(self) -> list[TemplateInfo]:
+        """The templates that can be rendered, by name."""
+        sources = {**_builtin_sources(), **self._own}
+        return [
+            TemplateInfo(
+                name=name.removesuffix(".md"),
+                builtin=name not in self._own,
+                description=_description(sources[name]),
+            )
+            for name in sorted(sources)
+            if not name.startswith(BUILTIN_PREFIX)
+        ]
+
+    def show(self, name: str) -> Shown:
+        """The source of a template and the variables that it reads.
+
+        Raises:
+            NamedNotFound: there is no template of that name.
+            PathRefused: the name leaves the template folder.
+            TemplateFailed: it, or one that it extends or includes, cannot be parsed.
+        """
+        full, source = self._find(name)
+        return self._shown(full, source)
+
+    def render(
+        self,
+        name: str,
+        variables: Mapping[str, Any],
+        *,
+        now: datetime,
+        max_chars: int = _DEFAULT_MAX_CHARS,
+    ) -> str:
+        """Render the template `name`; the result ends in exactly one newline.
+
+        Args:
+            name: the template's path, with or without `.md` or `.json`.
+            variables: plain values: texts, numbers, booleans, None, dates, and lists and mappings of these.
+            now: the moment that `now` and `today` mean, with a time zone; templates see it in UTC.
+            max_chars: how long the result may be; ten times as much may be made on the way to it.
+
+        Raises:
+            NamedNotFound, PathRefused: as `show`.
+            TemplateFailed: variables are missing, or the template cannot be parsed, fails, reaches for
+                what it may not have, or does or writes too much.
+        """
+        full, source = self._find(name)
+        return self._render(full, source, variables, now, max_chars)
+
+    def render_text(
+        self,
+        source: str,
+        variables: Mapping[str, Any],
+        *,
+        now: datetime,
+        name: str = "inline",
+        max_chars: int = _DEFAULT_MAX_CHARS,
+    ) -> str:
+        """Render a template given as text, as `render`; `name` stands for it in messages.
+
+        Raises:
+            TemplateFailed: as `render`.
+        """
+        return self._render(name, source, variables, now, max_chars)
+
+    def _find(self, name: str) -> tuple[str, str]:
+        reason = refusal(name)
+        if reason:
+            raise PathRefused(path=name, reason=reason, remedy="name a template as `mdmem template ls` does")
+        for suffix in _SUFFIXES:
+            source = self._source(name + suffix)
+            if source is not None:
+                return name + suffix, source
+        raise NamedNotFound(kind="template", name=name, near=self.near(name))
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """The names most like `name`; all of them where none is."""
+        names = [info.name for info in self.names()]
+        return tuple(difflib.get_close_matches(name, names, n=5) or names)
+
+    def _source(self, full: str) -> str | None:
+        if full.startswith(BUILTIN_PREFIX):
+            return _builtin_sources().get(full.removeprefix(BUILTIN_PREFIX))
+        source = self._own.get(full)
+        return _builtin_sources().get(full) if source is None else source.removeprefix("\ufeff")
+
+    def _shown(self, full: str, source: str) -> Shown:
+        from mdmem.template import rendering  # noqa: PLC0415 - Jinja costs 45 ms, most commands need none
+
+        variables = rendering.variables(full, source, self._lookup)
+        return Shown(name=full, source=source, variables=variables)
+
+    def _lookup(self, name: str) -> str | None:
+        """The source of a template that another one names."""
+        return next((s for suffix in _SUFFIXES if (s := self._source(name + suffix)) is not None), None)
+
+    def _render(
+        self, full: str, source: str, variables: Mapping[str, Any], now: datetime, max_chars: int
+    ) -> str:
+        from mdmem.template import rendering  # noqa: PLC0415 - as above
+
+        if now.tzinfo is None:
+            raise Usage(problem="`now` has no time zone", remedy="give an aware datetime")
+        shown = self._shown(full, source)
+        missing = [v.name for v in shown.variables if v.required and v.name not in variables]
+        if missing:
+            raise TemplateFailed(
+                name=full,
+                line=None,
+                reason=f"missing variables: {', '.join(missing)}" if missing[1:] else f"missing variable: {missing[0]}",
+                remedy="give " + " ".join(f"--var {name}=…" for name in missing),
+            )
+        utc = now.astimezone(UTC)
+        values = {"now": utc, "today": f"{utc:%Y-%m-%d}"}
+        text = rendering.render(full, source, self._lookup, variables, values, max_chars)
+        return text.rstrip("\r\n") + "\n"
+
+
+def refusal(name: str) -> str | None:
+    """Why a template may not be named so; None when it may."""
+    if "\\" in name:
+        return "a template's name has no backslash"
+    if name.startswith("/"):
+        return "a template's name is not an absolute path"
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        return "a template's name has no empty part, `.` or `..`"
+    return None
+
+
+def _description(source: str) -> str:
+    found = _DESCRIPTION.match(source)
+    return found[1] if found else ""
+
+
+@cache
+def _builtin_sources() -> dict[str, str]:
+    top = builtin.folder("templates")
+    sources = {}
+    for name in os.listdir(top):
+        with open(os.path.join(top, name), encoding="utf-8", newline="") as file:
+            sources[name] = file.read()
+    return sources

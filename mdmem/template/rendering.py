@@ -1,0 +1,148 @@
+"""Parsing and rendering one template, and what its failures mean. Importing this imports Jinja."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError, nodes
+from jinja2.exceptions import SecurityError
+
+from mdmem.errors import TemplateFailed
+from mdmem.template import variables as reading
+from mdmem.template.library import refusal
+from mdmem.template.model import Variable
+from mdmem.template.sandbox import Exhausted, Sandbox
+
+Lookup = Callable[[str], str | None]
+
+_LEAST_WORK = 1_000_000
+_WORK_FOR_A_CHARACTER = 10
+# Whatever a template makes Python raise is the template's failure; the sandbox lets it reach nothing else.
+_FAILURES = (
+    TemplateError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+_MISSING = re.compile(r"'([^']+)' is undefined")
+
+
+def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
+    """The variables that the template `source` reads.
+
+    Raises:
+        TemplateFailed: it, or one that it extends or includes, cannot be parsed.
+    """
+    load = _loader(name, source, lookup)
+    sandbox = Sandbox(load, {"now": None, "today": None}, _LEAST_WORK)
+
+    def tree(other: str) -> nodes.Template | None:
+        found = load(other)
+        return None if found is None else sandbox.parse(found, other)
+
+    with _failing_as(name):
+        return reading.read_by(sandbox.parse(source, name), name, tree)
+
+
+def render(
+    name: str,
+    source: str,
+    lookup: Lookup,
+    given: Mapping[str, Any],
+    values: Mapping[str, Any],
+    max_chars: int,
+) -> str:
+    """Render the template `source`.
+
+    Args:
+        name: its name.
+        source: its text.
+        lookup: gives the source of another template by its name.
+        given: its variables.
+        values: what it finds under global names.
+        max_chars: how long the result may be.
+
+    Raises:
+        TemplateFailed: it cannot be parsed or rendered.
+    """
+    work = _WORK_FOR_A_CHARACTER * max(max_chars, _LEAST_WORK // _WORK_FOR_A_CHARACTER)
+    sandbox = Sandbox(_loader(name, source, lookup), values, work)
+    parts: list[str] = []
+    left = max_chars
+    with _failing_as(name):
+        for variable in given.values():
+            sandbox.weighed(variable)
+        template = sandbox.get_template(name)
+        for part in template.root_render_func(template.new_context(dict(given))):
+            left -= len(part)
+            if left < 0:
+                raise Exhausted(f"it writes more than {max_chars:,} characters")
+            parts.append(part)
+    return "".join(parts)
+
+
+def _loader(name: str, source: str, lookup: Lookup) -> Lookup:
+    def load(other: str) -> str | None:
+        if other == name:
+            return source
+        reason = refusal(other)
+        if reason:
+            raise SecurityError(f"{other!r}: {reason}")
+        return lookup(other)
+
+    return load
+
+
+@contextmanager
+def _failing_as(name: str) -> Iterator[None]:
+    try:
+        yield
+    except _FAILURES as error:
+        where, line = _place(error, name)
+        reason, remedy = _explained(error)
+        raise TemplateFailed(name=where, line=line, reason=reason, remedy=remedy) from None
+
+
+def _place(error: BaseException, name: str) -> tuple[str, int | None]:
+    """The template and its line in which an error arose: the innermost of those that were running."""
+    if isinstance(error, TemplateSyntaxError):
+        return error.name or name, error.lineno
+    place: tuple[str, int | None] = (name, None)
+    step = error.__traceback__
+    while step:
+        template = step.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            place = (template.name or name, template.get_corresponding_lineno(step.tb_lineno))
+        step = step.tb_next
+    return place
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
+    """The reason and the remedy for an error."""
+    if isinstance(error, RecursionError):
+        return "it calls, includes or extends itself without end", (
+            "to extend the built-in template of the same name, write `{% extends \"builtin/…\" %}`"
+        )
+    if isinstance(error, MemoryError):
+        return "it is nested too deeply, or too large", "make it simpler"
+    if isinstance(error, Exhausted):
+        return str(error), "make the template simpler, or give it less"
+    if isinstance(error, SecurityError):
+        return str(error), "a template can use its variables, the filters and the other templates, nothing else"
+    if isinstance(error, TemplateNotFound):
+        return f"there is no template {error.message!r}", "see what there is with `mdmem template ls`"
+    if isinstance(error, UndefinedError):
+        missing = _MISSING.fullmatch(str(error))
+        return str(error), f"give --var {missing[1]}=…" if missing else "give the variable, or guard it by `default`"
+    if isinstance(error, TemplateError):
+        return str(error), ""
+    return f"{type(error).__name__}: {error}", ""

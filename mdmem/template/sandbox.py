@@ -1,0 +1,461 @@
+"""The environment that templates run in: what they may touch, and how much they may do.
+
+A template may come with a repository that somebody else wrote, so it is given nothing to reach for, and every
+value that it makes is paid for out of a fixed amount of work before anything is done with the value. Work is
+counted and not timed: the same template ends the same way on every machine. Jinja's own sandbox bounds
+neither: `'x' * 10**9`, a text doubled forty times or two nested loops would take the process with them.
+
+What is paid for: each value by its size as if written out (a list that stands twice inside another counts
+twice), each turn of a loop, each call and each template loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from jinja2 import FunctionLoader, StrictUndefined, TemplateRuntimeError, Undefined, nodes, pass_eval_context
+from jinja2.environment import Template
+from jinja2.exceptions import SecurityError, TemplateAssertionError
+from jinja2.filters import FILTERS
+from jinja2.nodes import EvalContext
+from jinja2.runtime import BlockReference, Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.tests import TESTS
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from mdmem.template import filters
+
+_NODE, _TURN, _CALL, _LOAD = 4, 10, 50, 200  # what a value, a loop's turn, a call, a template cost at least
+_DEEPEST = 32
+_MOST_BITS = 10_000  # about 3,000 digits; Python itself writes no more than 4,300
+_MOST_PLACES = 30
+_WIDEST_INDENT = 100
+
+_DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_LEAVES = (float, type(None), date, time, timedelta, Undefined)
+_LISTS = (list, tuple, *_DICT_VIEWS)
+_VALUES = (str, int, dict, range, *_LISTS, *_LEAVES)
+
+# Methods whose result is no larger than the text, and whose time grows with it.
+_TEXT_METHODS = frozenset(
+    "capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower isnumeric"
+    " isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split splitlines"
+    " startswith strip swapcase title upper".split()
+)
+_DATE_PARTS = frozenset(
+    "year month day hour minute second date time isoformat weekday isoweekday isocalendar".split()
+)
+_ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
+    (str, _TEXT_METHODS),
+    (dict, frozenset(("get", "items", "keys", "values"))),
+    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),
+    ((date, time), _DATE_PARTS),
+    (
+        LoopContext,
+        frozenset(
+            "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()
+        ),
+    ),
+    (BlockReference, frozenset(("super",))),
+)
+_FILTERS = (
+    "abs capitalize count d default dictsort first float groupby int items last length list lower map max min"
+    " reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode wordcount"
+).split()
+_IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
+# Conversions with a width and a precision of at most three digits, and none taken from the arguments.
+_PERCENT = re.compile(
+    r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*[0-9]{0,3}(?:\.[0-9]{0,3})?[diouxXeEfFgGcrsa%])*", re.DOTALL
+)
+
+
+class Exhausted(TemplateRuntimeError):
+    """A template that would do or write more than it may."""
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """An environment for one rendering; it is not used again, since its work is spent."""
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+
+    def __init__(self, load: Callable[[str], str | None], values: Mapping[str, Any], work: int) -> None:
+        """Make the environment.
+
+        Args:
+            load: gives the source of a template, or None when there is none of that name.
+            values: the global names, beside `range` and `namespace`.
+            work: how much may be done, in characters made.
+        """
+        super().__init__(
+            loader=FunctionLoader(load),
+            undefined=StrictUndefined,
+            optimized=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            auto_reload=False,
+        )
+        self.work = work
+        self.globals = {"range": range, "namespace": Namespace, **values}
+        self.finalize = self._written
+        self.concat = self._concat  # type: ignore[method-assign, assignment] - generated code reads it from here
+        own: dict[str, Callable[..., Any]] = {
+            "date": filters.format_date,
+            "heading": filters.heading,
+            "line": filters.line,
+            "listed": filters.listed,
+            "slug": filters.slug,
+            "time": filters.format_time,
+            "under": filters.under,
+            "yaml": filters.to_yaml,
+            "format": self._format,
+            "indent": self._indent,
+            "join": self._join,
+            "replace": self._replace,
+            "round": self._round,
+            "sum": self._sum,
+            "tojson": self._tojson,
+            "trim": self._trim,
+        }
+        self.filters = {name: self._paid(FILTERS[name]) for name in _FILTERS}
+        self.filters |= {name: self._paid(_needs_value(function)) for name, function in own.items()}
+        self.filters |= {_WEIGHED: self.weighed, _JOINED: self._joined, _COUNTED: self._counted}
+        self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in TESTS.items()}
+
+    def pay(self, amount: int) -> None:
+        """Take `amount` from the work that is left.
+
+        Raises:
+            Exhausted: there is not so much left.
+        """
+        self.work -= amount
+        if self.work < 0:
+            raise Exhausted("it does more work than a template may")
+
+    def weighed(self, value: Any) -> Any:
+        """`value`, once its size is paid for.
+
+        Raises:
+            Exhausted: it is too large, or nested too deeply.
+            SecurityError: something in it is not a plain value.
+        """
+        waiting = [(value, 1)]
+        while waiting:
+            part, depth = waiting.pop()
+            if depth > _DEEPEST:
+                raise Exhausted(f"its values are nested more than {_DEEPEST} deep")
+            if isinstance(part, str):
+                self.pay(_NODE + len(part))
+            elif isinstance(part, int):
+                self.pay(_NODE + _bits(part) // 8)
+            elif isinstance(part, _LEAVES):
+                self.pay(_NODE)
+            elif isinstance(part, range):
+                self.pay(_NODE * len(part))
+            elif isinstance(part, dict):
+                self.pay(_NODE)
+                waiting += [(inner, depth + 1) for item in part.items() for inner in item]
+            elif isinstance(part, _LISTS):
+                self.pay(_NODE)
+                waiting += [(inner, depth + 1) for inner in part]
+            else:
+                raise SecurityError(f"a {type(part).__name__} is not a value that a template can use here")
+        return value
+
+    # ------------------------------------------------------------------------ what a template may touch
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
+        if not super().is_safe_attribute(obj, attr, value):
+            return False
+        listed = next((names for kind, names in _ATTRIBUTES if isinstance(obj, kind)), None)
+        # What remains are a namespace and an imported template, whose attributes the template made itself.
+        return attr in listed if listed is not None else not isinstance(obj, (*_VALUES, type))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """`obj.attribute`; methods that could make something large are replaced by ours."""
+        self.pay(1)
+        if isinstance(obj, str) and attribute == "replace":
+            return functools.partial(self._replace, obj)
+        if isinstance(obj, str) and attribute == "join":
+            return functools.partial(self._join_by, obj)
+        if isinstance(obj, date | time) and attribute == "strftime":
+            return functools.partial(filters.strftime, obj)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """`obj[argument]`."""
+        self.weighed(argument)
+        return super().getitem(obj, argument)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """`str.format` is not offered: its widths can come from its arguments. `%` and `format` are."""
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call `function`; what it is given and what it makes is paid for."""
+        self.pay(_CALL)
+        given = [*args, *(value for name, value in kwargs.items() if name not in ("_loop_vars", "_block_vars"))]
+        for argument in given:
+            self._paid_if_plain(argument)
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, str):
+            # Stripping looks up each character of the text in the argument.
+            self.pay(len(owner) * (1 + sum(len(a) for a in args if isinstance(a, str))))
+        if isinstance(function, LoopContext) and args:
+            args = (self._counted(args[0]), *args[1:])
+        return self._paid_if_plain(super().call(context, function, *args, **kwargs))
+
+    def _paid_if_plain(self, value: Any) -> Any:
+        # Macros, namespaces and blocks are handed around as they are; no operation goes into them.
+        return self.weighed(value) if isinstance(value, _VALUES) else value
+
+    def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
+        """The template of that name, loaded by this environment."""
+        self.pay(_LOAD)
+        return super().get_template(name, parent, globals)
+
+    def select_template(self, names: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
+        """The first template that there is, of several names."""
+        self.pay(_LOAD)
+        return super().select_template(names, parent, globals)
+
+    def _generate(self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False) -> str:
+        tree = _Metered(self).visit(source)
+        return super()._generate(tree, name, filename, defer_init)
+
+    # ------------------------------------------------------------------------- what a template may make
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """An arithmetic operation, refused before it makes something large."""
+        del context
+        return self._operate(operator, left, right)
+
+    def _operate(self, operator: str, left: Any, right: Any) -> Any:
+        self.weighed(left)
+        self.weighed(right)
+        if operator == "%" and isinstance(left, str):
+            return self._percent(left, right)
+        if operator == "*":
+            self._check_product(left, right)
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            self._check_bits(left.bit_length() * right)
+        return self.weighed(self.binop_table[operator](left, right))
+
+    def _check_product(self, left: Any, right: Any) -> None:
+        if isinstance(left, int) and isinstance(right, int):
+            self._check_bits(left.bit_length() + right.bit_length())
+        for many, times in ((left, right), (right, left)):
+            if isinstance(many, str | list | tuple) and isinstance(times, int):
+                self.pay(len(many) * max(times, 0))
+
+    def _check_bits(self, bits: int) -> None:
+        if bits > _MOST_BITS:
+            raise Exhausted("a number has more digits than a template may make")
+
+    def _percent(self, text: str, values: Any) -> str:
+        if not _PERCENT.fullmatch(text):
+            raise SecurityError("a conversion such as %5d may have a width of three digits at most")
+        before = self.work
+        self.weighed(values)
+        # Each conversion may write the whole of the values, with a width of its own.
+        self.pay(text.count("%") * (before - self.work + 1000))
+        return str(self.weighed(text % values))
+
+    def _written(self, value: Any) -> str:
+        """What `{{ value }}` writes."""
+        return str(self.weighed(str(self.weighed(value))))
+
+    def _concat(self, parts: Iterable[str]) -> str:
+        """What a macro, a block or `{% set %}` has written, as one text."""
+        found = list(parts)
+        self.pay(sum(map(len, found)))
+        return "".join(found)
+
+    def _joined(self, values: list[Any]) -> str:
+        return self._concat(map(self._written, values))
+
+    def _counted(self, values: Any) -> _Counted:
+        return _Counted(self, self.weighed(values))
+
+    def _paid(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter or test whose arguments and result are paid for; what it makes lazily becomes a list."""
+        first = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+        @functools.wraps(function)
+        def paid(*args: Any, **kwargs: Any) -> Any:
+            for value in (*args[first:], *kwargs.values()):
+                self.weighed(value)
+            result = function(*args, **kwargs)
+            return self.weighed(list(result) if isinstance(result, Iterator) else result)
+
+        return paid
+
+    # --------------------------------------------------- filters of Jinja's that are bounded by their size
+
+    def _format(self, text: str, *args: Any, **kwargs: Any) -> str:
+        return self._percent(str(text), kwargs or args)
+
+    def _indent(self, text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+        margin = width if isinstance(width, str) else " " * min(width, _WIDEST_INDENT)
+        lines = str(text).split("\n")
+        self.pay(len(lines) * len(margin))
+        return "\n".join(
+            margin + line if (number or first) and (line or blank) else line for number, line in enumerate(lines)
+        )
+
+    @functools.cached_property
+    def _join(self) -> Callable[..., Any]:
+        @pass_eval_context
+        def join(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> Any:
+            parts = list(value)
+            self.pay(len(parts) * len(str(d)))
+            return FILTERS["join"](context, parts, d, attribute)
+
+        return join
+
+    def _join_by(self, separator: str, values: Iterable[str]) -> str:
+        parts = list(values)
+        self.pay(len(parts) * len(separator))
+        return separator.join(parts)
+
+    def _replace(self, text: str, old: str, new: str, count: int = -1) -> str:
+        text, old, new = str(text), str(old), str(new)
+        self.pay(len(text) + text.count(old) * len(new))
+        return text.replace(old, new, count)
+
+    def _round(self, value: float, precision: int = 0, method: str = "common") -> float:
+        if abs(precision) > _MOST_PLACES:
+            raise Exhausted(f"a number is rounded to {_MOST_PLACES} places at most")
+        rounded: float = FILTERS["round"](value, precision, method)
+        return rounded
+
+    def _sum(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+        total = start
+        for value in values:
+            total = self._operate("+", total, value if attribute is None else self.getitem(value, attribute))
+        return total
+
+    def _tojson(self, value: Any, indent: int | None = None) -> str:
+        if indent is not None and not 0 <= indent <= _WIDEST_INDENT:
+            raise Exhausted(f"JSON is indented by {_WIDEST_INDENT} spaces at most")
+        before = self.work
+        self.weighed(value)
+        self.pay((before - self.work) * (1 + (indent or 0)))
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_json_value)
+
+    def _trim(self, text: str, characters: str | None = None) -> str:
+        text = str(text)
+        self.pay(len(text) * len(characters or ""))
+        return text.strip(characters)
+
+
+def _bits(number: int) -> int:
+    bits = number.bit_length()
+    if bits > _MOST_BITS:
+        raise Exhausted("a number has more digits than a template may use")
+    return bits
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, _DICT_VIEWS) or isinstance(value, range):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _needs_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that fails on a missing variable, by its name, as everything but `default` does."""
+
+    @functools.wraps(function)
+    def needing(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Undefined):
+                str(value)
+        return function(*args, **kwargs)
+
+    return needing
+
+
+class _Counted:
+    """What a loop goes through; each turn is paid for."""
+
+    def __init__(self, sandbox: Sandbox, values: Any) -> None:
+        self._sandbox = sandbox
+        self._values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        for value in self._values:
+            self._sandbox.pay(_TURN)
+            yield value
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+# Filters that the compiler puts into a template; no template can write their names.
+_WEIGHED, _JOINED, _COUNTED = "(weighed)", "(joined)", "(counted)"
+
+
+class _Metered(NodeTransformer):
+    """Puts our filters where Jinja compiles to Python operators that it has no hook for."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
+            nodes.List: self._weighed,
+            nodes.Tuple: self._tuple,
+            nodes.Dict: self._dict,
+            nodes.Getitem: self._item,
+            nodes.Compare: self._compare,
+            nodes.Concat: self._concat,
+            nodes.For: self._for,
+            nodes.ScopedEvalContextModifier: self._refused,
+        }
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        replacement = self._replacements.get(type(node))
+        node = self.generic_visit(node, *args, **kwargs)
+        return replacement(node) if replacement else node
+
+    def _filter(self, name: str, node: nodes.Expr) -> nodes.Filter:
+        values = {"lineno": node.lineno, "environment": self._sandbox}
+        return nodes.Filter(node, name, [], [], None, None, **values)
+
+    def _weighed(self, node: nodes.Expr) -> nodes.Expr:
+        return node if isinstance(node, nodes.Const) else self._filter(_WEIGHED, node)
+
+    def _tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        return self._weighed(node) if node.ctx == "load" else node
+
+    def _dict(self, node: nodes.Dict) -> nodes.Expr:
+        for pair in node.items:
+            # A key is hashed, and a tuple's hash goes through all that is in it.
+            pair.key = self._weighed(pair.key)
+        return self._weighed(node)
+
+    def _item(self, node: nodes.Getitem) -> nodes.Expr:
+        return self._weighed(node) if isinstance(node.arg, nodes.Slice) else node
+
+    def _compare(self, node: nodes.Compare) -> nodes.Expr:
+        node.expr = self._weighed(node.expr)
+        for operand in node.ops:
+            operand.expr = self._weighed(operand.expr)
+        return node
+
+    def _concat(self, node: nodes.Concat) -> nodes.Expr:
+        values = {"lineno": node.lineno, "environment": self._sandbox}
+        return self._filter(_JOINED, nodes.List(node.nodes, **values))
+
+    def _for(self, node: nodes.For) -> nodes.For:
+        node.iter = self._filter(_COUNTED, node.iter)
+        return node
+
+    def _refused(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
+        raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)

@@ -1,0 +1,268 @@
+"""What differs between texts: hunks of two, regions of three, and the unified diff that git prints."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from mdmem.text.lines import LINE_END, with_newline
+
+# difflib compares every pair of equal lines, so repeated lines cost their product. Behind this many pairs
+# a stretch counts as replaced whole: still a true diff, only a coarser one.
+_MOST_PAIRS = 40_000
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_MUST_QUOTE = re.compile(r'[\x00-\x1f\x7f"\\]')
+_LINE_END_NAMES = {"\r\n": "CRLF", "\n": "LF", "\r": "CR"}
+
+
+class Hunk(NamedTuple):
+    """Lines `start` to `end` before (0-based, end exclusive) are lines `new_start` to `new_end` after."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+class Region(NamedTuple):
+    """A stretch that at least one of two sides changed, as ranges of lines in the base and in both."""
+
+    base: slice
+    ours: slice
+    theirs: slice
+
+
+def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
+    """What turns the lines `before` into `after`, in order; at least one equal line parts two hunks."""
+    found = []
+    old = new = 0
+    for start, new_start, size in [*_matches(before, after), (len(before), len(after), 0)]:
+        if old < start or new < new_start:
+            found.append(Hunk(old, start, new, new_start))
+        old, new = start + size, new_start + size
+    return found
+
+
+def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Region]:
+    """Where `ours` or `theirs` differ from `base`, in order; changes that overlap or touch are one region.
+
+    This is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007), with touching changes
+    taken together, as git does.
+    """
+    queues = deque(hunks(base, ours)), deque(hunks(base, theirs))
+    shifts = [0, 0]
+    while any(queues):
+        start = end = min(queue[0].start for queue in queues if queue)
+        before = tuple(shifts)
+        growing = True
+        while growing:
+            growing = False
+            for side, queue in enumerate(queues):
+                while queue and queue[0].start <= end:
+                    hunk = queue.popleft()
+                    end = max(end, hunk.end)
+                    shifts[side] = hunk.new_end - hunk.end
+                    growing = True
+        ours_slice, theirs_slice = (
+            slice(start + was, end + now) for was, now in zip(before, shifts, strict=True)
+        )
+        yield Region(slice(start, end), ours_slice, theirs_slice)
+
+
+def _matches(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Stretches of equal lines as (place before, place after, length), in order.
+
+    Lines that stand once in both texts are the anchors (patience diff, Bram Cohen): they keep repeated lines,
+    such as blank ones, from being matched across the text. difflib fills in between them.
+    """
+    found: list[tuple[int, int, int]] = []
+    head, tail = _common(before, after)
+    found.append((0, 0, head))
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    last_old = last_new = 0
+    budget = _MOST_PAIRS
+    for at_old, at_new in [*_anchors(old, new), (len(old), len(new))]:
+        gap_old, gap_new = old[last_old:at_old], new[last_new:at_new]
+        if gap_old and gap_new:
+            filled, spent = _filled(gap_old, gap_new, budget)
+            budget -= spent
+            found += [(head + last_old + i, head + last_new + j, size) for i, j, size in filled]
+        found.append((head + at_old, head + at_new, 1 if at_old < len(old) else tail))
+        last_old, last_new = at_old + 1, at_new + 1
+    return [match for match in found if match[2]]
+
+
+def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines are equal at the beginning, and how many of the others at the end."""
+    shorter = min(len(before), len(after))
+    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    left = shorter - head
+    tail = next((n for n in range(left) if before[-1 - n] != after[-1 - n]), left)
+    return head, tail
+
+
+def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of lines that stand once in both, as many as stand in the same order in both."""
+    once, once_after = (
+        {line for line, count in Counter(lines).items() if count == 1} for lines in (before, after)
+    )
+    places = {line: number for number, line in enumerate(after) if line in once_after}
+    pairs = [(number, places[line]) for number, line in enumerate(before) if line in once and line in places]
+    # The longest increasing subsequence of the second places, by patience sorting.
+    tops: list[int] = []
+    top_pairs: list[int] = []
+    previous: list[int | None] = []
+    for number, (_, place) in enumerate(pairs):
+        pile = bisect_left(tops, place)
+        previous.append(top_pairs[pile - 1] if pile else None)
+        tops[pile : pile + 1] = [place]
+        top_pairs[pile : pile + 1] = [number]
+    chain = []
+    at = top_pairs[-1] if top_pairs else None
+    while at is not None:
+        chain.append(pairs[at])
+        at = previous[at]
+    return chain[::-1]
+
+
+def _filled(
+    before: Sequence[str], after: Sequence[str], budget: int
+) -> tuple[list[tuple[int, int, int]], int]:
+    """The matches between two anchors, and what they cost of the `budget` of pairs."""
+    head, tail = _common(before, after)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    counts = Counter(new)
+    pairs = sum(counts[line] for line in old)
+    middle: list[tuple[int, int, int]] = []
+    if 0 < pairs <= budget:
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+        middle = [(head + i, head + j, size) for i, j, size in blocks]
+    ends = (len(before) - tail, len(after) - tail, tail)
+    return [(0, 0, head), *middle, ends], pairs if middle else 0
+
+
+# ------------------------------------------------------------------------------------------- unified diff
+
+
+def unified(
+    before: str | None, after: str | None, path: str, *, new_path: str | None = None, context: int = 3
+) -> str:
+    r"""The unified diff of two texts, as git prints it; empty when nothing differs.
+
+    `git apply` takes it: only `\n` ends a line here, as in git, so a carriage return stays in its line. A
+    change of line ends, which most screens do not show, is named in a line above, which `git apply` skips.
+
+    Args:
+        before: the text before, or None when there was none.
+        after: the text after, or None when there is none any more.
+        path: the file, from the folder that the diff is applied in.
+        new_path: its new name, when it is renamed.
+        context: how many equal lines to show around a change.
+    """
+    renamed = new_path if new_path not in (None, path) else None
+    if before == after and not renamed:
+        return ""
+    old_lines, new_lines = _split(before or ""), _split(after or "")
+    groups = _grouped(hunks(old_lines, new_lines), context)
+    parts = [_line_ends_note(before or "", after or "")]
+    if renamed or not groups:
+        parts += _extended_header(before, after, path, renamed or path)
+    if groups:
+        parts.append(f"--- {_name('a', path) if before is not None else '/dev/null'}\n")
+        parts.append(f"+++ {_name('b', renamed or path) if after is not None else '/dev/null'}\n")
+    for group in groups:
+        parts += _hunk(group, old_lines, new_lines, context, headings=path.endswith(".md"))
+    return "".join(parts)
+
+
+def _split(text: str) -> list[str]:
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _grouped(found: list[Hunk], context: int) -> list[list[Hunk]]:
+    groups: list[list[Hunk]] = []
+    for hunk in found:
+        if groups and hunk.start - groups[-1][-1].end <= 2 * context:
+            groups[-1].append(hunk)
+        else:
+            groups.append([hunk])
+    return groups
+
+
+def _hunk(
+    group: list[Hunk], old: Sequence[str], new: Sequence[str], context: int, *, headings: bool
+) -> list[str]:
+    first, last = group[0], group[-1]
+    lead = min(context, first.start)
+    trail = min(context, len(old) - last.end)
+    start, end = first.start - lead, last.end + trail
+    title = _enclosing(old, start) if headings else ""
+    old_range, new_range = _range(start, end), _range(first.new_start - lead, last.new_end + trail)
+    parts = [f"@@ -{old_range} +{new_range} @@{title}\n"]
+    at = start
+    for hunk in group:
+        parts += [_written(" ", line) for line in old[at : hunk.start]]
+        parts += [_written("-", line) for line in old[hunk.start : hunk.end]]
+        parts += [_written("+", line) for line in new[hunk.new_start : hunk.new_end]]
+        at = hunk.end
+    return [*parts, *(_written(" ", line) for line in old[at:end])]
+
+
+def _range(start: int, end: int) -> str:
+    count = end - start
+    if count == 1:
+        return f"{start + 1}"
+    return f"{start + 1 if count else start},{count}"
+
+
+def _written(mark: str, line: str) -> str:
+    return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _enclosing(lines: Sequence[str], start: int) -> str:
+    """The nearest heading above, as git shows it for files with `diff=markdown`."""
+    heading = next((line for line in reversed(lines[:start]) if _HEADING.match(line)), "")
+    return f" {heading.rstrip()[:80]}" if heading else ""
+
+
+def _extended_header(before: str | None, after: str | None, path: str, new_path: str) -> list[str]:
+    """What git writes where names and hunks do not say it: a rename, or an empty file made or deleted."""
+    parts = [f"diff --git {_quoted(f'a/{path}')} {_quoted(f'b/{new_path}')}\n"]
+    if before is None:
+        return [*parts, "new file mode 100644\n"]
+    if after is None:
+        return [*parts, "deleted file mode 100644\n"]
+    return [*parts, f"rename from {_quoted(path)}\n", f"rename to {_quoted(new_path)}\n"]
+
+
+def _name(prefix: str, path: str) -> str:
+    name = _quoted(f"{prefix}/{path}")
+    # The tab says where a name with spaces ends, since a date may follow it in other programs' diffs.
+    return f"{name}\t" if " " in path else name
+
+
+def _quoted(name: str) -> str:
+    if not _MUST_QUOTE.search(name):
+        return name
+    escaped = _MUST_QUOTE.sub(
+        lambda m: f"\\{m.group()}" if m.group() in '"\\' else f"\\{ord(m.group()):03o}", name
+    )
+    return f'"{escaped}"'
+
+
+def _line_ends_note(before: str, after: str) -> str:
+    counts = [Counter(LINE_END.findall(text)) for text in (before, after)]
+    same_words = with_newline(before, "\n") == with_newline(after, "\n")
+    if not all(counts) or (counts[0].keys() == counts[1].keys() and not (same_words and before != after)):
+        return ""
+    old, new = (
+        ", ".join(f"{count[end]} {name}" for end, name in _LINE_END_NAMES.items() if count[end])
+        for count in counts
+    )
+    return f"line ends: {old} -> {new}\n"

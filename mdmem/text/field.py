@@ -1,0 +1,376 @@
+"""Set or remove one field of frontmatter or JSON by an exact edit of the text.
+
+Nothing is written but the value itself: comments, order, quoting and indentation of all else stay. Of a list
+or mapping that is given a new value, what is equal in both stays as well. The result is parsed again and
+compared, value by value, with what was wanted, before an edit is handed out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from mdmem.diagnostic import Diagnostic, Span
+from mdmem.errors import EditRefused, FieldNotFound, Usage
+from mdmem.text import yaml_write
+from mdmem.text.block_edit import BlockEdit
+from mdmem.text.document import Document, parse_text
+from mdmem.text.edit import TextEdit, splice
+from mdmem.text.layout import parts
+from mdmem.text.parsed import Flaw
+from mdmem.text.tree import Key, KeyPath, Node, dotted, undotted
+from mdmem.text.tree_edit import TreeEdit, merged, same
+
+# Findings that leave it certain where every value stands; all others make an exact edit impossible.
+_HARMLESS = frozenset(("duplicate-key", "unknown-tag", "lone-surrogate"))
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_MARK = re.compile(r"(?:![^\s]*\s+)?([&*])([-\w]+)")  # libyaml takes these characters for names
+_LARGEST = 10**3500  # longer integers cannot be read back
+
+
+def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[TextEdit]:
+    """The edits that give the field `key` a value; none when it has that value already.
+
+    A missing field is added behind the last one of its mapping, missing mappings above it are made, and an
+    index equal to a list's length appends. Where there is no frontmatter, it is made at the beginning of the
+    body, with a blank line behind it unless the body is empty or begins with one.
+
+    A text keeps the quotes of the text that it replaces where they can hold it; block scalars (`|`, `>`) stay
+    such for texts of several lines. A collection in brackets stays in brackets; others are written in block
+    style.
+
+    Args:
+        document: the memory; the edits are of its `text`.
+        key: the path of the field, dotted (`source.type`, `tags.0`) or as a sequence of keys. A key of digits
+            is an index where its parent is a list.
+        value: any JSON value.
+
+    Raises:
+        EditRefused: the frontmatter or JSON cannot be read, a key on the way stands twice, a value on the way
+            is not a mapping or list, others use the value through an alias, or the form is not supported.
+        Usage: the key is empty, or the value is no JSON value.
+        NotEncodable, TooLarge, TooNested: the result cannot be a memory.
+    """
+    path = _path(key)
+    _check(document, value)
+    tree = _tree(document)
+    if tree is None:
+        _refuse_guess(document, path, key)
+        value = _nested(path, value)
+        return _verified(document, [_first_field(document, value)], value)
+    chain, missing = _follow(document, tree, path)
+    edit = TreeEdit(document)
+    if not missing:
+        if same(chain[-1].node.value, value):
+            return []
+        _refuse_shared(document, chain)
+        place = chain[-2].node, chain[-1].position
+        ways = [lambda: edit.change(*place, value), lambda: edit.rewrite(*place, value)]
+        return _first_sound(document, ways, _with(tree.value, _keys(chain), value))
+    _refuse_guess(document, missing, key)
+    _refuse_shared(document, chain)
+    first, value = _creatable(document, chain, missing[0]), _nested(missing[1:], value)
+    wanted = _with(tree.value, (*_keys(chain), first), value)
+    if chain[-1].node.kind == "scalar":
+        way = partial(edit.rewrite, chain[-2].node, chain[-1].position, {first: value})
+    else:
+        way = partial(edit.add, chain[-1].node, str(first), value)
+    return _first_sound(document, [way], wanted)
+
+
+def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
+    """The edits that remove the field `key`: its lines with the comments in them, not the comments around it.
+
+    The parent of a removed last field becomes `{}` or `[]`; frontmatter without fields stays, empty, since
+    only the field was asked to go.
+
+    Args:
+        document: the memory; the edits are of its `text`.
+        key: as for `set_field`.
+
+    Raises:
+        FieldNotFound: there is no such field.
+        EditRefused, Usage: as for `set_field`.
+    """
+    path = _path(key)
+    tree = _tree(document)
+    chain, missing = _follow(document, tree, path) if tree else ([], path)
+    if tree is None or missing:
+        raise FieldNotFound(path=document.path, key=dotted(path), near=_near(chain))
+    _refuse_shared(document, chain[:-1])
+    places = [(above.node, below.position) for above, below in pairwise(chain)]
+    return _first_sound(
+        document, [lambda: TreeEdit(document).remove(places)], _without(tree.value, _keys(chain))
+    )
+
+
+# ------------------------------------------------------------------------------------------- finding the way
+
+
+class _Step(NamedTuple):
+    """A value on the way to a field: what it is called, and its place among its parent's parts."""
+
+    node: Node
+    key: Key
+    position: int
+
+
+def _path(key: str | Sequence[Key]) -> KeyPath:
+    path: KeyPath = undotted(key) if isinstance(key, str) else tuple(key)
+    if not key:
+        raise Usage(problem="the name of a field is empty", remedy="name it, as in `title` or `source.type`")
+    return path
+
+
+def _tree(document: Document) -> Node | None:
+    tree = document.tree
+    for flaw in document.frontmatter.flaws if not document.is_json else document.findings:
+        if flaw.code not in _HARMLESS:
+            what = "JSON" if document.is_json else "frontmatter"
+            line = document.lines.number(flaw.span.start)
+            hint = "write `{}` into it first" if not document.text.strip("\ufeff \t\r\n") else flaw.hint
+            reason = f"line {line}: the {what} cannot be edited: {flaw.message}"
+            raise EditRefused(path=document.path, reason=reason, remedy=hint)
+    if document.is_json and tree and tree.kind == "scalar":
+        raise EditRefused(path=document.path, reason="the JSON is a single value, without fields")
+    return tree
+
+
+def _follow(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step], KeyPath]:
+    """The values that stand on the way, from the root on, and the keys that do not."""
+    chain = [_Step(tree, "", 0)]
+    for number, key in enumerate(path):
+        node = chain[-1].node
+        found = _part(document, chain, key)
+        if node.kind == "alias" and isinstance(node.value, dict | list):
+            name = dotted(_keys(chain))
+            reason = f"line {_line(document, node)}: {name!r} is an alias; its value stands elsewhere"
+            raise EditRefused(path=document.path, reason=reason, remedy=f"set the whole of {name!r}")
+        if found is None:
+            return chain, path[number:]
+        chain.append(found)
+    return chain, ()
+
+
+def _part(document: Document, chain: list[_Step], key: Key) -> _Step | None:
+    node = chain[-1].node
+    if node.kind == "list":
+        index = int(key) if isinstance(key, int) or _INDEX.fullmatch(key) else -1
+        return _Step(node.items[index], index, index) if 0 <= index < len(node.items) else None
+    named = [n for n, member in enumerate(node.members) if member.key == str(key)]
+    if len(named) > 1:
+        name = dotted((*_keys(chain), key))
+        lines = ", ".join(str(_line(document, node.members[n].node)) for n in named)
+        reason = f"the key {name!r} stands {len(named)} times, in lines {lines}"
+        raise EditRefused(path=document.path, reason=reason, remedy="keep one of them")
+    return _Step(node.members[named[0]].node, str(key), named[0]) if named else None
+
+
+def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]) -> None:
+    """Refuse an index in a value that is not there: it says nothing sure about what has to be made."""
+    for name, below in pairwise(missing):
+        if isinstance(below, int) or (isinstance(key, str) and _INDEX.fullmatch(below)):
+            reason = f"{name!r} is missing, so {below!r} may be an index or a key"
+            raise EditRefused(
+                path=document.path, reason=reason, remedy=f"set {name!r} to a list or a mapping"
+            )
+
+
+def _creatable(document: Document, chain: list[_Step], key: Key) -> Key:
+    """A missing key as its parent wants it; refused where nothing can be put under the parent."""
+    node = chain[-1].node
+    where, line = dotted(_keys(chain)) or "the document", _line(document, node)
+    if node.kind == "mapping":
+        return str(key)
+    if node.kind == "list":
+        count = len(node.items)
+        if str(key) == str(count):
+            return count
+        reason = f"line {line}: {where!r} is a list of {count}: there is no {key!r} in it"
+        raise EditRefused(path=document.path, reason=reason, remedy=f"index {count} appends")
+    if node.value is None and node.span.start == node.span.end and not _INDEX.fullmatch(str(key)):
+        return str(key)
+    reason = f"line {line}: {where!r} is a single value: nothing can be put under it"
+    raise EditRefused(path=document.path, reason=reason, remedy=f"set {where!r} to a mapping first")
+
+
+def _keys(chain: list[_Step]) -> KeyPath:
+    return tuple(step.key for step in chain[1:])
+
+
+def _line(document: Document, node: Node) -> int:
+    return document.lines.number(node.span.start)
+
+
+def _near(chain: list[_Step]) -> tuple[str, ...]:
+    if not chain:
+        return ()
+    node = chain[-1].node
+    keys = [m.key for m in node.members] if node.kind == "mapping" else range(len(node.items))
+    return tuple(dotted((*_keys(chain), key)) for key in keys)
+
+
+# ------------------------------------------------------------------------------------------------ the value
+
+
+def _check(document: Document, value: Any, depth: int = 1) -> None:
+    """Refuse what is no JSON value, or cannot be written in this document."""
+    if depth > document.limits.max_depth and isinstance(value, dict | list):
+        reason = f"the value is nested more deeply than {document.limits.max_depth}"
+        raise EditRefused(path=document.path, reason=reason, remedy="flatten it")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if not isinstance(name, str):
+                raise Usage(problem=f"a key must be text, not {name!r}")
+            _check(document, part, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _check(document, part, depth + 1)
+    elif isinstance(value, float) and document.is_json and not math.isfinite(value):
+        raise EditRefused(
+            path=document.path, reason=f"JSON has no number {value}", remedy="use null or a text"
+        )
+    elif isinstance(value, int) and abs(value) >= _LARGEST:
+        raise EditRefused(
+            path=document.path, reason="a number of more than 3,500 digits", remedy="use a text"
+        )
+    elif not isinstance(value, str | int | float | None):
+        kinds = "text, number, boolean, null, list or mapping"
+        raise Usage(problem=f"a field cannot hold a {type(value).__name__}", remedy=f"give a {kinds}")
+
+
+def _nested(path: KeyPath, value: Any) -> Any:
+    for key in reversed(path):
+        value = {str(key): value}
+    return value
+
+
+def _with(tree: Any, path: KeyPath, value: Any) -> Any:
+    """`tree` with another value at `path`."""
+    if not path:
+        return value
+    first, *others = path
+    if isinstance(tree, list):
+        index = int(first)
+        return [
+            *tree[:index],
+            _with(tree[index] if index < len(tree) else None, tuple(others), value),
+            *tree[index + 1 :],
+        ]
+    below = tree or {}
+    return {**below, str(first): _with(below.get(str(first)), tuple(others), value)}
+
+
+def _without(tree: Any, path: KeyPath) -> Any:
+    """`tree` without the value at `path`."""
+    *parents, last = path
+    if parents:
+        first, *others = path
+        below = tree[first]
+        return _with(tree, (first,), _without(below, tuple(others)))
+    if isinstance(tree, list):
+        return [part for index, part in enumerate(tree) if index != last]
+    return {key: part for key, part in tree.items() if key != last}
+
+
+# ------------------------------------------------------------------------------------------------- the edits
+
+
+def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
+    """Write fields where there are none: in empty frontmatter, or in new frontmatter before the body."""
+    newline = document.lines.newline
+    written = "".join(line + newline for line in yaml_write.block(fields, BlockEdit(document).dash_offset))
+    if not document.frontmatter.present:
+        start = document.body_span.start
+        apart = newline if document.body and document.body[0] not in "\r\n" else ""
+        return TextEdit(start, start, f"---{newline}{written}---{newline}{apart}")
+    end = document.frontmatter.inner.end
+    return TextEdit(end, end, written)
+
+
+def _refuse_shared(document: Document, chain: list[_Step]) -> None:
+    """Refuse to change a value that others use: their aliases would change with it."""
+    starts = {step.node.span.start for step in chain if step.node.anchored}
+    for name, anchor, alias in _shared(document):
+        if anchor in starts:
+            raise _used(document, name, anchor, alias)
+
+
+def _used(document: Document, name: str, anchor: int, alias: int) -> EditRefused:
+    line, user = document.lines.number(anchor), document.lines.number(alias)
+    reason = f"line {line}: the value has the anchor &{name}, and line {user} uses it as *{name}"
+    return EditRefused(path=document.path, reason=reason, remedy=f"give line {user} a value of its own first")
+
+
+def _shared(document: Document) -> list[tuple[str, int, int]]:
+    """The anchors that an alias uses: the name, and where both stand."""
+    tree = document.tree
+    if document.is_json or tree is None or "*" not in document.text:
+        return []
+    found = sorted(
+        {(span.start, mark, name) for span in _spans(tree) for mark, name in _marks(document, span)}
+    )
+    anchors: dict[str, int] = {}
+    used = []
+    for at, mark, name in found:
+        if mark == "&":
+            anchors[name] = at
+        elif name in anchors:
+            used.append((name, anchors[name], at))
+    return used
+
+
+def _spans(node: Node) -> Iterator[Span]:
+    """The places that an anchor or alias can begin at: every value and every key."""
+    if node.anchored or node.kind == "alias":
+        yield node.span
+    for member in node.members:
+        yield member.key_span
+    for part in parts(node):
+        yield from _spans(part)
+
+
+def _marks(document: Document, span: Span) -> list[tuple[str, str]]:
+    found = _MARK.match(document.text, span.start)
+    return [(found[1], found[2])] if found else []
+
+
+def _first_sound(
+    document: Document, ways: Sequence[Callable[[], list[TextEdit]]], wanted: Any
+) -> list[TextEdit]:
+    """The edits of the first way that gives exactly what is wanted."""
+    *others, last = ways
+    for way in others:
+        try:
+            return _verified(document, merged(way()), wanted)
+        except EditRefused:
+            continue
+    return _verified(document, merged(last()), wanted)
+
+
+def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
+    """The edits, when the text that they make reads as `wanted`, with its body and findings as before."""
+    for name, anchor, alias in _shared(document):
+        gone = [any(edit.start <= at < edit.end for edit in edits) for at in (anchor, alias)]
+        if gone == [True, False]:
+            raise _used(document, name, anchor, alias)
+    result = parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+    value = result.tree.value if result.tree else {}
+    flaws = Counter(flaw.code for flaw in _flaws(result)) - Counter(flaw.code for flaw in _flaws(document))
+    body = result.body
+    if not document.is_json and not document.frontmatter.present:
+        body = body if body == document.body else body.removeprefix(document.lines.newline)
+    if same(value, wanted) and not flaws and (document.is_json or body == document.body):
+        return edits
+    what = "JSON" if document.is_json else "frontmatter"
+    reason = f"the form of this {what} is not supported for exact edits of the field"
+    raise EditRefused(path=document.path, reason=reason, remedy="edit its text instead")
+
+
+def _flaws(document: Document) -> Sequence[Flaw | Diagnostic]:
+    return document.findings if document.is_json else document.frontmatter.flaws

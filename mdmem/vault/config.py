@@ -1,0 +1,116 @@
+"""`.mdmem/config.toml`: limits, mounts and defaults of a vault."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mdmem.errors import ConfigInvalid
+from mdmem.text.document import Limits
+
+CONFIG_PATH = ".mdmem/config.toml"
+
+DEFAULT_TEXT = """\
+# The config of this memory vault. Everything here is optional: what is left out has its default.
+
+[limits]
+# max_bytes = 4194304             # of one memory
+# max_frontmatter_bytes = 65536   # of its frontmatter
+# max_depth = 32                  # how deeply values may be nested
+# max_values = 10000              # values in a frontmatter, counting what an alias repeats
+
+[trash]
+# max_bytes = 268435456           # overwritten and deleted content that can be restored
+# max_days = 90
+
+[working]
+# ttl_seconds = 0                 # how long working memory lives after its last update; 0: for ever
+
+[preferences]
+# policy = "keep-latest"          # or "keep-stronger", "merge"
+# max_per_user = 1000
+
+# A mount shows one file of the workspace as a memory of this vault: vault path = file, seen from the vault.
+[mounts]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trash:
+    """How much is kept for `restore`: bytes of content, and days since it was replaced."""
+
+    max_bytes: int = 256 * 1024 * 1024
+    max_days: int = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """Working memory: seconds that it lives after its last update; 0 for ever."""
+
+    ttl_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """Preferences: what happens when a value changes, and how many one namespace may have."""
+
+    policy: str = "keep-latest"
+    max_per_user: int = 1000
+
+
+POLICIES = ("keep-latest", "keep-stronger", "merge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole config. `mounts` maps a path of the vault to a file, as seen from the vault's folder."""
+
+    limits: Limits = field(default_factory=Limits)
+    trash: Trash = field(default_factory=Trash)
+    working: Working = field(default_factory=Working)
+    preferences: Preferences = field(default_factory=Preferences)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(text: str, path: str = CONFIG_PATH) -> Config:
+    """Read a config.
+
+    Raises:
+        ConfigInvalid: not TOML, an unknown table or key, or a value of the wrong kind.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
+    known = {f.name: f for f in fields(Config)}
+    _refuse_unknown(path, "", tables, known)
+    mounts = tables.pop("mounts", {})
+    if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
+        raise ConfigInvalid(path=path, reason="[mounts] maps paths of the vault to files, both as strings")
+    kinds = {"limits": Limits, "trash": Trash, "working": Working, "preferences": Preferences}
+    parts = {name: _table(path, name, kinds[name], table) for name, table in tables.items()}
+    return Config(mounts=mounts, **parts)
+
+
+def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
+    if not isinstance(table, dict):
+        raise ConfigInvalid(path=path, reason=f"{name} is a table", remedy=f"write [{name}]")
+    known = {f.name: f for f in fields(kind)}
+    _refuse_unknown(path, f"[{name}] ", table, known)
+    defaults = kind()
+    for key, value in table.items():
+        wanted = type(getattr(defaults, key))
+        if type(value) is not wanted or (wanted is int and value < 0):
+            expected = "a whole number, 0 or more" if wanted is int else "a string"
+            raise ConfigInvalid(path=path, reason=f"[{name}] {key} is {expected}, not {value!r}")
+        if key == "policy" and value not in POLICIES:
+            raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(POLICIES)}")
+    return kind(**table)
+
+
+def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for key in found:
+        if key not in known:
+            raise ConfigInvalid(path=path, reason=f"{where}{key!r} is unknown", remedy=f"known: {', '.join(known)}")

@@ -1,0 +1,266 @@
+"""Files by folder descriptor: nothing here follows a symbolic link, and every replacement is atomic.
+
+A path is walked part by part from an open folder with O_NOFOLLOW, so a link that is swapped in between a
+check and its use is refused like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from mdmem.errors import MemoryNotFound, PathRefused, StorageFailed
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+# linux/fs.h and sys/stdio.h of macOS: the flags of renameat2 and of renameatx_np have other values.
+_LINUX_NOREPLACE, _LINUX_EXCHANGE = 1, 2
+_MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
+
+
+class Raced(Exception):  # noqa: N818 - a signal to the journal, which undoes the step and tries again
+    """A program that takes no lock made or removed a file in the instant of a step."""
+
+
+class Content(NamedTuple):
+    """What a file holds, and the metadata that a replacement keeps: permission bits, owner, group."""
+
+    data: bytes
+    mode: int
+    owner: int
+    group: int
+
+
+def refusal(error: OSError, path: str, action: str) -> MemoryNotFound | PathRefused | StorageFailed:
+    """The error of ours that says what `error` means for the memory at `path`."""
+    if error.errno == errno.ENOENT:
+        return MemoryNotFound(path=path)
+    if error.errno in {errno.ELOOP, errno.EMLINK}:
+        return PathRefused(path=path, reason="it is a symbolic link", remedy="links are never followed")
+    if error.errno == errno.ENOTDIR:
+        return PathRefused(path=path, reason="a part of it is a file or a symbolic link, not a folder")
+    if error.errno == errno.EISDIR:
+        return PathRefused(path=path, reason="it is a folder")
+    if error.errno == errno.ENAMETOOLONG:
+        return PathRefused(path=path, reason="a name is too long for this file system")
+    return StorageFailed(path=path, action=action, reason=error.strerror or str(error))
+
+
+@contextlib.contextmanager
+def opened(root: str, parts: Sequence[str] = (), *, create: bool = False) -> Iterator[int]:
+    """A descriptor of the folder `parts` below `root`; with `create`, missing folders are made.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR when a part is a link or a file; ENOENT when it is missing.
+    """
+    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts:
+            below = _step(current, part, create=create)
+            os.close(current)
+            current = below
+        yield current
+    finally:
+        os.close(current)
+
+
+def _step(folder: int, part: str, *, create: bool) -> int:
+    try:
+        return os.open(part, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        twin = twin_of(folder, part)
+        if twin is not None:
+            return os.open(twin, _FOLDER, dir_fd=folder)
+        if not create:
+            raise
+    refuse_case_twin(folder, part)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=folder)
+        os.fsync(folder)
+    return os.open(part, _FOLDER, dir_fd=folder)
+
+
+def twin_of(folder: int, name: str) -> str | None:
+    """The name in `folder` that is another Unicode spelling of `name` (other systems write NFD), or None."""
+    if name.isascii():
+        return None
+    return next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == name), None)
+
+
+def refuse_case_twin(folder: int, name: str) -> None:
+    """Refuse a new `name` that differs only in case from one in `folder`.
+
+    Raises:
+        PathRefused: there is one; on other systems both would be the same file.
+    """
+    key = name.casefold()
+    for present in os.listdir(folder):
+        if present != name and unicodedata.normalize("NFC", present).casefold() == key:
+            reason = f"differs only in case from {present!r}, which exists"
+            raise PathRefused(path=name, reason=reason, remedy="use the name that exists, or another one")
+
+
+def read(folder: int, name: str) -> Content:
+    """The content of a regular file.
+
+    Raises:
+        OSError: it is missing, a link (ELOOP), a folder (EISDIR), or cannot be read.
+        PathRefused: it is a device, a FIFO or a socket.
+    """
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        return _content(descriptor, name)
+    finally:
+        os.close(descriptor)
+
+
+def read_settled(folder: int, name: str, seconds: float) -> Content | None:
+    """As `read`, once no program has the file open for writing; None when one still has after `seconds`."""
+    # A program that saves in place truncates first: what is read in that instant is not what it saves.
+    from mdmem.vault.lease import settled  # noqa: PLC0415 - only a change needs it
+
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        return _content(descriptor, name) if settled(descriptor, seconds) else None
+    finally:
+        os.close(descriptor)
+
+
+def _content(descriptor: int, name: str) -> Content:
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefused(path=name, reason="it is a device, a FIFO or a socket, not a file")
+    data = os.read(descriptor, status.st_size + 1)
+    if len(data) != status.st_size:
+        parts = [data]
+        while parts[-1]:
+            parts.append(os.read(descriptor, _CHUNK))
+        data = b"".join(parts)
+    return Content(data, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+
+
+def write_new(folder: int, name: str, data: bytes, like: Content | None = None, *, durable: bool = True) -> None:
+    """Write a file that must not exist, with the permissions and owner of `like`; `durable` waits for the disk.
+
+    Raises:
+        OSError: it exists, or cannot be written (nothing of it remains then).
+    """
+    descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+    try:
+        if like:
+            _keep_owner(descriptor, like)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if durable:
+            os.fsync(descriptor)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _keep_owner(descriptor: int, like: Content) -> None:
+    status = os.fstat(descriptor)
+    if (status.st_uid, status.st_gid) != (like.owner, like.group):
+        # Only root may give a file away; a shared folder still works, with the writer as the owner.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, like.owner, like.group)
+    if stat.S_IMODE(status.st_mode) != like.mode:
+        os.fchmod(descriptor, like.mode)
+
+
+def remove(folder: int, name: str) -> None:
+    """Remove a file; it may be gone already."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def exists(folder: int, name: str) -> bool:
+    """Whether there is anything of this name, a dangling link included."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@cache
+def _rename_program() -> tuple[str, object] | None:
+    library = ctypes.CDLL(None, use_errno=True)
+    for name in ("renameat2", "renameatx_np"):
+        if hasattr(library, name):
+            call = getattr(library, name)
+            call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+            return name, call
+    return None
+
+
+def _rename(source: tuple[int, str], target: tuple[int, str], *, exchange: bool) -> bool:
+    """Rename with a flag; False where the system or the file system has no such call."""
+    program = _rename_program()
+    if program is None:
+        return False
+    if sys.platform == "darwin":
+        flag = _MACOS_SWAP if exchange else _MACOS_EXCLUSIVE
+    else:
+        flag = _LINUX_EXCHANGE if exchange else _LINUX_NOREPLACE
+    call = program[1]
+    result = call(source[0], os.fsencode(source[1]), target[0], os.fsencode(target[1]), flag)  # type: ignore[operator]
+    if result == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
+        return False
+    raise OSError(number, os.strerror(number), target[1])
+
+
+def exchange(staged: tuple[int, str], target: tuple[int, str]) -> None:
+    """Put `staged` in the place of `target`, and what stood there in the place of `staged`, at once.
+
+    Both are a folder's descriptor and a name. Where the system cannot exchange, the old file is kept by a
+    second name and then replaced.
+
+    Raises:
+        Raced: the target is gone.
+    """
+    try:
+        if _rename(staged, target, exchange=True):
+            return
+        aside = staged[1] + "~"
+        os.link(target[1], aside, src_dir_fd=target[0], dst_dir_fd=staged[0], follow_symlinks=False)
+        os.rename(staged[1], target[1], src_dir_fd=staged[0], dst_dir_fd=target[0])
+        os.rename(aside, staged[1], src_dir_fd=staged[0], dst_dir_fd=staged[0])
+    except FileNotFoundError:
+        raise Raced(target[1]) from None
+
+
+def move(source: tuple[int, str], target: tuple[int, str]) -> None:
+    """Move a file to a name that must be free.
+
+    Raises:
+        Raced: the name is taken, or the source is gone.
+    """
+    try:
+        if _rename(source, target, exchange=False):
+            return
+        os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+        os.unlink(source[1], dir_fd=source[0])
+    except (FileExistsError, FileNotFoundError):
+        raise Raced(target[1]) from None

@@ -1,0 +1,267 @@
+"""The journal: several files change together or not at all, whatever happens in between.
+
+A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
+of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
+stands in the staged file. When every step is done and checked, the record is renamed to `<id>.done`, and
+what was taken out goes to the trash.
+
+After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
+is finished. So a vault is as it was before a transaction, or as it is after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mdmem.errors import FileBusy, MdmemError
+from mdmem.vault import files
+from mdmem.vault.files import Content, Raced
+from mdmem.vault.trash import Entry, TrashFolder, entry_from
+
+STAGING = ".mdmem/local/staging"
+BUSY_SECONDS = 2.0
+_BESIDE = ".mdmem-"
+
+
+class Place(NamedTuple):
+    """Where a memory's file is: the names `parts` below the folder `root`, which is never a link."""
+
+    root: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What becomes of one file: what stands there before and after; None is nothing.
+
+    A new file has the permissions and owner of `like`.
+    """
+
+    path: str
+    before: Content | None
+    after: bytes | None
+    like: Content | None = None
+
+
+class _Seat(NamedTuple):
+    """Where a step happens: open folders and names of target and staged file, and the hashes it turns on."""
+
+    path: str
+    target: tuple[int, str]
+    staged: tuple[int, str]
+    before: str | None
+    after: str | None
+
+
+class Journal:
+    """The journal of the vault at `root`; `place` says where a memory's file is.
+
+    Every method but `pending` wants the vault's lock held.
+    """
+
+    def __init__(self, root: str, place: Callable[[str], Place], trash: TrashFolder) -> None:
+        self.root = root
+        self.place = place
+        self.trash = trash
+
+    def pending(self) -> set[str]:
+        """The kinds of records that stand in the staging folder: `one`, `many`, `done`, or others' names."""
+        try:
+            return {name.rpartition(".")[2] for name in os.listdir(os.path.join(self.root, STAGING))}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+
+    def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        """Do all steps, or none.
+
+        Raises:
+            Raced: a program that takes no lock wrote in between; what it wrote stands in its file.
+            FileBusy: such a program still has a file open for writing.
+            OSError: the system refused a step; everything is as before.
+        """
+        many = len(steps) > 1
+        record = f"{entry.id}.many" if many else f"{entry.id}.one"
+        with contextlib.ExitStack() as stack:
+            staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
+            files.write_new(staging, record, json.dumps(entry.as_dict()).encode(), durable=many)
+            seats: list[_Seat] = []
+            try:
+                for number, change in enumerate(entry.files):
+                    if change.before is None:
+                        self._refuse_twin(stack, change.path)
+                    seats.append(self._seat(stack, staging, entry, number))
+                if many:
+                    os.fsync(staging)
+                self._do(seats, steps)
+            except BaseException:
+                self._undo(seats)
+                files.remove(staging, record)
+                raise
+            os.rename(record, f"{entry.id}.done", src_dir_fd=staging, dst_dir_fd=staging)
+            if many:
+                os.fsync(staging)
+            self._finish(seats, entry)
+            files.remove(staging, f"{entry.id}.done")
+
+    def recover(self) -> int:
+        """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
+        recovered = 0
+        with contextlib.ExitStack() as stack:
+            try:
+                staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
+            except FileNotFoundError:
+                return 0
+            for record in sorted(os.listdir(staging)):
+                if record.endswith((".one", ".many", ".done")):
+                    self._recover_one(staging, record)
+                    files.remove(staging, record)
+                    recovered += 1
+            for name in os.listdir(staging):
+                self._discard((staging, name))
+        return recovered
+
+    def _recover_one(self, staging: int, record: str) -> None:
+        try:
+            entry = entry_from(json.loads(files.read(staging, record).data))
+        except (ValueError, KeyError, TypeError):
+            # Torn by a crash: a record of several files is on the disk before any step, so none happened.
+            return
+        with contextlib.ExitStack() as stack, contextlib.suppress(MdmemError):
+            seats = [self._seat(stack, staging, entry, number) for number in range(len(entry.files))]
+            if record.endswith(".done") or (record.endswith(".one") and _happened(seats[0])):
+                self._finish(seats, entry)
+            else:
+                self._undo(seats)
+
+    def _refuse_twin(self, stack: contextlib.ExitStack, path: str) -> None:
+        root, (*folders, name) = self.place(path)
+        files.refuse_case_twin(stack.enter_context(files.opened(root, folders, create=True)), name)
+
+    def _seat(self, stack: contextlib.ExitStack, staging: int, entry: Entry, number: int) -> _Seat:
+        change = entry.files[number]
+        root, (*folders, name) = self.place(change.path)
+        folder = stack.enter_context(files.opened(root, folders, create=True))
+        if not files.exists(folder, name):
+            name = files.twin_of(folder, name) or name
+        staged = (staging, f"{entry.id}.{number}")
+        if os.fstat(folder).st_dev != os.fstat(staging).st_dev:
+            # A mount on another file system: nothing there can be exchanged with the staging folder.
+            staged = (folder, f"{_BESIDE}{entry.id}.{number}")
+        return _Seat(change.path, (folder, name), staged, change.before, change.after)
+
+    def _do(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+        for seat, step in zip(seats, steps, strict=True):
+            if step.after is not None:
+                files.write_new(*seat.staged, step.after, step.before or step.like)
+        for seat in seats:
+            _swap(seat)
+        folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
+        for folder in folders.values():
+            os.fsync(folder)
+
+    def _undo(self, seats: Sequence[_Seat]) -> None:
+        for seat in reversed(seats):
+            if seat.before is None:
+                _uncreate(seat)
+            elif seat.after is None:
+                _undelete(seat)
+            else:
+                _unreplace(seat)
+            if seat.before is None:
+                self._prune(seat.path)
+            self._discard(seat.staged, seat.after)
+
+    def _finish(self, seats: Sequence[_Seat], entry: Entry) -> None:
+        for seat in seats:
+            self._discard(seat.staged, seat.after)
+            if seat.after is None:
+                self._prune(seat.path)
+        self.trash.record(entry)
+
+    def _discard(self, staged: tuple[int, str], ours: str | None = None) -> None:
+        """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
+        digest = _digest(staged)
+        if digest is None:
+            return
+        if digest == ours:
+            files.remove(*staged)
+        else:
+            self.trash.put(*staged, digest)
+
+    def _prune(self, path: str) -> None:
+        """Remove the folders of a memory that is gone, as far as they are empty."""
+        root, parts = self.place(path)
+        if root != self.root:
+            return
+        with contextlib.suppress(OSError):
+            for depth in range(len(parts) - 2, -1, -1):
+                with files.opened(root, parts[:depth]) as folder:
+                    os.rmdir(parts[depth], dir_fd=folder)
+
+
+def _swap(seat: _Seat) -> None:
+    """Do one step, then look at what it took out: that must be what the change was computed from."""
+    if seat.before is None:
+        files.move(seat.staged, seat.target)
+        return
+    if seat.after is None:
+        files.move(seat.target, seat.staged)
+    else:
+        files.exchange(seat.staged, seat.target)
+    taken = files.read_settled(*seat.staged, BUSY_SECONDS)
+    if taken is None:
+        raise FileBusy(path=seat.path, seconds=BUSY_SECONDS)
+    if _hash(taken.data) != seat.before:
+        raise Raced(seat.path)
+
+
+def _happened(seat: _Seat) -> bool:
+    """Whether a step was done: then its staged file holds what it took out, or was used up by a creation."""
+    if seat.before is None:
+        return _digest(seat.staged) is None and _digest(seat.target) == seat.after
+    return _digest(seat.staged) == seat.before
+
+
+def _uncreate(seat: _Seat) -> None:
+    if _digest(seat.staged) is not None or _digest(seat.target) != seat.after:
+        return
+    with contextlib.suppress(Raced):
+        files.move(seat.target, seat.staged)
+        if _digest(seat.staged) != seat.after:
+            # Somebody wrote there in this instant: that stays.
+            files.move(seat.staged, seat.target)
+
+
+def _undelete(seat: _Seat) -> None:
+    if _digest(seat.staged) is not None:
+        # Where somebody has made the file anew, theirs stays, and the old content goes to the trash.
+        with contextlib.suppress(Raced):
+            files.move(seat.staged, seat.target)
+
+
+def _unreplace(seat: _Seat) -> None:
+    if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:
+        return
+    with contextlib.suppress(Raced):
+        files.exchange(seat.staged, seat.target)
+        if _digest(seat.staged) != seat.after:
+            # Somebody replaced our content in this instant: theirs is the newest, so it stays.
+            files.exchange(seat.staged, seat.target)
+
+
+def _digest(place: tuple[int, str]) -> str | None:
+    """The hash of a file's content; None when there is no file."""
+    try:
+        return _hash(files.read(*place).data)
+    except FileNotFoundError:
+        return None
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

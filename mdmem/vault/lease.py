@@ -1,0 +1,41 @@
+"""Whether some program has a file open for writing (Linux only; elsewhere nobody can tell).
+
+A read lease (fcntl(2), F_SETLEASE) is granted only while no descriptor is open for writing. It is given back
+at once, so that no other program ever waits for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import signal
+import time
+
+_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.02
+
+
+def settled(descriptor: int, seconds: float) -> bool:
+    """Wait until no program has the open file open for writing, at most `seconds`; False if one still has."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return True
+    pause, deadline = _PAUSE, time.monotonic() + seconds
+    while _has_writer(descriptor):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+    return True
+
+
+def _has_writer(descriptor: int) -> bool:
+    try:
+        # Should a program ask for the file in this very instant, the kernel tells the holder by SIGIO, which
+        # ends a process. SIGURG says the same and is ignored by default.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        # Other errors: somebody else's file, or a file system without leases.
+        return error.errno in {errno.EAGAIN, errno.EWOULDBLOCK}
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False

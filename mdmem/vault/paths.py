@@ -1,0 +1,167 @@
+"""Paths of a vault: what one may look like, and how an id becomes a file name.
+
+A path is relative to the vault, with `/` between its parts. Nothing here looks at a disk.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes
+
+from mdmem.errors import PathRefused
+from mdmem.text.document import SUFFIXES
+
+MAX_PATH_BYTES = 1024
+MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_PORTABLE = re.compile(r'[<>:"|?*]|[. ]$|^ ')
+# Names of devices, with or without a suffix (Win32 file naming conventions).
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+# What an id may hold that a file name may not: `%` itself, separators, what Windows forbids, controls.
+_ENCODED_IN_IDS = re.compile('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
+
+
+def check_folder(path: str) -> str:
+    """A folder's path in normal form: NFC, without a slash at its end; empty for the vault itself.
+
+    Raises:
+        PathRefused: it is absolute, too long, or has a part that is empty, hidden, `.`, `..`, or holds a
+            backslash, a control character or an escape for one of these.
+    """
+    if not path or path == "/":
+        return ""
+    return _check(path.removesuffix("/"))
+
+
+def check_memory(path: str) -> str:
+    """A memory's path in normal form (NFC).
+
+    Raises:
+        PathRefused: as `check_folder`, or it does not end in `.md` or `.json`.
+    """
+    path = _check(path)
+    if not path.endswith(SUFFIXES):
+        raise PathRefused(path=path, reason="a memory's name ends in .md or .json", remedy=f"try {path}.md")
+    return path
+
+
+def _check(path: str) -> str:
+    path = unicodedata.normalize("NFC", path)
+    reason = _fault(path)
+    if reason:
+        remedy = "give a path inside the vault, such as notes/decisions.md"
+        raise PathRefused(path=path, reason=reason, remedy=remedy)
+    return path
+
+
+def _fault(path: str) -> str:
+    if _CONTROL.search(path):
+        return "a path has no control characters"
+    if "\\" in path:
+        return "parts of a path are separated by /, not by a backslash"
+    if path.startswith("/"):
+        return "a path is relative to the vault"
+    if len(path.encode()) > MAX_PATH_BYTES:
+        return f"a path has at most {MAX_PATH_BYTES} bytes"
+    for part in path.split("/"):
+        if not part:
+            return "a path has no empty part"
+        if part in {".", ".."}:
+            return "a path has no part . or .."
+        if part.startswith("."):
+            return "hidden files and folders are not memories"
+        if len(part.encode()) > MAX_NAME_BYTES:
+            return f"a name has at most {MAX_NAME_BYTES} bytes"
+        if _smuggles(part):
+            return "an escape stands for a character that no path may have"
+    return ""
+
+
+def _smuggles(part: str) -> bool:
+    """Whether `part`, if somebody decoded its escapes, would name another place."""
+    if not _ESCAPE.search(part):
+        return False
+    decoded = unquote_to_bytes(part).decode("utf-8", "replace")
+    if decoded in {".", ".."}:
+        return True
+    dangerous = decoded.startswith(".") or bool(re.search("[/\\\\\x00-\x1f\x7f]", decoded))
+    # Ids are written with escapes, in one spelling only: that spelling is harmless, any other is a trick.
+    return dangerous and _encoded(decoded) != part
+
+
+def check_new(path: str) -> None:
+    """Refuse a new name that not every system can hold.
+
+    Raises:
+        PathRefused: a part is reserved on Windows, or has a character that Windows or a reader would trip over.
+    """
+    for part in path.split("/"):
+        if _RESERVED.fullmatch(part):
+            raise PathRefused(path=path, reason=f"{part!r} is the name of a device on Windows", remedy="rename it")
+        if _NOT_PORTABLE.search(part):
+            reason = f"{part!r} cannot be a name on every system"
+            remedy = 'leave out < > : " | ? * and spaces or dots at the end'
+            raise PathRefused(path=path, reason=reason, remedy=remedy)
+        if any(unicodedata.category(character) in {"Cf", "Zl", "Zp"} for character in part):
+            raise PathRefused(path=path, reason="a name has no invisible characters", remedy="leave them out")
+
+
+def encode_id(identifier: str) -> str:
+    """The file name for an id: the id itself where a file name can carry it, else with %-escapes.
+
+    Reversible (`decode_id`) and one to one: two ids never share a name.
+
+    Raises:
+        PathRefused: the id is empty, `.` or `..`, cannot be encoded, or its name has over 255 bytes.
+    """
+    if identifier in {"", ".", ".."} or re.search("[\ud800-\udfff]", identifier):
+        raise PathRefused(path=identifier, reason="this cannot be an id", remedy="give a name")
+    name = _encoded(identifier)
+    if len(name.encode()) > MAX_NAME_BYTES - max(map(len, SUFFIXES)):
+        raise PathRefused(path=identifier, reason="an id that long has no file name", remedy="shorten it")
+    return name
+
+
+def _encoded(identifier: str) -> str:
+    # Two ids may be equal once normalised, as names are: the one that is not in NFC is escaped.
+    plain = unicodedata.normalize("NFC", identifier) == identifier
+    name = "".join(
+        character
+        if (plain or character.isascii()) and not _ENCODED_IN_IDS.match(character) and not _invisible(character)
+        else _escape(character)
+        for character in identifier
+    )
+    if name[0] in ". " or _RESERVED.fullmatch(name):
+        name = _escape(name[0]) + name[1:]
+    return name[:-1] + _escape(name[-1]) if name[-1] in ". " else name
+
+
+def _invisible(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character) in {"Cf", "Zl", "Zp"}
+
+
+def _escape(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def decode_id(name: str) -> str:
+    """The id that `encode_id` turned into `name`."""
+    return unquote_to_bytes(name).decode("utf-8", "replace")
+
+
+def is_under(path: str, namespace: str) -> bool:
+    """Whether `path` is `namespace` or below it, part by part: `users/alice` is not above `users/alicebob`."""
+    return not namespace or path == namespace or path.startswith(namespace + "/")
+
+
+def join(namespace: str, path: str) -> str:
+    """`path` below `namespace`."""
+    return f"{namespace}/{path}" if namespace and path else namespace or path
+
+
+def relative(path: str, namespace: str) -> str:
+    """`path` as seen from `namespace`, which it is under."""
+    return path[len(namespace) + 1 :] if namespace else path

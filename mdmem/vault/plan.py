@@ -1,0 +1,130 @@
+"""The edit plan: every change to memories, as a value, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mdmem.text.diff import unified
+from mdmem.text.document import Document, Limits, parse, parse_text
+from mdmem.text.edit import TextEdit, ordered, splice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What becomes of one memory: edits, or new content, or deletion, or a move (with or without edits).
+
+    Attributes:
+        path: the memory, as the vault names it.
+        before: the document that the change was computed from; None: the memory must not exist.
+        edits: spans of `before` and what stands there afterwards.
+        content: all of the new bytes.
+        delete: the memory goes.
+        move_to: its new path.
+        merge: when the file has changed since `before` was read, merge three-way where that is
+            unambiguous; otherwise refuse at once.
+    """
+
+    path: str
+    before: Document | None
+    edits: tuple[TextEdit, ...] = ()
+    content: bytes | None = None
+    delete: bool = False
+    move_to: str | None = None
+    merge: bool = True
+
+    @property
+    def base(self) -> str | None:
+        """The SHA-256 of the bytes that the change was computed from; None: the memory must not exist."""
+        return self.before.hash if self.before else None
+
+    def after(self, limits: Limits) -> Document | None:
+        """The document that results, None for a deletion.
+
+        Raises:
+            DocumentRefused: the new bytes cannot be a memory.
+            EditRefused: the edits overlap.
+        """
+        path = self.move_to or self.path
+        if self.delete:
+            return None
+        if self.content is not None:
+            return parse(path, self.content, limits)
+        if self.before is None:
+            return parse(path, b"", limits)
+        if not self.edits:
+            return parse(path, self.before.data, limits)
+        return parse_text(path, splice(self.before.text, self.edits, path), limits)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The change as a JSON object; offsets count code points of the text with the hash `base`."""
+        shape: dict[str, Any] = {"path": self.path, "base": self.base}
+        if self.delete:
+            shape["delete"] = True
+        elif self.content is not None:
+            shape["content"] = self.content.decode("utf-8", "replace")
+        elif self.edits and self.before:
+            edits = ordered(self.edits, len(self.before.text), self.path)
+            shape["edits"] = [edit._asdict() for edit in edits]
+        if self.move_to:
+            shape["move_to"] = self.move_to
+        return shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditPlan:
+    """Changes that happen together or not at all.
+
+    Attributes:
+        changes: at most one for every memory.
+        message: what changes, for the history and for git.
+        actor: who asked for it.
+        left_out: memories that the plan would have to look into and could not, each with the reason.
+    """
+
+    changes: tuple[Change, ...]
+    message: str = ""
+    actor: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that the plan touches, in order, without repeats."""
+        touched = (path for c in self.changes for path in (c.path, c.move_to) if path)
+        return tuple(dict.fromkeys(touched))
+
+    def diff(self) -> str:
+        """The plan as one unified diff; empty when nothing would change.
+
+        Raises:
+            DocumentRefused, EditRefused: as `Change.after`.
+        """
+        parts = []
+        for change in self.changes:
+            after = change.after(change.before.limits if change.before else Limits())
+            parts.append(
+                unified(
+                    change.before.text if change.before else None,
+                    after.text if after else None,
+                    change.path,
+                    new_path=change.move_to,
+                )
+            )
+        return "".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        changes = [change.as_dict() for change in self.changes]
+        return {"message": self.message, "actor": self.actor, "changes": changes}
+
+
+def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: bool = True) -> EditPlan:
+    """A plan of edits to one memory."""
+    change = Change(path=document.path, before=document, edits=tuple(edits), merge=merge)
+    return EditPlan(changes=(change,) if edits else (), message=message)
+
+
+def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
+    """One plan of the changes of several."""
+    return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)

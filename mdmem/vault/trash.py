@@ -1,0 +1,161 @@
+"""The trash: what was overwritten or deleted, kept under its hash, and the log of changes that says when.
+
+Both are bookkeeping under `.mdmem/local`, never in git: deleting them loses the history, no memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mdmem.vault import config, files
+
+_LOG = "log.jsonl"
+# The log is looked over for a sweep each time that it has grown by this much, so that no counter is needed.
+_SWEEP_EVERY = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files."""
+
+    id: str
+    time: str
+    actor: str
+    message: str
+    files: tuple[FileChange, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
+        return {"id": self.id, "time": self.time, "actor": self.actor, "message": self.message, "files": changed}
+
+
+def entry_from(shape: dict[str, Any]) -> Entry:
+    """The inverse of `Entry.as_dict`."""
+    changed = tuple(FileChange(path=f["path"], before=f["before"], after=f["after"]) for f in shape["files"])
+    return Entry(id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed)
+
+
+class TrashFolder:
+    """The trash of one vault; `path` is its folder, which is made by the first write."""
+
+    def __init__(self, path: str, policy: config.Trash) -> None:
+        self.path = path
+        self.policy = policy
+
+    def put(self, folder: int, name: str, digest: str) -> None:
+        """Move a file into the trash under its hash.
+
+        Raises:
+            OSError: it cannot be moved; the file is still where it was.
+        """
+        source = os.path.join(self.path, digest)
+        try:
+            os.rename(name, source, src_dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._keep(files.read(folder, name).data, digest)
+            files.remove(folder, name)
+
+    def _keep(self, data: bytes, digest: str) -> None:
+        with files.opened(self.path) as trash:
+            if not files.exists(trash, digest):
+                files.write_new(trash, f"{digest}.part", data)
+                os.rename(f"{digest}.part", digest, src_dir_fd=trash, dst_dir_fd=trash)
+
+    def content(self, digest: str) -> bytes | None:
+        """The bytes with this hash; None when they are not kept (any more)."""
+        try:
+            with files.opened(self.path) as trash:
+                return files.read(trash, digest).data
+        except FileNotFoundError:
+            return None
+
+    def record(self, entry: Entry) -> None:
+        """Add an entry to the log, and sweep when it is time."""
+        line = json.dumps(entry.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(os.path.join(self.path, _LOG), flags, 0o666)
+        try:
+            start = os.fstat(descriptor).st_size
+            os.write(descriptor, line.encode("utf-8", "surrogatepass"))
+            end = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+        if start // _SWEEP_EVERY != end // _SWEEP_EVERY:
+            self.sweep(time.time())
+
+    def entries(self) -> Iterator[Entry]:
+        """The log, newest first. A line that a crash tore is passed over."""
+        try:
+            with open(os.path.join(self.path, _LOG), "rb") as log:
+                lines = log.read().split(b"\n")
+        except FileNotFoundError:
+            return
+        for line in reversed(lines):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                yield entry_from(json.loads(line))
+
+    def sweep(self, now: float) -> int:
+        """Drop, oldest first, what is older or more than the config allows; how many contents went.
+
+        Args:
+            now: seconds since the epoch.
+        """
+        oldest = now - self.policy.max_days * 86_400
+        kept, size, dropped = [], 0, 0
+        replaced = self._replaced_at()
+        contents = []
+        with os.scandir(self.path) as found:
+            contents = [(replaced.get(e.name, e.stat().st_mtime), e.stat().st_size, e.name) for e in found if e.name != _LOG]
+        for when, length, name in sorted(contents, reverse=True):
+            size += length
+            if when < oldest or size > self.policy.max_bytes:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.path, name))
+                dropped += 1
+            else:
+                kept.append(name)
+        self._shorten_log(oldest)
+        return dropped
+
+    def _replaced_at(self) -> dict[str, float]:
+        """When each content was last replaced, in seconds since the epoch: a moved file keeps its old time."""
+        times: dict[str, float] = {}
+        for entry in self.entries():
+            with contextlib.suppress(ValueError):
+                when = datetime.fromisoformat(entry.time).timestamp()
+                for change in entry.files:
+                    if change.before:
+                        times.setdefault(change.before, when)
+        return times
+
+    def _shorten_log(self, oldest: float) -> None:
+        limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
+        entries = list(self.entries())
+        kept = [entry for entry in entries if entry.time >= limit]
+        if len(kept) == len(entries):
+            return
+        text = "".join(json.dumps(e.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for e in reversed(kept))
+        with files.opened(self.path) as trash:
+            files.remove(trash, f"{_LOG}.part")
+            files.write_new(trash, f"{_LOG}.part", text.encode("utf-8", "surrogatepass"))
+            os.rename(f"{_LOG}.part", _LOG, src_dir_fd=trash, dst_dir_fd=trash)

@@ -1,0 +1,453 @@
+"""A vault: a folder of memories, and the one way in which they are read and changed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from mdmem.errors import (
+    AlreadyExists,
+    Conflict,
+    EditRefused,
+    FileBusy,
+    Invalid,
+    MdmemError,
+    MemoryNotFound,
+    PathRefused,
+)
+from mdmem.schema import Schemas
+from mdmem.template import Templates
+from mdmem.text.diff import unified
+from mdmem.text.document import Document, parse, parse_text
+from mdmem.text.merge import merge
+from mdmem.vault import config, files, lock, mounts
+from mdmem.vault.files import Content, Raced
+from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place, Step
+from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.trash import Entry, FileChange, TrashFolder
+from mdmem.vault.walk import Found, walk
+
+LOCK_SECONDS = 10.0
+_LOCAL = ".mdmem/local"
+_READ_SETTLE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What a plan did.
+
+    Attributes:
+        id: names the change, for `restore`; empty when nothing changed.
+        files: the memories that changed, with their hashes before and after.
+        merged: the paths whose file had changed since it was read, and was merged.
+        plan: the plan that was applied.
+    """
+
+    id: str
+    files: tuple[FileChange, ...]
+    merged: tuple[str, ...]
+    plan: EditPlan
+
+    def as_dict(self) -> dict[str, Any]:
+        """What changed, as a JSON object."""
+        changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
+        return {"id": self.id, "message": self.plan.message, "files": changed, "merged": list(self.merged)}
+
+
+class _Own(NamedTuple):
+    """The vault's own schemas or templates, and the state of their folder when they were read."""
+
+    state: tuple[tuple[str, int, int], ...]
+    texts: dict[str, str]
+
+
+class Vault:
+    """The memories under one namespace of the vault in the folder `root`.
+
+    The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
+    Constructing a vault opens nothing; every method reads what is there now. `actor` is who changes it.
+    """
+
+    def __init__(self, root: str, namespace: str = "", actor: str = "") -> None:
+        self.root = os.path.realpath(root)
+        self.namespace = check_folder(namespace)
+        self.actor = actor
+        self._schemas: tuple[_Own, Schemas] | None = None
+        self._templates: tuple[_Own, Templates] | None = None
+
+    # -- what the vault is made of ------------------------------------------------------------------------
+
+    @cached_property
+    def config(self) -> config.Config:
+        """The config, as it was when it was first needed.
+
+        Raises:
+            ConfigInvalid: it cannot be used.
+        """
+        try:
+            with files.opened(self.root, (".mdmem",)) as folder:
+                data = files.read(folder, "config.toml").data
+        except FileNotFoundError:
+            return config.Config()
+        except OSError as error:
+            raise files.refusal(error, config.CONFIG_PATH, "read it") from None
+        return config.parse(data.decode("utf-8", "replace"))
+
+    @cached_property
+    def workspace(self) -> str:
+        """What the memories talk about: the git root that holds the vault, else its parent folder."""
+        return mounts.workspace_of(self.root)
+
+    @cached_property
+    def mounts(self) -> dict[str, tuple[str, ...]]:
+        """The mounted files: path of the vault to names below the workspace."""
+        return mounts.resolve(self.config.mounts, self.root, self.workspace) if self.config.mounts else {}
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas, the vault's own over the built-in ones; read again when one of them changes."""
+        own = self._own("schemas", (".json",))
+        if self._schemas is None or self._schemas[0].state != own.state:
+            self._schemas = own, Schemas({name.removesuffix(".json"): text for name, text in own.texts.items()})
+        return self._schemas[1]
+
+    @property
+    def templates(self) -> Templates:
+        """The templates, the vault's own over the built-in ones; read again when one of them changes."""
+        own = self._own("templates", (".md", ".json"))
+        if self._templates is None or self._templates[0].state != own.state:
+            self._templates = own, Templates(own.texts)
+        return self._templates[1]
+
+    def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
+        known = self._schemas if kind == "schemas" else self._templates
+        found = list(walk(self.root, (".mdmem", kind), suffixes))
+        state = tuple((f.path, f.mtime_ns, f.size) for f in found if not f.problem)
+        if known and known[0].state == state:
+            return known[0]
+        texts: dict[str, str] = {}
+        for path, _, _ in state:
+            *folders, name = path.split("/")
+            with files.opened(self.root, (".mdmem", kind, *folders)) as folder, contextlib.suppress(OSError):
+                texts[path] = files.read(folder, name).data.decode("utf-8", "replace")
+        return _Own(state, texts)
+
+    @cached_property
+    def trash(self) -> TrashFolder:
+        """What was overwritten and deleted."""
+        return TrashFolder(os.path.join(self.root, _LOCAL, "trash"), self.config.trash)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """What makes several files change together."""
+        return Journal(self.root, self._place, self.trash)
+
+    def place(self, path: str) -> Place:
+        """Where the file of a memory is.
+
+        Raises:
+            PathRefused: `path` cannot name a memory.
+        """
+        return self._place(join(self.namespace, check_memory(path)))
+
+    def _place(self, full: str) -> Place:
+        mounted = self.mounts.get(full)
+        return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(full.split("/")))
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> Document:
+        """The memory at `path`.
+
+        Raises:
+            MemoryNotFound: there is none; the error names the nearest.
+            PathRefused: the path leaves the vault, or is a link, a folder, a device.
+            DocumentRefused: its bytes cannot be a memory.
+            StorageFailed: the system refused.
+        """
+        self.recover()
+        return parse(path, self._content(path, _READ_SETTLE_SECONDS).data, self.config.limits)
+
+    def _content(self, path: str, settle: float) -> Content:
+        root, (*folders, name) = self.place(path)
+        try:
+            with files.opened(root, folders) as folder:
+                if not files.exists(folder, name):
+                    name = files.twin_of(folder, name) or name
+                return files.read_settled(folder, name, settle) or files.read(folder, name)
+        except PathRefused as error:
+            raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
+        except OSError as error:
+            refused = files.refusal(error, path, "read it")
+            if isinstance(refused, MemoryNotFound):
+                raise MemoryNotFound(path=path, near=self._near(path)) from None
+            raise refused from None
+
+    def _near(self, path: str) -> tuple[str, ...]:
+        names = [found.path for found in self.walk()]
+        tails = {name.rpartition("/")[2]: name for name in names}
+        near = get_close_matches(path, names, 2) + get_close_matches(path.rpartition("/")[2], tails, 2)
+        return tuple(dict.fromkeys(tails.get(name, name) for name in near))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a memory at `path`."""
+        try:
+            self._content(path, 0)
+        except MemoryNotFound:
+            return False
+        return True
+
+    def walk(self, namespace: str = "") -> Iterator[Found]:
+        """Every memory under `namespace`, sorted by the parts of its path, mounts included.
+
+        Files that look like memories but cannot be one (links, names that are no paths) come with their
+        `problem`. Hidden folders are never entered.
+        """
+        self.recover()
+        folder = join(self.namespace, check_folder(namespace))
+        parts = tuple(folder.split("/")) if folder else ()
+        for found in walk(self.root, parts, mounts=self.mounted(folder)):
+            yield found._replace(path=relative(found.path, self.namespace))
+
+    def mounted(self, folder: str) -> dict[str, str]:
+        """The mounts under `folder`, as the whole vault names it: path of the vault to absolute path."""
+        return {
+            path: os.path.join(self.workspace, *parts)
+            for path, parts in self.mounts.items()
+            if is_under(path, folder)
+        }
+
+    def history(self) -> Iterator[Entry]:
+        """The changes to memories of this namespace, newest first."""
+        for entry in self.trash.entries():
+            inside = tuple(
+                replace(change, path=relative(change.path, self.namespace))
+                for change in entry.files
+                if is_under(change.path, self.namespace)
+            )
+            if inside:
+                yield replace(entry, files=inside)
+
+    def content(self, digest: str) -> bytes | None:
+        """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""
+        known = any(digest in {f.before, f.after} for entry in self.history() for f in entry.files)
+        return self.trash.content(digest) if known else None
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def apply(self, plan: EditPlan, *, may_merge: bool = True) -> Applied:
+        """Do what a plan says, all of it or nothing.
+
+        Args:
+            plan: the changes. Where a file has changed since the plan was made, the two are merged if the
+                change allows it and nothing is ambiguous.
+            may_merge: False to refuse such a change in every case.
+
+        Raises:
+            Invalid: a change would break its schema; with every violation.
+            Conflict: a file has changed, and cannot be merged; with the diff.
+            AlreadyExists: a new memory stands there already.
+            PathRefused: a path that cannot be, or be made.
+            LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
+        """
+        afters = self._prepare(plan)
+        with self._lock():
+            return self._apply(plan, afters, may_merge=may_merge)
+
+    def transact(self, build: Callable[[], EditPlan]) -> Applied:
+        """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
+
+        Raises:
+            As `apply`, and what `build` raises.
+        """
+        with contextlib.suppress(Conflict, AlreadyExists):
+            return self.apply(build(), may_merge=False)
+        deadline = time.monotonic() + LOCK_SECONDS
+        with self._lock():
+            while True:
+                # Under the lock only a program that takes none can be in the way, so this soon gets through.
+                plan = build()
+                try:
+                    return self._apply(plan, self._prepare(plan), may_merge=False)
+                except Conflict:
+                    if time.monotonic() > deadline:
+                        raise
+
+    def _prepare(self, plan: EditPlan) -> list[Document | None]:
+        """What each change results in, checked."""
+        if len(plan.paths) != sum(1 + (c.move_to is not None) for c in plan.changes):
+            raise EditRefused(path=plan.paths[0], reason="a plan changes every memory at most once")
+        afters = []
+        for change in plan.changes:
+            target = check_memory(change.move_to or change.path)
+            if change.before is None or change.move_to:
+                check_new(target)
+            after = change.after(self.config.limits)
+            if after is not None:
+                self._refuse_new_findings(change.before, after)
+            afters.append(after)
+        return afters
+
+    def _refuse_new_findings(self, before: Document | None, after: Document) -> None:
+        """Refuse what breaks a schema; a memory that is broken already may be changed, not broken further."""
+        errors = [finding for finding in self.schemas.check(after) if finding.severity == "error"]
+        if not errors:
+            return
+        known = {(f.code, f.rule) for f in self.schemas.check(before)} if before else set()
+        fresh = tuple(finding for finding in errors if (finding.code, finding.rule) not in known)
+        if fresh:
+            raise Invalid(findings=fresh)
+
+    def _apply(self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool) -> Applied:
+        self.journal.recover()
+        for _ in range(_RACES):
+            steps: list[Step] = []
+            merged: list[str] = []
+            for change, after in zip(plan.changes, afters, strict=True):
+                steps += self._steps(change, after, merged, may_merge=may_merge)
+            steps = [step for step in steps if step.before is None or step.before.data != step.after]
+            if not steps:
+                return Applied(id="", files=(), merged=(), plan=plan)
+            changed = tuple(_file_change(step) for step in steps)
+            full = tuple(replace(change, path=join(self.namespace, change.path)) for change in changed)
+            actor = plan.actor or self.actor
+            entry = Entry(id=_new_id(), time=_now(), actor=actor, message=plan.message, files=full)
+            try:
+                self.journal.commit(entry, steps)
+            except Raced:
+                continue
+            except PathRefused as error:
+                raise PathRefused(path=steps[0].path, reason=error.reason, remedy=error.remedy) from None
+            except OSError as error:
+                raise files.refusal(error, steps[0].path, "write it") from None
+            return Applied(id=entry.id, files=changed, merged=tuple(merged), plan=plan)
+        raise FileBusy(path=plan.paths[0], seconds=LOCK_SECONDS)
+
+    def _steps(
+        self, change: Change, after: Document | None, merged: list[str], *, may_merge: bool
+    ) -> list[Step]:
+        """The steps of a change, computed against what is on the disk now."""
+        now = self._now(change.path)
+        base = change.before.data if change.before else None
+        if (now.data if now else None) != base:
+            after = self._merge(change, after, now, may_merge=may_merge)
+            merged.append(change.path)
+        content = after.data if after else None
+        if change.move_to is None:
+            return [] if now is None and content is None else [Step(path=change.path, before=now, after=content)]
+        if self._now(change.move_to) is not None:
+            raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
+        return [
+            Step(path=change.move_to, before=None, after=content, like=now),
+            Step(path=change.path, before=now, after=None),
+        ]
+
+    def _now(self, path: str) -> Content | None:
+        """What stands in a file, once nobody is writing it; None where there is none."""
+        root, (*folders, name) = self.place(path)
+        try:
+            with files.opened(root, folders) as folder:
+                if not files.exists(folder, name):
+                    name = files.twin_of(folder, name) or name
+                content = files.read_settled(folder, name, BUSY_SECONDS)
+        except FileNotFoundError:
+            return None
+        except PathRefused as error:
+            raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
+        except OSError as error:
+            raise files.refusal(error, path, "read it") from None
+        if content is None:
+            raise FileBusy(path=path, seconds=BUSY_SECONDS)
+        return content
+
+    def _merge(
+        self, change: Change, after: Document | None, now: Content | None, *, may_merge: bool
+    ) -> Document | None:
+        """The change made to what is on the disk now, or a refusal that shows what became of it."""
+        limits = self.config.limits
+        theirs = parse(change.path, now.data, limits) if now else None
+        if theirs and after and may_merge and change.merge and (change.before or not theirs.data):
+            result = merge(change.before or parse(change.path, b"", limits), after, theirs)
+            if result.text is not None:
+                document = parse_text(after.path, result.text, limits)
+                self._refuse_new_findings(theirs, document)
+                return document
+        if theirs and change.before is None:
+            raise AlreadyExists(path=change.path, remedy="read it, and change it with its hash as the base")
+        before = change.before.text if change.before else None
+        raise Conflict(
+            path=change.path,
+            base=change.base,
+            actual=theirs.hash if theirs else None,
+            diff=unified(before, theirs.text if theirs else None, change.path),
+        )
+
+    # -- the lock, and what a crash left ------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _lock(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+        """Hold the vault's write lock."""
+        self._make_local()
+        with lock.held(os.path.join(self.root, _LOCAL, "lock"), seconds):
+            yield
+
+    def _make_local(self) -> None:
+        local = os.path.join(self.root, _LOCAL)
+        if os.path.isdir(os.path.join(local, "trash")):
+            return
+        try:
+            for parts in (STAGING, f"{_LOCAL}/trash"):
+                with files.opened(self.root, parts.split("/"), create=True):
+                    pass
+            with files.opened(self.root, _LOCAL.split("/")) as folder, contextlib.suppress(FileExistsError):
+                files.write_new(folder, ".gitignore", b"*\n")
+        except OSError as error:
+            raise files.refusal(error, _LOCAL, "make it") from None
+
+    def recover(self) -> int:
+        """Undo or finish what a crash left behind; how many transactions.
+
+        A transaction that another process is in the middle of is waited for when it changes several files:
+        nobody reads half of a change.
+
+        Raises:
+            LockTimeout, StorageFailed: what was left behind cannot be put right now.
+        """
+        pending = self.journal.pending()
+        if not pending:
+            return 0
+        try:
+            with self._lock(LOCK_SECONDS if "many" in pending else 0):
+                return self.journal.recover()
+        except MdmemError:
+            if "many" in pending:
+                raise
+            return 0
+
+
+_RACES = 50
+
+
+def _file_change(step: Step) -> FileChange:
+    def digest(data: bytes | None) -> str | None:
+        return None if data is None else hashlib.sha256(data).hexdigest()
+
+    return FileChange(path=step.path, before=digest(step.before.data if step.before else None), after=digest(step.after))
+
+
+def _new_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

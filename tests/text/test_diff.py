@@ -1,0 +1,210 @@
+"""Diffs are true, and git applies them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.text.diff import hunks, regions, unified
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "x y", "\x0c\u2028", "# H"]), max_size=12)
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    lines = [line + draw(ENDS) for line in draw(LINES)]
+    return "".join([*lines, draw(st.sampled_from(["", "last", "last\r"]))])
+
+
+def apply(folder: Path, diff: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+    clean = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    clean["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
+    return subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", *options, "-"],
+        cwd=folder,
+        input=diff.encode(),
+        capture_output=True,
+        env=clean,
+        check=False,
+    )
+
+
+def applied(folder: Path, before: str | None, diff: str, path: str, *options: str) -> str | None:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    if before is not None:
+        file.write_bytes(before.encode())
+    done = apply(folder, diff, *options)
+    assert done.returncode == 0, (done.stderr, diff)
+    return file.read_bytes().decode() if file.exists() else None
+
+
+CASES = {
+    "lf": ("a\nb\nc\n", "a\nB\nc\n"),
+    "crlf": ("a\r\nb\r\nc\r\n", "a\r\nB\r\nc\r\nd\r\n"),
+    "mixed": ("a\r\nb\nc\r\n", "a\r\nb\nc\r\nd\n"),
+    "final newline added": ("a\nb", "a\nb\n"),
+    "final newline removed": ("a\r\nb\r\n", "a\r\nb"),
+    "both without final newline": ("a\nb", "c\nb"),
+    "line ends only": ("a\r\nb\r\n", "a\nb\n"),
+    "lone carriage returns": ("a\rb\rc", "a\rB\rc"),
+    "created": (None, "a\nb\n"),
+    "created without final newline": (None, "a\r\nb"),
+    "created empty": (None, ""),
+    "deleted": ("a\nb\n", None),
+    "deleted without final newline": ("a", None),
+    "deleted empty": ("", None),
+    "filled": ("", "a\n"),
+    "emptied": ("a\n", ""),
+    "byte-order mark": ("\ufeffa\nb\n", "a\nb\n"),
+    "other separators": ("a\x0cb\u2028c\x85d\n", "a\x0cb\u2028c\x85e\n"),
+    "far apart": ("".join(f"{n}\n" for n in range(60)), "".join(f"{n}\n" for n in range(1, 59))),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("path", ["note.md", 'my folder/ö "quoted".md', "data.json"])
+def test_git_applies_and_reverts_it(tmp_path, before, after, path):
+    diff = unified(before, after, path)
+    assert diff
+    assert applied(tmp_path, before, diff, path) == after
+    assert applied(tmp_path, after, diff, path, "--reverse") == before
+
+
+@pytest.mark.parametrize(("before", "after"), [case for case in CASES.values() if case[0]])
+def test_the_program_patch_applies_it_too(tmp_path, before, after):
+    (tmp_path / "note.md").write_bytes(before.encode())
+    diff = unified(before, after, "note.md").encode()
+    subprocess.run(
+        ["patch", "-p1", "--binary", "--silent"], cwd=tmp_path, input=diff, capture_output=True, check=True
+    )
+    file = tmp_path / "note.md"
+    assert (file.read_bytes().decode() if file.exists() else None) == (after or None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(before=texts(), after=texts(), context=st.integers(1, 3))
+def test_git_applies_any_diff(tmp_path_factory, before, after, context):
+    diff = unified(before, after, "note.md", context=context)
+    assert (diff == "") == (before == after)
+    if diff:
+        folder = tmp_path_factory.mktemp("apply")
+        assert applied(folder, before, diff, "note.md") == after
+
+
+@settings(deadline=None, max_examples=300)
+@given(before=texts(), after=texts(), context=st.integers(0, 3))
+def test_it_holds_both_texts(before, after, context):
+    """With its own reading of the format: removed and kept lines are a part of before, in order."""
+    lines = unified(before, after, "note.md", context=context).split("\n")[:-1]
+    body = lines[next((n for n, line in enumerate(lines) if line.startswith("@@")), len(lines)) :]
+    removed = [line[1:] for line in body if line.startswith("-")]
+    added = [line[1:] for line in body if line.startswith("+")]
+    old, new = before.split("\n"), after.split("\n")
+    assert is_part(removed, old)
+    assert is_part(added, new)
+    assert len(old) - len(removed) == len(new) - len(added) or not (
+        before.endswith("\n") and after.endswith("\n")
+    )
+
+
+def is_part(part: list[str], whole: list[str]) -> bool:
+    rest = iter(whole)
+    return all(line in rest for line in part)
+
+
+def test_it_reads_as_git_prints_it():
+    before = "# Title\n\n" + "".join(f"{n}\n" for n in range(8)) + "last"
+    after = before.replace("7\n", "seven\n")
+    assert unified(before, after, "notes/a.md") == (
+        "--- a/notes/a.md\n+++ b/notes/a.md\n@@ -7,5 +7,5 @@ # Title\n 4\n 5\n 6\n-7\n+seven\n last\n"
+        "\\ No newline at end of file\n"
+    )
+
+
+def test_nothing_differs():
+    assert unified("a\n", "a\n", "a.md") == ""
+    assert unified("a\n", "a\n", "a.md", new_path="a.md") == ""
+    assert unified(None, None, "a.md") == ""
+
+
+def test_a_change_of_line_ends_is_named():
+    assert unified("a\r\nb\r\n", "a\nb\n", "a.md").startswith("line ends: 2 CRLF -> 2 LF\n--- a/a.md\n")
+    assert unified("a\r\nb\n", "a\nb\r\n", "a.md").startswith("line ends: 1 CRLF, 1 LF -> 1 CRLF, 1 LF\n")
+    assert unified("a\rb\n", "a\nb\n", "a.md").startswith("line ends: 1 LF, 1 CR -> 2 LF\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("a\r\n", "b\r\n"), ("a\n", "a\nb\n"), ("a", "a\r\n"), ("", "a\r\n")]
+)
+def test_other_changes_have_no_such_line(before, after):
+    assert unified(before, after, "a.md").startswith("--- a/a.md\n")
+
+
+def test_git_takes_a_rename(tmp_path):
+    (tmp_path / "old name.md").write_bytes(b"a\nb\n")
+    assert apply(tmp_path, unified("a\nb\n", "a\nb\n", "old name.md", new_path="new.md")).returncode == 0
+    assert (tmp_path / "new.md").read_bytes() == b"a\nb\n"
+    assert apply(tmp_path, unified("a\nb\n", "a\nc\n", "new.md", new_path="newer.md")).returncode == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["newer.md"]
+    assert (tmp_path / "newer.md").read_bytes() == b"a\nc\n"
+
+
+MANY = st.lists(st.sampled_from("aaabcdefgh\n"), max_size=30)
+
+
+@settings(deadline=None, max_examples=500)
+@given(before=MANY, after=MANY)
+def test_hunks_turn_one_into_the_other(before, after):
+    made: list[str] = []
+    reached = 0
+    for hunk in hunks(before, after):
+        assert hunk.start >= reached + (1 if made or reached else 0) or hunk.start == reached == 0
+        made += before[reached : hunk.start] + after[hunk.new_start : hunk.new_end]
+        assert len(made) == hunk.new_end
+        reached = hunk.end
+    assert made + before[reached:] == after
+
+
+def test_few_changes_in_many_lines_are_found_one_by_one():
+    before = [f"- {n}\n" if n % 3 else "\n" for n in range(5000)]
+    after = before.copy()
+    for number in range(10, 5000, 500):
+        after[number] = "- changed\n"
+    assert [(hunk.start, hunk.end) for hunk in hunks(before, after)] == [
+        (n, n + 1) for n in range(10, 5000, 500)
+    ]
+
+
+@pytest.mark.parametrize(
+    "after", [["a"] * 4000, ["a", "b"] * 3000, ["b", "b", "a"] * 2000], ids=["fewer", "mixed", "odd"]
+)
+def test_repeated_lines_do_not_explode(after):
+    """It ends within the time limit of the whole suite, with a diff that is true."""
+    before = ["a"] * 5000
+    found = hunks(before, after)
+    made = [line for hunk in found for line in after[hunk.new_start : hunk.new_end]]
+    kept = len(before) - sum(hunk.end - hunk.start for hunk in found)
+    assert len(made) + kept == len(after)
+
+
+@settings(deadline=None, max_examples=300)
+@given(base=MANY, ours=MANY, theirs=MANY)
+def test_regions_hold_every_change_of_both_sides(base, ours, theirs):
+    made_ours: list[str] = []
+    made_theirs: list[str] = []
+    reached = 0
+    for region in regions(base, ours, theirs):
+        kept = base[reached : region.base.start]
+        made_ours += kept + ours[region.ours]
+        made_theirs += kept + theirs[region.theirs]
+        assert (len(made_ours), len(made_theirs)) == (region.ours.stop, region.theirs.stop)
+        reached = region.base.stop
+    assert made_ours + base[reached:] == ours
+    assert made_theirs + base[reached:] == theirs

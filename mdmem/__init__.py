@@ -1,3 +1,82 @@
-"""mdmem keeps an agent's memory as plain Markdown and JSON files."""
+"""mdmem keeps an agent's memory as plain Markdown and JSON files.
+
+Example:
+    memory = mdmem.open("memories", scope=mdmem.Scope(user="alice", project="demo"))
+    memory.notes.append("db.md", "SQLite: one file.", title="Decision")
+    plan = memory.plan.replace("notes/db.md", "one file", "a single file")
+    memory.apply(plan)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Diagnostic, Position, Span
+    from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
+    from mdmem.index.hit import Hit
+    from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
+    from mdmem.text.document import Document
+    from mdmem.text.edit import TextEdit
+    from mdmem.vault.init import init
+    from mdmem.vault.plan import Change, EditPlan
+    from mdmem.vault.scope import Scope
+    from mdmem.vault.vault import Applied
 
 __version__ = "0.1.0"
+
+# Where each public name lives. Loaded when it is first used, so that `mdmem --version` loads none of them.
+_HOMES = {
+    "Applied": "mdmem.vault.vault",
+    "Change": "mdmem.vault.plan",
+    "Conflict": "mdmem.errors",
+    "Diagnostic": "mdmem.diagnostic",
+    "Document": "mdmem.text.document",
+    "EditPlan": "mdmem.vault.plan",
+    "Hit": "mdmem.index.hit",
+    "Invalid": "mdmem.errors",
+    "MdmemError": "mdmem.errors",
+    "Memory": "mdmem.memory.memory",
+    "NotFound": "mdmem.errors",
+    "PathRefused": "mdmem.errors",
+    "Position": "mdmem.diagnostic",
+    "Refused": "mdmem.errors",
+    "Scope": "mdmem.vault.scope",
+    "Span": "mdmem.diagnostic",
+    "TextEdit": "mdmem.text.edit",
+    "Unavailable": "mdmem.errors",
+    "init": "mdmem.vault.init",
+    "open": "mdmem.memory.memory",
+}
+
+__all__ = [
+    "Applied",
+    "Change",
+    "Conflict",
+    "Diagnostic",
+    "Document",
+    "EditPlan",
+    "Hit",
+    "Invalid",
+    "MdmemError",
+    "Memory",
+    "NotFound",
+    "PathRefused",
+    "Position",
+    "Refused",
+    "Scope",
+    "Span",
+    "TextEdit",
+    "Unavailable",
+    "__version__",
+    "init",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module  # noqa: PLC0415 - start-up
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -63,3 +63,18 @@ class Diagnostic:
             "message": self.message,
             "hint": self.hint,
         }
+
+
+def about_file(
+    path: str, code: str, message: str, hint: str = "", *, severity: Severity = "error"
+) -> Diagnostic:
+    """A finding about a file as a whole; it stands at the file's beginning."""
+    return Diagnostic(
+        path=path,
+        span=Span(0, 0),
+        position=Position(1, 1),
+        code=code,
+        message=message,
+        hint=hint,
+        severity=severity,
+    )

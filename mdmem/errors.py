@@ -441,6 +441,10 @@ class DocumentRefused(Refused):
     code: ClassVar[str] = "document-refused"
     path: str
 
+    @property
+    def message(self) -> str:
+        return f"{self.path}: this cannot be a memory"
+
 
 @dataclass(kw_only=True, eq=False)
 class NotUtf8(DocumentRefused):

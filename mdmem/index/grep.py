@@ -7,12 +7,14 @@ code 2, and passes a pattern that begins with `-` as an option.
 from __future__ import annotations
 
 import heapq
+import importlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from typing import Literal, NamedTuple, Self
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from ripgrepy import Ripgrepy
 
@@ -20,9 +22,12 @@ from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import MdmemError, Usage
 from mdmem.index import ripgrep
 from mdmem.index.hit import Hit, context_of, day_of, fields_of, heading_of, line_text
-from mdmem.text.document import SUFFIXES, Document
+from mdmem.text.form import SUFFIXES
 from mdmem.text.lines import LINE_END
 from mdmem.vault import paths
+
+if TYPE_CHECKING:
+    from mdmem.text.document import Document
 
 Case = Literal["ignore", "smart", "exact"]
 
@@ -31,7 +36,7 @@ COUNTED = 10_000  # how many further lines are counted behind the last hit of a 
 # As many lines as one search gathers and sorts. Sorting in ripgrep gives its second thread up, which costs
 # a search through 10,000 notes 30 ms: it pays only where there is too much to gather.
 GATHERED = 2_000
-_GATHERED_CHARACTERS = 8 * 1024 * 1024
+_GATHERED_BYTES = 8 * 1024 * 1024
 
 _CASES = {"ignore": "ignore_case", "smart": "smart_case", "exact": "case_sensitive"}
 
@@ -151,10 +156,13 @@ def _encodable(text: str) -> bool:
 
 
 class _Match(NamedTuple):
-    """A line that matched; the parts of its path come first, so that matches sort as hits do."""
+    """What ripgrep printed about a line that matches, and the parts of the line's vault path."""
 
     path: tuple[str, ...]
-    line: ripgrep.Line
+    printed: bytes
+
+
+_BY_PATH = itemgetter(0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,18 +184,22 @@ class _Search:
 
     def hits(self) -> Generator[Hit]:
         """The hits, in order."""
+        given = 0
         memory = None
         matches = self._matches()
         try:
-            for count, match in enumerate(matches, 1):
+            for match in matches:
                 path = "/".join(match.path)
                 if memory is None or memory.path != path:
                     memory = _Memory(path, self._file(path), self.read)
-                if count == self.limit:
-                    left_out = sum(1 for _ in islice(matches, COUNTED))
-                    yield memory.hit(match.line, self.context, left_out)
-                    return
-                yield memory.hit(match.line, self.context)
+                lines = ripgrep.matching_lines(match.printed)
+                for place, line in enumerate(lines, 1):
+                    given += 1
+                    if given == self.limit:
+                        left_out = min(COUNTED, len(lines) - place + _count(matches))
+                        yield memory.hit(line, self.context, left_out)
+                        return
+                    yield memory.hit(line, self.context)
         finally:
             matches.close()
 
@@ -195,24 +207,26 @@ class _Search:
         return self.mounts.get(path) or os.path.join(self.root, path)
 
     def _matches(self) -> Generator[_Match]:
-        """The matching lines, in order: all at once where they are few, else as they are found."""
+        """The matches, in order: all at once where they are few, else as they are found."""
         mounted = self._mounted()
         gathered = self._gathered(mounted)
         if gathered is not None:
-            yield from sorted(gathered)
+            yield from sorted(gathered, key=_BY_PATH)
             return
         with self._run(mounted, sort="path") as process:
             yield from _merged(self._read(process, mounted), set(mounted.values()))
 
     def _gathered(self, mounted: Mapping[str, str]) -> list[_Match] | None:
-        """All matching lines in any order; None when there are too many."""
+        """All matches, those of one file in order; None when there are too many."""
         gathered: list[_Match] = []
         size = 0
         with self._run(mounted) as process:
+            # Reading memories takes 25 ms of imports: they are made while ripgrep searches.
+            importlib.import_module("mdmem.text.document")
             for match in self._read(process, mounted):
                 gathered.append(match)
-                size += len(match.line.text)
-                if len(gathered) > GATHERED or size > _GATHERED_CHARACTERS:
+                size += len(match.printed)
+                if len(gathered) > GATHERED or size > _GATHERED_BYTES:
                     return None
         return gathered
 
@@ -273,16 +287,19 @@ class _Search:
         Raises:
             PatternInvalid, RipgrepTooOld, RipgrepFailed: it gave up.
         """
-        for line in process.lines():
-            kind, data = ripgrep.message(line)
-            if kind == "summary":
+        parts: tuple[str, ...] = ()
+        for printed in process.lines():
+            if ripgrep.is_match(printed):
+                if parts:
+                    yield _Match(parts, printed)
+                continue
+            kind, data = ripgrep.message(printed)
+            if kind == "begin":
+                path = self._vault_path(ripgrep.named(data), mounted)
+                parts = tuple(path.split("/")) if path.endswith(SUFFIXES) else ()
+            elif kind == "summary":
                 self._complain(process.errors(), mounted)
                 return
-            if kind == "match":
-                path = self._vault_path(ripgrep.named(data), mounted)
-                if path.endswith(SUFFIXES):
-                    parts = tuple(path.split("/"))
-                    yield from (_Match(parts, found) for found in ripgrep.matching_lines(data))
         raise ripgrep.failure(self.program, process.errors(), self.pattern)
 
     def _vault_path(self, named: str, mounted: Mapping[str, str]) -> str:
@@ -338,9 +355,19 @@ def _merged(matches: Iterator[_Match], mounted: set[str]) -> Iterator[_Match]:
     early: list[_Match] = []
     for match in matches:
         if "/".join(match.path) not in mounted:
-            return heapq.merge(sorted(early), chain((match,), matches))
+            return heapq.merge(sorted(early, key=_BY_PATH), chain((match,), matches), key=_BY_PATH)
         early.append(match)
-    return iter(sorted(early))
+    return iter(sorted(early, key=_BY_PATH))
+
+
+def _count(matches: Iterator[_Match]) -> int:
+    """How many lines `matches` has, or `COUNTED` as soon as there are as many."""
+    counted = 0
+    for match in matches:
+        counted += ripgrep.count_lines(match.printed)
+        if counted >= COUNTED:
+            break
+    return counted
 
 
 class _Memory:

@@ -112,13 +112,18 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def message(line: bytes) -> tuple[str, dict[str, Any]]:
-    """The kind and the data of one line of `rg --json`; an empty kind for a line that is none.
+def is_match(printed: bytes) -> bool:
+    """Whether a line of `rg --json` tells of a match; that is seen without parsing it."""
+    return printed.startswith(b'{"type":"match"')
+
+
+def message(printed: bytes) -> tuple[str, dict[str, Any]]:
+    """The kind and the data of a line of `rg --json`; an empty kind for a line that is none.
 
     Such a line is cut off because ripgrep was killed, or comes from another program: no summary follows.
     """
     try:
-        value = json.loads(line)
+        value = json.loads(printed)
         return value["type"], value["data"]
     except (ValueError, TypeError, LookupError):
         return "", {}
@@ -145,19 +150,31 @@ class Line(NamedTuple):
     spans: tuple[tuple[int, int], ...]
 
 
-def matching_lines(data: dict[str, Any]) -> Iterator[Line]:
-    """The lines in a message of kind `match`: one, unless lone carriage returns part it."""
+def matching_lines(printed: bytes) -> list[Line]:
+    """The lines that a message of kind `match` tells of: one, unless lone carriage returns part it."""
+    _, data = message(printed)
+    if not data:
+        return []
     content = _bytes(data["lines"]).removesuffix(b"\n").removesuffix(b"\r")
     # An anchored pattern may match the line and, out of its surroundings, nothing in it.
     found = [(min(m["start"], len(content)), m["end"]) for m in data["submatches"]] or [(0, 0)]
+    result = []
     at = 0
     for number, piece in enumerate(content.split(b"\r")):
         end = at + len(piece)
         inside = [(start - at, min(stop, end) - at) for start, stop in found if at <= start <= end]
         if inside:
             spans = tuple((_length(piece[:start]), _length(piece[:stop])) for start, stop in inside)
-            yield Line(data["line_number"], number, piece.decode("utf-8", "replace"), spans)
+            result.append(Line(data["line_number"], number, piece.decode("utf-8", "replace"), spans))
         at = end + 1
+    return result
+
+
+def count_lines(printed: bytes) -> int:
+    """How many `matching_lines` there are; a message that cannot hold several is not parsed."""
+    if b"\\r" in printed or b'"bytes":' in printed:
+        return len(matching_lines(printed))
+    return 1
 
 
 def _bytes(value: dict[str, str]) -> bytes:

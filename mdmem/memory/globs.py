@@ -1,26 +1,214 @@
-"""Globs over paths, with the meaning that they have for ripgrep and git: `*.py` fits at any depth."""
+"""Globs over paths, with exactly the meaning that ripgrep gives to `--glob`: `*.py` fits at any depth.
+
+So `ls`, `replace` and rules choose the same files as `grep`. The rules are those of gitignore, as ripgrep
+14.1 reads them (https://docs.rs/globset/0.4/globset/#syntax): a glob with a slash is matched from the top,
+one without at any depth; `**` spans folders, `{a,b}` is either (not nested), a slash at the end means folders
+only. They compare bytes: `?` is one byte of UTF-8.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from mdmem.errors import PatternInvalid
+
+_ANY = b"[^/]"
+_STAR = b"[^/]*"
+_AT_ANY_DEPTH = b"(?:/?|.*/)"
+_BETWEEN = b"(?:/|/.*/)"
+_BELOW = b"/.*"
+
+
+class _Glob(NamedTuple):
+    pattern: re.Pattern[bytes]
+    excludes: bool
+    folders_only: bool
 
 
 def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a path fits one of `globs`, and none of those that begin with `!`; without globs all fit.
+    """Whether a path with `/` between its parts fits `globs`; without globs all fit.
 
-    `**` spans folders, `{a,b}` is either, and a glob without a slash is compared with the name alone.
+    The last glob that fits decides: one that begins with `!` leaves the path out, and with it all below it.
+    Where there is a glob without `!`, what none fits is left out.
+
+    Raises:
+        PatternInvalid: a glob that ripgrep would refuse.
     """
     if not globs:
         return lambda _: True
-    from wcmatch import glob  # noqa: PLC0415 - most commands have no glob
-
-    flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX | glob.MATCHBASE
-    wanted = [g.removeprefix("/") for g in globs if not g.startswith("!")] or ["**"]
-    unwanted = [g[1:].removeprefix("/") for g in globs if g.startswith("!")]
+    compiled = [found for text in globs if (found := _compiled(text))]
+    narrows = not all(one.excludes for one in compiled)
 
     def fits(path: str) -> bool:
-        return bool(glob.globmatch(path, wanted, flags=flags)) and not (
-            unwanted and glob.globmatch(path, unwanted, flags=flags)
-        )
+        data = path.encode("utf-8", "surrogateescape")
+        *folders, _ = accumulate(data.split(b"/"), lambda above, name: above + b"/" + name)
+        if any(_last(compiled, folder, is_folder=True) is False for folder in folders):
+            return False
+        found = _last(compiled, data, is_folder=False)
+        return not narrows if found is None else found
 
     return fits
+
+
+def _last(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
+    """What the last glob that fits says: True to take the path, False to leave it out; None: none fits."""
+    for one in reversed(globs):
+        if (is_folder or not one.folders_only) and one.pattern.match(path):
+            return not one.excludes
+    return None
+
+
+def _compiled(text: str) -> _Glob | None:
+    """One glob; None for blank text, which ripgrep passes over."""
+    glob = text if text.endswith("\\ ") else text.rstrip()
+    if not glob:
+        return None
+    excludes = glob.startswith("!")
+    escaped = glob.startswith(("\\!", "\\#"))
+    glob = glob[excludes or escaped :]
+    anchored = glob.startswith("/")
+    if not escaped:
+        glob = glob.removeprefix("/")
+    folders_only = glob.endswith("/")
+    if folders_only:
+        glob = glob[:-1].removesuffix("\\")
+    if not anchored and "/" not in glob and glob != "**":
+        glob = f"**/{glob}"
+    if glob.endswith("/**"):
+        glob += "/*"  # what is in the folder, not the folder itself
+    return _Glob(re.compile(_Translation(glob, text).regex(), re.DOTALL), excludes, folders_only)
+
+
+class _Translation:
+    """A glob as a regular expression over bytes, built while it is read."""
+
+    def __init__(self, glob: str, written: str) -> None:
+        self._glob = glob
+        self._written = written
+        self._at = 0
+        self._parts: list[bytes] = []  # of the innermost sequence: the glob itself, or one of an alternation
+        self._outer: list[bytes] | None = None  # what stands before the open `{`
+        self._choices: list[list[bytes]] = []
+
+    def regex(self) -> bytes:
+        """The regular expression, which matches whole paths.
+
+        Raises:
+            PatternInvalid: the glob is malformed.
+        """
+        while self._at < len(self._glob):
+            character = self._take()
+            if character == "*":
+                self._star()
+            elif character == "?":
+                self._parts.append(_ANY)
+            elif character == "[":
+                self._parts.append(self._class())
+            elif character == "\\":
+                self._parts.append(re.escape(self._take("a backslash stands at the end").encode()))
+            elif character == "{":
+                self._open()
+            elif character == "," and self._outer is not None:
+                self._choices.append(self._parts)
+                self._parts = []
+            elif character == "}":
+                self._close()
+            else:
+                self._parts.append(re.escape(character.encode("utf-8", "surrogateescape")))
+        if self._outer is not None:
+            raise self._bad("a { is never closed")
+        if self._parts == [_AT_ANY_DEPTH]:
+            return rb".*\Z"
+        return b"".join(_without_retries(self._parts)) + rb"\Z"
+
+    def _take(self, missing: str = "") -> str:
+        if self._at == len(self._glob):
+            raise self._bad(missing)
+        self._at += 1
+        return self._glob[self._at - 1]
+
+    def _bad(self, reason: str) -> PatternInvalid:
+        return PatternInvalid(pattern=self._written, reason=reason)
+
+    def _star(self) -> None:
+        before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
+        if not self._glob.startswith("*", self._at):
+            self._parts.append(_STAR)
+            return
+        self._at += 1
+        after = self._glob[self._at : self._at + 1]
+        if not self._parts:
+            alone = after in {"", "/"}
+            self._at += alone and after == "/"
+            self._parts += [_AT_ANY_DEPTH] if alone else [_STAR, _STAR]
+            return
+        begins = before == "/" or (self._outer is not None and before in {",", "{"})
+        closes = after == "" or (self._outer is not None and after in {",", "}"})
+        if not begins or not (closes or after == "/"):
+            self._parts += [_STAR, _STAR]
+            return
+        self._at += not closes
+        above = self._parts.pop()  # the slash, which `**` takes in; `**/**` is `**`
+        self._parts.append(above if above in {_AT_ANY_DEPTH, _BELOW} else _BELOW if closes else _BETWEEN)
+
+    def _class(self) -> bytes:
+        unclosed = "a [ is never closed"
+        negated = self._glob[self._at : self._at + 1] in {"!", "^"}
+        self._at += negated
+        ranges: list[tuple[str, str]] = []
+        is_range = False
+        while (character := self._take(unclosed)) != "]" or not ranges:
+            if is_range:
+                if character < ranges[-1][0]:
+                    raise self._bad(f"the range {ranges[-1][0]}-{character} runs backwards")
+                ranges[-1] = ranges[-1][0], character
+                is_range = False
+            elif character == "-" and ranges:
+                is_range = True
+            else:
+                ranges.append((character, character))
+        if is_range:
+            ranges.append(("-", "-"))
+        members = b"".join(
+            _escaped(first) if first == last else _escaped(first) + b"-" + _escaped(last) for first, last in ranges
+        )
+        return b"[" + b"^" * negated + members + b"]"
+
+    def _open(self) -> None:
+        if self._outer is not None:
+            raise self._bad("a { stands inside another one")
+        self._outer, self._parts = self._parts, []
+
+    def _close(self) -> None:
+        if self._outer is None:
+            raise self._bad("a } closes nothing")
+        choices = [b"".join(parts) for parts in (*self._choices, self._parts)]
+        # ripgrep drops an empty choice: `{,x}a` is `xa` alone.
+        either = b"|".join(filter(None, choices))
+        self._parts = [*self._outer, b"(?:" + either + b")"] if either else self._outer
+        self._outer, self._choices = None, []
+
+
+def _escaped(character: str) -> bytes:
+    return b"".join(b"\\x%02x" % byte for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _without_retries(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The parts, with stars that are followed by another one before the next `/` taken at their first fit.
+
+    The later star takes what the earlier one leaves, so nothing is lost, and `*a*a*a*b` takes no more than
+    the square of a name's length. A class may match `/`, so it ends such a run, as an alternation does.
+    """
+    start = 0
+    for at, part in enumerate(parts):
+        simple = part in {_STAR, _ANY} or (part != b"/" and not part.startswith((b"[", b"(")) and part != _BELOW)
+        if part == _STAR and parts[start:at] and parts[start] == _STAR:
+            yield b"(?>[^/]*?" + b"".join(parts[start + 1 : at]) + b")"
+            start = at
+        elif not simple or part == _STAR:
+            yield from parts[start:at]
+            start = at
+    yield from parts[start:]

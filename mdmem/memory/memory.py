@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, VaultNotFound
 from mdmem.index.grep import Case, grep
 from mdmem.index.hit import Hit
+from mdmem.memory.doctor import Health, examine
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.project import Project
@@ -76,6 +78,11 @@ class Memory(Kinds[Applied]):
         """Do what a plan says, all of it or nothing; see `Vault.apply`."""
         return self.vault.apply(plan)
 
+    def diff(self, plan: EditPlan) -> str:
+        """What a plan would change, as a unified diff, once it is checked as `apply` would check it."""
+        self.vault.prepare(plan)
+        return plan.diff()
+
     def show(self, path: str) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
         return self.vault.read(path)
@@ -123,6 +130,14 @@ class Memory(Kinds[Applied]):
         )
         return (replace(hit, path=relative(hit.path, base)) for hit in hits)
 
+    def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
+        """What a template renders to; see `mdmem.template`.
+
+        Raises:
+            NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
+        """
+        return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
+
     def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:
         """Everything that is wrong with memories: their form, and their schemas.
 
@@ -150,14 +165,16 @@ class Memory(Kinds[Applied]):
             raise MemoryNotFound(path=path)
 
     def _check_one(self, path: str, problem: str) -> list[Diagnostic]:
-        start = {"span": Span(0, 0), "position": Position(1, 1)}
         if problem:
-            message = f"left out: {problem}"
-            return [Diagnostic(path=path, code="not-a-memory", message=message, severity="warning", **start)]
+            return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
         try:
             return self.vault.schemas.check(self.vault.read(path))
         except DocumentRefused as error:
-            return [Diagnostic(path=path, code=error.code, message=error.message, hint=error.hint, **start)]
+            return [about_file(path, error.code, error.message, error.hint)]
+
+    def doctor(self) -> Health:
+        """What is wrong with the vault itself; see `mdmem.memory.doctor`."""
+        return examine(self.vault)
 
     def history(self, path: str | None = None) -> list[Entry]:
         """The changes to this namespace, newest first; with `path`, those to one memory."""

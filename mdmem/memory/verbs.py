@@ -22,7 +22,7 @@ from mdmem.errors import (
 )
 from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, parse
+from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.merge import merge
 from mdmem.vault.paths import check_folder, check_memory
@@ -78,7 +78,9 @@ class Verbs(Generic[R]):
             if before is None:
                 empty = parse(check_memory(path), b"")
                 new = encoded(path, text_edit.splice("", text_edit.append(empty, text)))
-                return EditPlan(changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}")
+                return EditPlan(
+                    changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
+                )
             return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
 
         return self._run(build)
@@ -95,9 +97,17 @@ class Verbs(Generic[R]):
         """Delete the lines `first` to `last` (1-based, both included)."""
         return self._edit(path, base, "delete lines of", lambda d: text_edit.delete_lines(d, first, last))
 
-    def set(self, path: str, key: str | Sequence[str | int], value: Any, *, base: str | None = None) -> R:
-        """Set a field of the frontmatter, or of a JSON memory, by its dotted key (`source.type`)."""
-        return self._edit(path, base, "set a field of", lambda d: field.set_field(d, key, value))
+    def set(self, path: str, fields: Mapping[str, Any], *, base: str | None = None) -> R:
+        """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
+
+        def change(document: Document) -> list[TextEdit]:
+            text, changed = document.text, document
+            for key, value in fields.items():
+                text = text_edit.splice(text, field.set_field(changed, key, value), path)
+                changed = parse_text(document.path, text, document.limits)
+            return text_edit.between(document.text, text)
+
+        return self._edit(path, base, "set fields of", change)
 
     def unset(self, path: str, key: str | Sequence[str | int], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
@@ -120,7 +130,9 @@ class Verbs(Generic[R]):
 
         def change(document: Document) -> list[TextEdit]:
             if where == "replace":
-                return text_section.replace_section(document, heading, text, keep_subsections=keep_subsections)
+                return text_section.replace_section(
+                    document, heading, text, keep_subsections=keep_subsections
+                )
             verbs = {
                 "append": text_section.append_to_section,
                 "before": text_section.insert_before_section,
@@ -163,7 +175,9 @@ class Verbs(Generic[R]):
             )
         return self._run(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
 
-    def _replace_across(self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]) -> EditPlan:
+    def _replace_across(
+        self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]
+    ) -> EditPlan:
         from mdmem.memory.globs import matcher  # noqa: PLC0415 - wcmatch is needed here only
 
         fits = matcher(globs)
@@ -198,7 +212,9 @@ class Verbs(Generic[R]):
                 into = target.rstrip("/") + "/" + document.path.rpartition("/")[2]
                 pairs = [(document.path, check_memory(into if target.endswith("/") else target))]
             changes = tuple(
-                Change(path=old, before=self._vault.read(old), move_to=new) for old, new in pairs if old != new
+                Change(path=old, before=self._vault.read(old), move_to=new)
+                for old, new in pairs
+                if old != new
             )
             return EditPlan(changes=changes, message=f"move {source} to {target}")
 
@@ -213,7 +229,9 @@ class Verbs(Generic[R]):
 
     def _below(self, folder: str) -> Iterator[str]:
         if not folder:
-            raise Usage(problem="the whole namespace cannot be moved or deleted", remedy="name a folder in it")
+            raise Usage(
+                problem="the whole namespace cannot be moved or deleted", remedy="name a folder in it"
+            )
         for found in self._vault.walk(folder):
             if found.problem:
                 raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
@@ -256,7 +274,10 @@ class Verbs(Generic[R]):
             now = before.hash if before else None
             name = check_memory(path)
             kept = [f.before for e in self._vault.history() for f in e.files if f.path == name and f.before]
-            wanted = next((h for h in kept if h.startswith(hash) if hash) if hash else (h for h in kept if h != now), None)
+            wanted = next(
+                (h for h in kept if h.startswith(hash) if hash) if hash else (h for h in kept if h != now),
+                None,
+            )
             data = self._vault.content(wanted) if wanted else None
             if wanted is None or data is None:
                 near = tuple(dict.fromkeys(h[:12] for h in kept if h != now))
@@ -363,5 +384,3 @@ def encoded(path: str, text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise NotEncodable(path=path, offset=error.start) from None
-
-

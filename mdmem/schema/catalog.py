@@ -38,10 +38,15 @@ _HARMLESS_WHEN_EMPTY = frozenset(
 
 
 class Catalog:
-    """The schemas by name. `own` maps a name to JSON text; nothing is parsed before it is asked for."""
+    """The schemas by name. `own` maps a name to JSON text; nothing is parsed before it is asked for.
+
+    Attributes:
+        sound: whether the schema of a name is valid, as far as the validator has looked.
+    """
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
+        self.sound: dict[str, bool] = {}
         self._parsed: dict[str, Schema | None] = {}
 
     @cached_property

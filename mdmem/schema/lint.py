@@ -12,7 +12,7 @@ from mdmem.errors import DocumentRefused
 from mdmem.schema import body, pattern, violation
 from mdmem.schema.catalog import REFERENCES, Catalog, Schema, children
 from mdmem.schema.formats import FORMATS
-from mdmem.schema.validator import compiled, of_schemas, registry
+from mdmem.schema.validator import compiled, is_sound, of_schemas, registry
 from mdmem.schema.wording import printable
 from mdmem.text.document import Document, Limits, parse_text
 from mdmem.text.parsed import Flaw
@@ -65,7 +65,10 @@ class _Inspection:
                 for each in violation.explain(self.document, "2020-12", of_schemas().iter_errors(value))
             )
             contents = self.catalog.contents(self.name)
-            if not self.found and contents is not None:
+            if not self.found and contents is not None and not is_sound(self.catalog, self.name):
+                message = "an `$id` inside it is no address"
+                self._add((), "schema-invalid", message, "take the inner `$id` out")
+            elif not self.found and contents is not None:
                 root = DRAFT202012.create_resource(contents)
                 if isinstance(value, dict):
                     self._dialect(value)

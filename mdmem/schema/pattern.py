@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _MANY = 10  # a repeat of more than this counts as one without end
-_DOLLAR = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\$", re.DOTALL)
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CLASS = re.compile(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\Z)", re.DOTALL)
+_ATOM = re.compile(rf"\\.|{_CLASS.pattern}", re.DOTALL)
+_DOLLAR = re.compile(rf"({_ATOM.pattern})|\$", re.DOTALL)
+_DOUBTFUL = re.compile(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)
+_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 _COUNT = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
 _OPENING = re.compile(r"\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?")
 _NO_GROUP = re.compile(r"\(\?(?:P=\w+|#[^)]*|[a-zA-Z-]+)\)")
@@ -22,8 +25,15 @@ def fault(pattern: str) -> str | None:
     """Why `pattern` cannot be used, or None when it can.
 
     Besides an expression that does not compile, that is one which takes exponential time on a text that
-    it does not match, such as `(a+)+$`: nothing can stop Python's `re` once it has begun.
+    it does not match, such as `(a+)+$`: nothing can stop Python's `re` once it has begun. Neither can one be
+    used that Python says it will come to read in another way.
     """
+    if _VERBOSE.search(pattern):
+        return "the flag x is not known"
+    for token in _ATOM.finditer(pattern):
+        for found in _DOUBTFUL.finditer(token.group("inside") or ""):
+            if found.group("mark"):
+                return f"write a backslash before each character of {found.group('mark')} inside [ ]"
     try:
         re.compile(_python(pattern))
     except (re.error, OverflowError, RecursionError) as error:

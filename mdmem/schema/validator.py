@@ -7,7 +7,6 @@ key is missing, which one is too much.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -47,14 +46,29 @@ def of_schemas() -> Validator:
     return Draft202012Validator(Draft202012Validator.META_SCHEMA)
 
 
+def is_sound(catalog: Catalog, name: str) -> bool:
+    """Whether a schema is one by the metaschema, and each `$id` inside it is an address."""
+    contents = catalog.contents(name)
+    if contents is None or catalog.is_builtin(name):
+        return contents is not None
+    if name not in catalog.sound:
+        try:
+            catalog.sound[name] = of_schemas().is_valid(contents)
+            if catalog.sound[name]:
+                Registry().with_resource(PREFIX, DRAFT202012.create_resource(contents)).crawl()
+        except (RecursionError, ValueError):
+            catalog.sound[name] = False
+    return catalog.sound[name]
+
+
 def registry(catalog: Catalog, name: str) -> Registry[Schema]:
-    """What a `$ref` in the schema `name` can reach: the schemas of the catalog, and the metaschemas."""
+    """What a `$ref` in the schema `name` can reach: the sound schemas of the catalog, and the metaschemas."""
 
     def retrieve(uri: str) -> Resource[Schema]:
         target = catalog.resolve(uri)
-        contents = catalog.contents(target) if target else None
+        contents = catalog.contents(target) if target and is_sound(catalog, target) else None
         if contents is None:
-            raise NoSuchResource(ref=uri)  # type: ignore[call-arg] - its stub hides the fields
+            raise NoSuchResource(ref=uri)  # type: ignore[call-arg]  # hidden by its stub
         return DRAFT202012.create_resource(contents)
 
     # The usual spellings are put in beforehand: what is retrieved is forgotten after each validation.
@@ -62,9 +76,9 @@ def registry(catalog: Catalog, name: str) -> Registry[Schema]:
         (uri, retrieve(each))
         for each in catalog.closure(name)
         for uri in (each, f"{each}.json", f"{PREFIX}{each}")
-        if catalog.contents(each) is not None
+        if is_sound(catalog, each)
     ]
-    reachable: Registry[Schema] = Registry(retrieve=retrieve)  # type: ignore[call-arg] - as above
+    reachable: Registry[Schema] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # as above
     every: Registry[Schema] = SPECIFICATIONS.combine(reachable)
     return every.with_resources(usual).crawl()
 
@@ -91,12 +105,34 @@ def _dependent_required(_: Any, wanted: dict[str, list[str]], instance: Any, __:
                     yield ValidationError("", validator_value=(name, other))
 
 
+def _properties(validator: Any, properties: dict[str, Schema], instance: Any, _: Schema) -> Errors:
+    if isinstance(instance, dict):
+        for key, value in instance.items():
+            if key in properties:
+                yield from _member(validator, value, properties[key], key)
+
+
+def _pattern_properties(validator: Any, properties: dict[str, Schema], instance: Any, _: Schema) -> Errors:
+    if isinstance(instance, dict):
+        for key, value in instance.items():
+            for wanted, schema in properties.items():
+                if pattern.matches(wanted, key):
+                    yield from _member(validator, value, schema, key)
+
+
+def _member(validator: Any, value: Any, schema: Schema, key: str) -> Errors:
+    if schema is False:  # jsonschema's `descend` does not say where that was
+        yield ValidationError("", validator="false", path=(key,))
+    else:
+        yield from validator.descend(value, schema, path=key, schema_path=key)
+
+
 def _additional_properties(validator: Any, extra: Schema, instance: Any, schema: Schema) -> Errors:
     if not isinstance(instance, dict) or not isinstance(schema, dict):
         return
     patterns = schema.get("patternProperties", ())
     for key, value in instance.items():
-        if key in schema.get("properties", ()) or any(re.search(each, key) for each in patterns):
+        if key in schema.get("properties", ()) or any(pattern.matches(each, key) for each in patterns):
             continue
         if extra is False:
             yield ValidationError("", path=(key,))
@@ -160,6 +196,8 @@ _Validator = validators.extend(  # type: ignore[no-untyped-call]
         "format": _format,
         "multipleOf": _multiple_of,
         "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "properties": _properties,
         "propertyNames": _property_names,
         "required": _required,
         "unevaluatedProperties": _unevaluated_properties,

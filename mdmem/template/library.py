@@ -140,12 +140,16 @@ class Templates:
             raise TemplateFailed(
                 name=full,
                 line=None,
-                reason=f"missing variables: {', '.join(missing)}" if missing[1:] else f"missing variable: {missing[0]}",
+                reason=f"missing variables: {', '.join(missing)}"
+                if missing[1:]
+                else f"missing variable: {missing[0]}",
                 remedy="give " + " ".join(f"--var {name}=…" for name in missing),
             )
         utc = now.astimezone(UTC)
         values = {"now": utc, "today": f"{utc:%Y-%m-%d}"}
-        text = rendering.render(full, source, self._lookup, variables, values, max_chars)
+        text = rendering.render(
+            full, source, self._lookup, given=variables, values=values, max_chars=max_chars
+        )
         return text.rstrip("\r\n") + "\n"
 
 

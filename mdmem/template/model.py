@@ -37,7 +37,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A template as it is written, and its variables in the order in which they are first used.
+    """A template as it is written, and its variables: the required ones first.
 
     `name` is the full one, with its suffix. The variables of the templates that it extends, includes and
     imports with context are among them.

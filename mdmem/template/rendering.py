@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError, nodes
@@ -20,6 +21,7 @@ Lookup = Callable[[str], str | None]
 
 _LEAST_WORK = 1_000_000
 _WORK_FOR_A_CHARACTER = 10
+_LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
 # Whatever a template makes Python raise is the template's failure; the sandbox lets it reach nothing else.
 _FAILURES = (
     TemplateError,
@@ -33,6 +35,13 @@ _FAILURES = (
     TypeError,
     ValueError,
 )
+_SIMPLER = "make the template simpler, or give it less"
+_EXTEND_BUILTIN = 'to extend the built-in template of the same name, write `{% extends "builtin/…" %}`'
+_REMEDIES = (
+    (Exhausted, _SIMPLER),
+    (SecurityError, "a template can use its variables, the filters and the other templates, nothing else"),
+    (UndefinedError, "give the value, or guard it by `default`"),
+)
 _MISSING = re.compile(r"'([^']+)' is undefined")
 
 
@@ -45,18 +54,20 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     load = _loader(name, source, lookup)
     sandbox = Sandbox(load, {"now": None, "today": None}, _LEAST_WORK)
 
+    @cache
     def tree(other: str) -> nodes.Template | None:
         found = load(other)
         return None if found is None else sandbox.parse(found, other)
 
     with _failing_as(name):
-        return reading.read_by(sandbox.parse(source, name), name, tree)
+        return reading.read_by(name, tree)
 
 
 def render(
     name: str,
     source: str,
     lookup: Lookup,
+    *,
     given: Mapping[str, Any],
     values: Mapping[str, Any],
     max_chars: int,
@@ -92,12 +103,13 @@ def render(
 
 def _loader(name: str, source: str, lookup: Lookup) -> Lookup:
     def load(other: str) -> str | None:
-        if other == name:
-            return source
-        reason = refusal(other)
+        reason = None if other == name else refusal(other)
         if reason:
             raise SecurityError(f"{other!r}: {reason}")
-        return lookup(other)
+        found = source if other == name else lookup(other)
+        if found is not None and len(found) > _LONGEST_SOURCE:
+            raise Exhausted(f"{other!r} has more than {_LONGEST_SOURCE:,} characters")
+        return found
 
     return load
 
@@ -108,7 +120,7 @@ def _failing_as(name: str) -> Iterator[None]:
         yield
     except _FAILURES as error:
         where, line = _place(error, name)
-        reason, remedy = _explained(error)
+        reason, remedy = _explained(error, running=line is not None)
         raise TemplateFailed(name=where, line=line, reason=reason, remedy=remedy) from None
 
 
@@ -126,23 +138,17 @@ def _place(error: BaseException, name: str) -> tuple[str, int | None]:
     return place
 
 
-def _explained(error: BaseException) -> tuple[str, str]:
-    """The reason and the remedy for an error."""
-    if isinstance(error, RecursionError):
-        return "it calls, includes or extends itself without end", (
-            "to extend the built-in template of the same name, write `{% extends \"builtin/…\" %}`"
-        )
-    if isinstance(error, MemoryError):
-        return "it is nested too deeply, or too large", "make it simpler"
-    if isinstance(error, Exhausted):
-        return str(error), "make the template simpler, or give it less"
-    if isinstance(error, SecurityError):
-        return str(error), "a template can use its variables, the filters and the other templates, nothing else"
+def _explained(error: BaseException, *, running: bool) -> tuple[str, str]:
+    """The reason and the remedy for an error; `running` where it arose in a template's own line."""
+    if isinstance(error, RecursionError) and running:
+        return "it calls, includes or extends itself without end", _EXTEND_BUILTIN
+    if isinstance(error, RecursionError | MemoryError | SyntaxError):
+        return "it is nested too deeply", _SIMPLER
     if isinstance(error, TemplateNotFound):
         return f"there is no template {error.message!r}", "see what there is with `mdmem template ls`"
-    if isinstance(error, UndefinedError):
-        missing = _MISSING.fullmatch(str(error))
-        return str(error), f"give --var {missing[1]}=…" if missing else "give the variable, or guard it by `default`"
-    if isinstance(error, TemplateError):
-        return str(error), ""
-    return f"{type(error).__name__}: {error}", ""
+    missing = _MISSING.fullmatch(str(error)) if isinstance(error, UndefinedError) else None
+    if missing:
+        return f"missing variable: {missing[1]}", f"give --var {missing[1]}=…"
+    reason = getattr(error, "message", None) if isinstance(error, TemplateError) else None
+    remedy = next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
+    return reason or f"{type(error).__name__}: {error}", remedy

@@ -31,43 +31,38 @@ from jinja2.visitor import NodeTransformer
 
 from mdmem.template import filters
 
-_NODE, _TURN, _CALL, _LOAD = 4, 10, 50, 200  # what a value, a loop's turn, a call, a template cost at least
+_NODE, _TURN, _CALL, _LOAD = 8, 10, 100, 200  # what a value, a loop's turn, a call, a template cost at least
 _DEEPEST = 32
 _MOST_BITS = 10_000  # about 3,000 digits; Python itself writes no more than 4,300
 _MOST_PLACES = 30
 _WIDEST_INDENT = 100
 
-_DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _LEAVES = (float, type(None), date, time, timedelta, Undefined)
 _LISTS = (list, tuple, *_DICT_VIEWS)
 _VALUES = (str, int, dict, range, *_LISTS, *_LEAVES)
 
 # Methods whose result is no larger than the text, and whose time grows with it.
-_TEXT_METHODS = frozenset(
-    "capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower isnumeric"
-    " isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split splitlines"
-    " startswith strip swapcase title upper".split()
-)
-_DATE_PARTS = frozenset(
-    "year month day hour minute second date time isoformat weekday isoweekday isocalendar".split()
-)
+_TEXT_METHODS = """
+    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
+    isnumeric isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split
+    splitlines startswith strip swapcase title upper
+"""
+_DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
+_LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
 _ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
-    (str, _TEXT_METHODS),
+    (str, frozenset(_TEXT_METHODS.split())),
     (dict, frozenset(("get", "items", "keys", "values"))),
-    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),
-    ((date, time), _DATE_PARTS),
-    (
-        LoopContext,
-        frozenset(
-            "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()
-        ),
-    ),
+    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),  # the last two: what groupby gives
+    ((date, time), frozenset(_DATE_PARTS.split())),
+    (LoopContext, frozenset(_LOOP.split())),
     (BlockReference, frozenset(("super",))),
 )
-_FILTERS = (
-    "abs capitalize count d default dictsort first float groupby int items last length list lower map max min"
-    " reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode wordcount"
-).split()
+_FILTERS = """
+    abs capitalize count d default dictsort first float groupby int items last length list lower map max
+    min reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode
+    wordcount
+"""
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
 # Conversions with a width and a precision of at most three digits, and none taken from the arguments.
 _PERCENT = re.compile(
@@ -75,7 +70,7 @@ _PERCENT = re.compile(
 )
 
 
-class Exhausted(TemplateRuntimeError):
+class Exhausted(TemplateRuntimeError):  # noqa: N818 - a signal between sandbox and rendering
     """A template that would do or write more than it may."""
 
 
@@ -104,7 +99,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.work = work
         self.globals = {"range": range, "namespace": Namespace, **values}
         self.finalize = self._written
-        self.concat = self._concat  # type: ignore[method-assign, assignment] - generated code reads it from here
         own: dict[str, Callable[..., Any]] = {
             "date": filters.format_date,
             "heading": filters.heading,
@@ -123,7 +117,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "tojson": self._tojson,
             "trim": self._trim,
         }
-        self.filters = {name: self._paid(FILTERS[name]) for name in _FILTERS}
+        self.filters = {name: self._paid(FILTERS[name]) for name in _FILTERS.split()}
         self.filters |= {name: self._paid(_needs_value(function)) for name, function in own.items()}
         self.filters |= {_WEIGHED: self.weighed, _JOINED: self._joined, _COUNTED: self._counted}
         self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in TESTS.items()}
@@ -200,7 +194,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call `function`; what it is given and what it makes is paid for."""
         self.pay(_CALL)
-        given = [*args, *(value for name, value in kwargs.items() if name not in ("_loop_vars", "_block_vars"))]
+        given = [
+            *args,
+            *(value for name, value in kwargs.items() if name not in ("_loop_vars", "_block_vars")),
+        ]
         for argument in given:
             self._paid_if_plain(argument)
         owner = getattr(function, "__self__", None)
@@ -225,7 +222,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(_LOAD)
         return super().select_template(names, parent, globals)
 
-    def _generate(self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False) -> str:
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
         tree = _Metered(self).visit(source)
         return super()._generate(tree, name, filename, defer_init)
 
@@ -271,14 +270,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """What `{{ value }}` writes."""
         return str(self.weighed(str(self.weighed(value))))
 
-    def _concat(self, parts: Iterable[str]) -> str:
+    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override] - generated code calls it so
         """What a macro, a block or `{% set %}` has written, as one text."""
         found = list(parts)
         self.pay(sum(map(len, found)))
         return "".join(found)
 
     def _joined(self, values: list[Any]) -> str:
-        return self._concat(map(self._written, values))
+        return self.concat(map(self._written, values))
 
     def _counted(self, values: Any) -> _Counted:
         return _Counted(self, self.weighed(values))
@@ -302,11 +301,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self._percent(str(text), kwargs or args)
 
     def _indent(self, text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-        margin = width if isinstance(width, str) else " " * min(width, _WIDEST_INDENT)
+        if isinstance(width, int) and width > _WIDEST_INDENT:
+            raise Exhausted(f"a text is indented by {_WIDEST_INDENT} spaces at most")
+        margin = width if isinstance(width, str) else " " * width
         lines = str(text).split("\n")
         self.pay(len(lines) * len(margin))
         return "\n".join(
-            margin + line if (number or first) and (line or blank) else line for number, line in enumerate(lines)
+            margin + line if (number or first) and (line or blank) else line
+            for number, line in enumerate(lines)
         )
 
     @functools.cached_property
@@ -365,7 +367,7 @@ def _bits(number: int) -> int:
 def _json_value(value: Any) -> Any:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, _DICT_VIEWS) or isinstance(value, range):
+    if isinstance(value, (*_DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 

@@ -5,31 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from jinja2 import meta, nodes
+from jinja2 import TemplateRuntimeError, TemplateSyntaxError, meta, nodes
 
 from mdmem.template.model import Variable
 
 Load = Callable[[str], nodes.Template | None]
+_MOST_READ = 200  # templates that one template may name, each counted as often as it is read anew
 _NAMED = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 
 
-def read_by(tree: nodes.Template, name: str, load: Load) -> tuple[Variable, ...]:
-    """The variables that a template and those that it extends and includes read, in order of first use.
+def read_by(name: str, load: Load) -> tuple[Variable, ...]:
+    """The variables that a template and those that it extends and includes read.
+
+    The required ones come first, each group in order of first use.
 
     Names that are computed while rendering cannot be followed.
 
+    Raises:
+        TemplateSyntaxError: one of the templates uses what there is not.
+        TemplateRuntimeError: it names too many others.
+
     Args:
-        tree: the parsed template.
-        name: its name.
+        name: the template's name.
         load: gives the tree of a template by its name, or None when there is no such template.
     """
     reader = _Reader(load)
-    reader.template(tree, name, _Scope())
-    return tuple(
+    reader.template(name, _Scope())
+    read = [
         Variable(name=name, required=use.required, default=use.default)
         for name, use in reader.uses.items()
         if name in reader.undeclared
-    )
+    ]
+    return tuple(sorted(read, key=lambda variable: not variable.required))
 
 
 @dataclass(slots=True)
@@ -61,31 +68,33 @@ class _Reader:
     load: Load
     uses: dict[str, _Use] = field(default_factory=dict)
     undeclared: set[str] = field(default_factory=set)
-    _open: set[str] = field(default_factory=set)
-    _replaced: set[str] = field(default_factory=set)
+    _read: set[tuple[str, _Scope, frozenset[str]]] = field(default_factory=set)
+    _replaced: frozenset[str] = frozenset()
 
-    def template(self, tree: nodes.Template, name: str, scope: _Scope) -> None:
-        """Read a template, unless it is being read already."""
-        if name in self._open:
+    def template(self, name: str, scope: _Scope) -> None:
+        """Read a template, unless there is none or it was read with the same names known."""
+        tree = self.load(name)
+        if tree is None or (name, scope, self._replaced) in self._read:
             return
-        self._open.add(name)
-        self.undeclared |= meta.find_undeclared_variables(tree)
+        self._read.add((name, scope, self._replaced))
+        if len(self._read) > _MOST_READ:
+            raise TemplateRuntimeError(f"it extends or includes more than {_MOST_READ} templates")
+        self.undeclared |= _undeclared(tree, name)
         parents = list(tree.find_all(nodes.Extends))
         # What stands outside the blocks of a template that extends another is never written.
         body = [n for n in tree.body if not (parents and isinstance(n, nodes.Output))]
-        replaced = {b.name for b in tree.find_all(nodes.Block) if not _calls_super(b)} if parents else set()
         scope = self._statements(body, scope)
-        self._replaced |= replaced
+        outer = self._replaced
+        self._replaced |= {b.name for b in tree.find_all(nodes.Block) if not _calls_super(b)}
         for parent in parents:
             self._follow(parent, scope)
-        self._replaced -= replaced
-        self._open.discard(name)
+        self._replaced = outer
 
-    def _follow(self, node: nodes.Extends | nodes.Include | nodes.Import | nodes.FromImport, scope: _Scope) -> None:
+    def _follow(
+        self, node: nodes.Extends | nodes.Include | nodes.Import | nodes.FromImport, scope: _Scope
+    ) -> None:
         for name in _constant_names(node.template):
-            tree = self.load(name)
-            if tree is not None:
-                self.template(tree, name, scope)
+            self.template(name, scope)
 
     def _statements(self, body: Iterable[nodes.Node], scope: _Scope) -> _Scope:
         for node in body:
@@ -200,6 +209,14 @@ class _Reader:
         use.default = default if use.default is None else use.default
 
 
+def _undeclared(tree: nodes.Template, name: str) -> set[str]:
+    try:
+        return meta.find_undeclared_variables(tree)
+    except TemplateSyntaxError as error:
+        error.name = name  # Jinja names no template here
+        raise
+
+
 def _guarded(node: nodes.Node) -> tuple[str, str | None] | None:
     """The variable that `x|default(…)` or `x is defined` guards, and what stands in for it."""
     if isinstance(node, nodes.Filter) and node.name in ("default", "d") and isinstance(node.node, nodes.Name):
@@ -222,7 +239,7 @@ def _written(node: nodes.Expr) -> str | None:
     return str([]) if isinstance(node, nodes.List) and not node.items else None
 
 
-def _facts(test: nodes.Expr) -> tuple[set[str], set[str]]:
+def _facts(test: nodes.Node) -> tuple[set[str], set[str]]:
     """The variables that are defined where `test` is true, and where it is false."""
     if isinstance(test, nodes.Not):
         true, false = _facts(test.node)

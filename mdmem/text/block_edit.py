@@ -78,16 +78,22 @@ class BlockEdit(Layout):
 
         Comments in lines of their own stay. At least one other member stays, unless this is the root.
         """
+        nodes = parts(container)
         edits = []
         for index in range(first, last + 1):
             start = self._start(container, index)
-            line_end = self.content_end(self.end(parts(container)[index]))
+            line_end = self.content_end(self.end(nodes[index]))
             if self.begins_line(start):
                 following = self.following_line(line_end)
+                if index and self._keeps_blanks(nodes[index - 1]):
+                    following = self._behind_blanks(following)
                 edits.append(TextEdit(self.line_start(start), following, ""))
+            elif index or len(nodes) == 1:
+                raise self._unsupported(start)
             elif last > index or "#" in self.text[line_end : self._start(container, index + 1)]:
-                # The first of a list in a list: its line also holds the outer dash, which has to stay.
-                edits.append(TextEdit(start, line_end, ""))
+                # The first one behind an outer dash, which has to stay.
+                outer = self.text[self.line_start(start) : start].rstrip(" ")
+                edits.append(TextEdit(self.line_start(start) + len(outer), line_end, ""))
             else:
                 edits.append(TextEdit(start, self._start(container, index + 1), ""))
         return edits
@@ -99,15 +105,13 @@ class BlockEdit(Layout):
 
     def end(self, node: Node) -> int:
         """Where the last line of a value's text ends; `Node.span` does not count trailing blanks."""
-        if node.style == "block" and parts(node):
-            return self.end(parts(node)[-1])
+        node = _last(node)
         if node.style not in ("literal", "folded"):
             return node.span.end
-        number = self.lines.number(node.span.end)
-        if _KEEPS_BLANKS.search(self.text, node.span.start, self._head_end(node)):
-            while number < len(self.lines) and not self.lines.content(number + 1).strip(" "):
-                number += 1
-        return self.content_end(self.lines.span(number).start)
+        end = self.content_end(node.span.end)
+        if self._keeps_blanks(node):
+            end = self.content_end(self._behind_blanks(self.following_line(end)) - 1)
+        return end
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -165,6 +169,19 @@ class BlockEdit(Layout):
             if content.strip():
                 return content[: len(content) - len(content.lstrip(" "))]
         return " " * (self.column(self._start(container, index)) + yaml_write.STEP)
+
+    def _keeps_blanks(self, node: Node) -> bool:
+        """Whether the blank lines behind a value are part of it, as with `|+`."""
+        node = _last(node)
+        header = self.text[node.span.start : self._head_end(node)]
+        return node.style in ("literal", "folded") and bool(_KEEPS_BLANKS.search(header))
+
+    def _behind_blanks(self, at: int) -> int:
+        """The beginning of the first line from the one at `at` on that is not blank."""
+        number = self.lines.number(at)
+        while number < len(self.lines) and not self.lines.content(number).strip(" "):
+            number += 1
+        return self.lines.span(number).start
 
     @cached_property
     def dash_offset(self) -> int:
@@ -232,3 +249,9 @@ class BlockEdit(Layout):
         return EditRefused(
             path=self.document.path, reason=reason, remedy="write it as `key: value` or `- item`"
         )
+
+
+def _last(node: Node) -> Node:
+    """The value that ends where a block collection ends."""
+    below = parts(node) if node.style == "block" else []
+    return _last(below[-1]) if below else node

@@ -10,11 +10,10 @@ from typing import Any
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
 from mdmem.text import frontmatter, json_tree, scan
+from mdmem.text.form import is_json
 from mdmem.text.lines import Lines
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
 from mdmem.text.tree import Node
-
-SUFFIXES = (".md", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class Document:
     @property
     def is_json(self) -> bool:
         """Whether this is a JSON memory; otherwise it is Markdown."""
-        return self.path.endswith(".json")
+        return is_json(self.path)
 
     @cached_property
     def lines(self) -> Lines:

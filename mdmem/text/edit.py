@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
 from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
 from mdmem.text.document import Document
-from mdmem.text.lines import with_newline
+from mdmem.text.lines import Lines, with_newline
 from mdmem.text.near import nearest
 
 
@@ -86,7 +87,9 @@ def replace(
         PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
     """
     if not old:
-        raise EditRefused(path=document.path, reason="the text to replace is empty", remedy="say what to replace")
+        raise EditRefused(
+            path=document.path, reason="the text to replace is empty", remedy="say what to replace"
+        )
     edits = _matches(document, old, new) if regex else _occurrences(document.text, old, fitted(document, new))
     if not edits:
         near = () if regex else nearest(document, old)
@@ -118,9 +121,13 @@ def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternInvalid(pattern=old, reason=str(error)) from None
     except IndexError:
-        raise PatternInvalid(pattern=new, reason="the replacement names a group that the pattern has not") from None
+        raise PatternInvalid(
+            pattern=new, reason="the replacement names a group that the pattern has not"
+        ) from None
     if any(edit.start == edit.end for edit in edits):
-        raise EditRefused(path=document.path, reason="the pattern matches the empty text", remedy="make it longer")
+        raise EditRefused(
+            path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
+        )
     return edits
 
 
@@ -133,7 +140,9 @@ def insert(document: Document, line: int, new: str) -> list[TextEdit]:
     lines = document.lines
     if not 0 <= line <= len(lines):
         raise EditRefused(
-            path=document.path, reason=f"there is no line {line}", remedy=f"lines 0 to {len(lines)} can be named"
+            path=document.path,
+            reason=f"there is no line {line}",
+            remedy=f"lines 0 to {len(lines)} can be named",
         )
     start = document.body_span.start
     at = lines.span(line).end if line else 0
@@ -196,7 +205,9 @@ def delete_lines(document: Document, first: int, last: int) -> list[TextEdit]:
 def _refuse_json(document: Document, action: str) -> None:
     if document.is_json:
         raise EditRefused(
-            path=document.path, reason=f"cannot {action} JSON text", remedy="change its fields with `mdmem set`"
+            path=document.path,
+            reason=f"cannot {action} JSON text",
+            remedy="change its fields with `mdmem set`",
         )
 
 
@@ -208,3 +219,26 @@ def _lines_at(document: Document, at: int, new: str) -> TextEdit:
     before = newline if open_line else ""
     after = "" if not new or new[-1] in "\r\n" else newline
     return TextEdit(at, at, before + new + after)
+
+
+def between(before: str, after: str) -> list[TextEdit]:
+    """The edits, line by line, that turn `before` into `after`."""
+    old, new = (_with_ends(text) for text in (before, after))
+    lead = 0
+    while lead < min(len(old), len(new)) and old[lead] == new[lead]:
+        lead += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - lead and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    starts = [0, *accumulate(map(len, old))]
+    matcher = SequenceMatcher(None, old[lead : len(old) - tail], new[lead : len(new) - tail], autojunk=False)
+    return [
+        TextEdit(starts[lead + a], starts[lead + b], "".join(new[lead + c : lead + d]))
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _with_ends(text: str) -> list[str]:
+    lines = Lines(text)
+    return [text[slice(*lines.span(number))] for number in range(1, len(lines) + 1)]

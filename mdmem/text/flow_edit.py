@@ -12,6 +12,7 @@ from mdmem.errors import EditRefused
 from mdmem.text import yaml_write
 from mdmem.text.edit import TextEdit
 from mdmem.text.layout import Layout, parts
+from mdmem.text.lines import LINE_END
 from mdmem.text.tree import Node
 
 _COLON = re.compile(r"[ \t]*:")
@@ -50,8 +51,7 @@ class FlowEdit(Layout):
         gap = self.lines.newline + base if alone else self._comma[1:]
         written = [self._part(container, *part, alone=alone, base=base) for part in new]
         if after < 0:
-            at = start
-            return [TextEdit(at, at, "".join(f"{part},{gap}" for part in written))]
+            return [TextEdit(start, start, "".join(f"{part},{gap}" for part in written))]
         at = parts(container)[after].span.end
         if after + 1 < len(parts(container)):
             return [TextEdit(at, at, "".join(f",{gap}{part}" for part in written))]
@@ -79,14 +79,15 @@ class FlowEdit(Layout):
         if not self.document.is_json:
             is_text = isinstance(value, str) and node.kind == "scalar"
             return yaml_write.scalar(value, node.style, flow=True) if is_text else yaml_write.inline(value)
-        old = self.text[slice(*node.span)]
-        spread = "\n" in old or "\r" in old or (alone and not (node.members or node.items))
+        spread = not self._in_line(node) if parts(node) else alone
         return self._json(value, spread=spread, base=self.indent(node.span.start))
 
     def _part(self, container: Node, name: str, value: Any, *, alone: bool, base: str) -> str:
         listed = container.kind == "list"
         if self.document.is_json:
-            written = self._json(value, spread=alone, base=base)
+            # Lists and objects beside it that stand in one line each are followed.
+            in_line = any(type(n.value) is type(value) and self._in_line(n) for n in parts(container))
+            written = self._json(value, spread=alone and not in_line, base=base)
             return written if listed else json.dumps(name, ensure_ascii=False) + self._colon + written
         written = yaml_write.inline(value)
         return written if listed else f"{yaml_write.key(name, flow=True)}: {written}"
@@ -129,8 +130,8 @@ class FlowEdit(Layout):
         if self.document.is_json:
             return False
         bounds = [before]
-        for index in range(first, last + 1):
-            bounds += [_starts(container)[index], parts(container)[index].span.end]
+        for start, node in list(zip(_starts(container), parts(container), strict=True))[first : last + 1]:
+            bounds += [start, node.span.end]
         bounds.append(behind)
         return any("#" in self.text[s:e] for s, e in zip(bounds[::2], bounds[1::2], strict=True))
 
@@ -141,7 +142,7 @@ class FlowEdit(Layout):
         if comma:
             gone.append(TextEdit(comma.end() - 1, comma.end(), ""))
         reached = gone[-1].end
-        if self.begins_line(_starts(container)[index]) and (not comma or comma.end() == end + 1):
+        if self.begins_line(start) and (not comma or comma.end() == end + 1):
             line_end = self.content_end(reached)
             rest = self.text[reached:line_end].strip(" \t")
             if not rest or rest.startswith("#"):
@@ -161,6 +162,10 @@ class FlowEdit(Layout):
             raise EditRefused(path=self.document.path, reason=reason, remedy="write it as {key: value}")
         return opening, end - 1
 
+    def _in_line(self, node: Node) -> bool:
+        """Whether a collection that is not empty stands in one line."""
+        return bool(parts(node)) and not LINE_END.search(self.text, *node.span)
+
     @cached_property
     def _colon(self) -> str:
         tree = self.document.tree
@@ -168,7 +173,7 @@ class FlowEdit(Layout):
         if not self.document.is_json or first is None:
             return ": "
         written = self.text[first.key_span.end : first.node.span.start]
-        return written if not re.search(r"[\r\n]", written) else ": "
+        return written if not LINE_END.search(written) else ": "
 
     @cached_property
     def _comma(self) -> str:
@@ -178,7 +183,7 @@ class FlowEdit(Layout):
             starts = _starts(container)
             if len(starts) > 1 and not self.begins_line(starts[1]):
                 gap = self.text[parts(container)[0].span.end : starts[1]]
-                return gap if gap.startswith(",") and not re.search(r"[\r\n]", gap) else ", "
+                return gap if gap.startswith(",") and not LINE_END.search(gap) else ", "
         return "," if self._colon.endswith(":") else ", "
 
     @cached_property

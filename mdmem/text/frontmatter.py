@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mdmem.diagnostic import Span
-from mdmem.text import yaml_tree
 from mdmem.text.parsed import Flaw
 from mdmem.text.tree import Node
 
@@ -66,6 +65,9 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
     span, inner = locate(text)
     if span.start == span.end:
         return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, span.start))
+    # A third of the start-up of a command that meets no frontmatter would go into importing a YAML reader.
+    from mdmem.text import yaml_tree  # noqa: PLC0415
+
     parsed = yaml_tree.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
     node, flaws = parsed.node, parsed.flaws
     if node and node.kind != "mapping" and not (node.kind == "scalar" and node.value is None):

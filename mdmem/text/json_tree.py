@@ -17,7 +17,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 _MOST_DIGITS = 4000  # Python refuses to read longer integers
 
 
-class _NotJson(Exception):  # noqa: N818 - a signal inside this module
+class _NotJson(Exception):
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
         self.offset = offset

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +24,7 @@ from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
 from mdmem.text.diff import regions
-from mdmem.text.document import Document
+from mdmem.text.document import Document, Limits
 from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.parsed import TooDeep
 from mdmem.text.scan import Heading, sections
@@ -103,16 +104,10 @@ def _merged_markdown(three: _Three[Document]) -> Merged:
     three = _terminated(three)
     blocks = three.map(_Block.of_frontmatter)
     conflicts: list[MergeConflict] = []
-    front, starts, append_from = "", _Three(0, 0, 0), _body_start(three.base)
-    fields: _FieldsMerge | None = None
     if blocks.base and blocks.ours and blocks.theirs:
-        fields = _FieldsMerge(three, conflicts)
-        front = fields.merged(_Three(blocks.base, blocks.ours, blocks.theirs))
-        starts = three.map(lambda document: document.body_span.start)
-    bodies = _Three(*(_Body(document, start) for document, start in zip(three, starts, strict=True)))
-    text = front + _BodyMerge(bodies, append_from, conflicts).merged()
-    if fields and not conflicts:
-        fields.check(text, len(front))
+        text = _merged_by_field(three, _Three(blocks.base, blocks.ours, blocks.theirs), conflicts)
+    else:
+        text = _merged_as_lines(three, conflicts)
     if conflicts:
         return Merged(text=None, conflicts=tuple(conflicts))
     return Merged(text=_FINAL_LINE_END.sub("", text) if ended == (False,) else text)
@@ -120,22 +115,58 @@ def _merged_markdown(three: _Three[Document]) -> Merged:
 
 def _terminated(three: _Three[Document]) -> _Three[Document]:
     """The documents with a final line end, so that a line appended behind the last one does not change it."""
-    newline = next((document.lines.newline for document in three if LINE_END.search(document.text)), "\n")
+    newlines = three.map(lambda document: document.lines.newline if LINE_END.search(document.text) else None)
+    known = newlines.base or min(filter(None, newlines), default="\n")
 
-    def terminated(document: Document) -> Document:
+    def terminated(document: Document, newline: str) -> Document:
         if not document.text or document.text.endswith(("\n", "\r")):
             return document
-        own = document.lines.newline if LINE_END.search(document.text) else newline
-        return replace(document, text=document.text + own, data=document.data + own.encode())
+        return replace(document, text=document.text + newline, data=document.data + newline.encode())
 
-    return three.map(terminated)
+    return _Three(*(terminated(d, newline or known) for d, newline in zip(three, newlines, strict=True)))
 
 
-def _body_start(document: Document) -> int:
+def _merged_by_field(three: _Three[Document], blocks: _Three[_Block], conflicts: list[MergeConflict]) -> str:
+    fields = _FieldsMerge(three, conflicts)
+    front = fields.merged(blocks)
+    bodies = three.map(lambda document: _Body(document, document.body_span.start))
+    # A body that begins with dashes becomes frontmatter when that of both sides is gone: then nothing is put
+    # in an order that neither side wrote.
+    dashes = any(body.lines and body.lines[0].startswith("---") for body in bodies)
+    append_from = sys.maxsize if dashes and "---" not in front else 0
+    text = front + _BodyMerge(bodies, append_from, conflicts).merged()
+    if not conflicts:
+        fields.check(text, len(front))
+    return text
+
+
+def _merged_as_lines(three: _Three[Document], conflicts: list[MergeConflict]) -> str:
+    """A merge of documents whose frontmatter cannot be taken apart.
+
+    Two insertions at one place are kept behind the frontmatter only: within, they could give a key twice.
+    """
+    blocks = three.map(lambda document: frontmatter.locate(document.text)[0])
+    located = all(block.start < block.end for block in blocks)
+    append_from = blocks.base.end if located else sys.maxsize
+    text = _BodyMerge(three.map(lambda document: _Body(document, 0)), append_from, conflicts).merged()
+    limits = three.theirs.limits
+    if (
+        not conflicts
+        and all(_sound(document.text, limits) for document in three)
+        and not _sound(text, limits)
+    ):
+        base, ours, theirs = three.map(lambda document: document.text)
+        conflicts.append(MergeConflict(kind="lines", where="", line=1, base=base, ours=ours, theirs=theirs))
+    return text
+
+
+def _sound(text: str, limits: Limits) -> frontmatter.Frontmatter | None:
+    """The frontmatter of a text, or None when something is wrong with it."""
     try:
-        return document.body_span.start
-    except DocumentRefused:
-        return len(document.text) + 1
+        found = frontmatter.parse(text, max_depth=limits.max_depth, max_values=limits.max_values)
+    except TooDeep:
+        return None
+    return None if found.flaws else found
 
 
 # ------------------------------------------------------------------------------------------------- order
@@ -184,8 +215,9 @@ class _Body:
     def __init__(self, document: Document, start: int) -> None:
         text, starts = document.text, document.lines.starts
         self.document = document
-        self.first = bisect_left(starts, start)
-        bounds = [*starts[self.first :], len(text)] if start < len(text) else []
+        # Not always the start of a line: a byte-order mark may stand before it.
+        self.first = document.lines.number(start) - 1
+        bounds = [start, *starts[self.first + 1 :], len(text)] if start < len(text) else []
         self.lines = [text[at:end] for at, end in pairwise(bounds)]
 
     @cached_property
@@ -214,8 +246,7 @@ class _Body:
         result: dict[_PieceKey, slice] = {}
         key: _PieceKey = ((), 0)
         at = lines.start
-        found = self.headings_in(lines)
-        for section in sections(found, len(self.document.text)) if found else ():
+        for section in sections(self.headings_in(lines), len(self.document.text)):
             cut = section.heading.line - 1 - self.first
             while cut > at and not self.lines[cut - 1].strip():
                 cut -= 1
@@ -244,8 +275,7 @@ _PieceKey = tuple[tuple[str, ...], int]
 class _BodyMerge:
     """A merge by lines.
 
-    Two insertions at one place are kept from the offset `append_from` of the base on: not in frontmatter that
-    could not be read, where they could give a key twice.
+    Two insertions at one place are both kept from the offset `append_from` of the base on, else conflict.
     """
 
     bodies: _Three[_Body]
@@ -422,10 +452,13 @@ class _Block:
             found = document.frontmatter
         except DocumentRefused:
             return None
-        if found.flaws or (found.node and (found.node.style != "block" or found.node.anchored)):
+        text, node = document.text, found.node
+        if found.flaws or (node and (node.style != "block" or node.anchored)):
             return None
-        block = cls.of_mapping(document, found.node, found.inner)
-        text = document.text
+        if not found.present and text.startswith("---", found.span.start):
+            # A line at the other's place would be enough to make frontmatter of it.
+            return None
+        block = cls.of_mapping(document, node, found.inner)
         fence = text[found.span.start : found.inner.start], text[found.inner.end : found.span.end]
         return replace(block, fence=fence) if block else None
 
@@ -469,12 +502,8 @@ class _FieldsMerge:
 
     def check(self, text: str, length: int) -> None:
         """Find a conflict when the first `length` code points of `text` do not read as the merged values."""
-        limits = self.documents.theirs.limits
-        try:
-            found = frontmatter.parse(text, max_depth=limits.max_depth, max_values=limits.max_values)
-        except TooDeep:
-            found = None
-        if not found or found.flaws or found.span.end != length or not _same(found.values, self.values):
+        found = _sound(text, self.documents.theirs.limits)
+        if not found or found.span.end != length or not _same(found.values, self.values):
             self._conflict((), self.documents.map(lambda document: document.text[: document.body_span.start]))
 
     def _mapping(self, path: KeyPath, blocks: _Three[_Block]) -> tuple[str, dict[str, Any]]:
@@ -632,7 +661,9 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> tuple[str
     else:
         agreed = None if "#" in "".join(_around(ours)) else (around,)
     keys = nodes.map(list)
-    order = _merged_order(keys) or _placed(keys.theirs, keys.ours)
+    order = _merged_order(keys)
+    if order is None:
+        return None
     kept = [key for key in order if _Three(*(key in side for side in nodes)).agreed() == (True,)]
     if theirs.node.style == "flow":
         text = _flow_list(ours, theirs, nodes, kept)

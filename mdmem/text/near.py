@@ -39,7 +39,8 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
         found = _lines_of(needle, [fold(word) for word, _ in words], " ")
         if found and needle:
             return tuple(
-                NearLine(line=words[n - 1][1], text=lines[words[n - 1][1] - 1], differs=differs) for n in found
+                NearLine(line=words[n - 1][1], text=lines[words[n - 1][1] - 1], differs=differs)
+                for n in found
             )
     return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
 

@@ -26,7 +26,7 @@ class Parsed(NamedTuple):
     flaws: tuple[Flaw, ...] = ()
 
 
-class TooDeep(Exception):  # noqa: N818 - a signal between parser and document, which raises TooNested
+class TooDeep(Exception):
     """Values nested too deeply, or too many once aliases are followed, at `offset`."""
 
     def __init__(self, what: str, limit: int, offset: int) -> None:

@@ -22,7 +22,8 @@ _SETEXT = re.compile(r"(?:=+|-+)[ \t]*$")
 _BREAK = re.compile(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
 _ITEM = re.compile(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|$)")
 _DEFINITION = re.compile(
-    r"\[(?=[^\]]*[^\s\]])[^\[\]\\]{1,999}\]:[ \t]*[^\s<]\S*(?:[ \t]+(?:\"[^\"\\]*\"|'[^'\\]*'))?[ \t]*$"
+    r"\[(?=[^\]]*[^\s\]])[^\[\]\\]{1,999}\]:[ \t]*(?:<[^<>\\]*>|[^\s<]\S*)"
+    r"(?:[ \t]+(?:\"[^\"\\]*\"|'[^'\\]*'))?[ \t]*$"
 )
 _REST_IS_BLANK = re.compile(r"[ \t]*$")
 _BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$")
@@ -134,7 +135,7 @@ def sections(headings: tuple[Heading, ...], end: int) -> tuple[Section, ...]:
             stops[open_.pop()] = heading.span.start
         titles.append((*(headings[n].title for n in open_), heading.title))
         open_.append(number)
-    own_stops = [*(h.span.start for h in headings[1:]), end]
+    own_stops = [*(h.span.start for h in headings), end][1:]
     return tuple(
         Section(heading=h, path=path, span=Span(h.span.start, stop), own=Span(h.span.end, own_stop))
         for h, path, stop, own_stop in zip(headings, titles, stops, own_stops, strict=True)

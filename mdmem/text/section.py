@@ -88,7 +88,9 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
     Raises:
         SectionNotFound, SectionAmbiguous: as `find`.
     """
-    return [_block_at(document, find(document, heading).heading.span.start, fitted(document, new).strip("\r\n"))]
+    return [
+        _block_at(document, find(document, heading).heading.span.start, fitted(document, new).strip("\r\n"))
+    ]
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:

@@ -198,12 +198,13 @@ class _Builder:
     def _known_tag(self, tag: str | None, span: Span, known: frozenset[str]) -> None:
         if tag is not None and tag not in known:
             written = tag.replace(_CORE_TAG, "!!")
-            self._flaw(span, "unknown-tag", f"unknown YAML tag {written}", "plain values need no tag", written)
+            hint = "plain values need no tag"
+            self._flaw(span, "unknown-tag", f"unknown YAML tag {written}", hint, written)
 
     def _without_blank_lines(self, span: Span) -> Span:
         """The span of a block scalar up to the end of its last line that is not blank."""
         written = self.text[span.start - self.offset : span.end - self.offset]
-        line_end = LINE_END.search(written, len(written.rstrip()))
+        line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
         return Span(span.start, span.start + (line_end.start() if line_end else len(written)))
 
     def _alias(self, event: yaml.AliasEvent) -> None:

@@ -113,4 +113,6 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
 def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for key in found:
         if key not in known:
-            raise ConfigInvalid(path=path, reason=f"{where}{key!r} is unknown", remedy=f"known: {', '.join(known)}")
+            raise ConfigInvalid(
+                path=path, reason=f"{where}{key!r} is unknown", remedy=f"known: {', '.join(known)}"
+            )

@@ -30,7 +30,7 @@ _LINUX_NOREPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
 
 
-class Raced(Exception):  # noqa: N818 - a signal to the journal, which undoes the step and tries again
+class Raced(Exception):
     """A program that takes no lock made or removed a file in the instant of a step."""
 
 
@@ -56,6 +56,17 @@ def refusal(error: OSError, path: str, action: str) -> MemoryNotFound | PathRefu
     if error.errno == errno.ENAMETOOLONG:
         return PathRefused(path=path, reason="a name is too long for this file system")
     return StorageFailed(path=path, action=action, reason=error.strerror or str(error))
+
+
+@contextlib.contextmanager
+def translated(path: str, action: str) -> Iterator[None]:
+    """Turn what the system refuses inside the block into an error about the memory at `path`."""
+    try:
+        yield
+    except PathRefused as error:
+        raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
+    except OSError as error:
+        raise refusal(error, path, action) from None
 
 
 @contextlib.contextmanager
@@ -153,7 +164,9 @@ def _content(descriptor: int, name: str) -> Content:
     return Content(data, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
 
-def write_new(folder: int, name: str, data: bytes, like: Content | None = None, *, durable: bool = True) -> None:
+def write_new(
+    folder: int, name: str, data: bytes, like: Content | None = None, *, durable: bool = True
+) -> None:
     """Write a file that must not exist, with the permissions and owner of `like`; `durable` waits for the disk.
 
     Raises:

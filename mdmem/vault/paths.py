@@ -10,7 +10,7 @@ import unicodedata
 from urllib.parse import unquote_to_bytes
 
 from mdmem.errors import PathRefused
-from mdmem.text.document import SUFFIXES
+from mdmem.text.form import SUFFIXES
 
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
@@ -18,7 +18,9 @@ MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _NOT_PORTABLE = re.compile(r'[<>:"|?*]|[. ]$|^ ')
 # Names of devices, with or without a suffix (Win32 file naming conventions).
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE
+)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 # What an id may hold that a file name may not: `%` itself, separators, what Windows forbids, controls.
 _ENCODED_IN_IDS = re.compile('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
@@ -58,6 +60,7 @@ def _check(path: str) -> str:
 
 
 def _fault(path: str) -> str:
+    """What is wrong with a path; empty when nothing is."""
     if _CONTROL.search(path):
         return "a path has no control characters"
     if "\\" in path:
@@ -66,18 +69,19 @@ def _fault(path: str) -> str:
         return "a path is relative to the vault"
     if len(path.encode()) > MAX_PATH_BYTES:
         return f"a path has at most {MAX_PATH_BYTES} bytes"
-    for part in path.split("/"):
-        if not part:
-            return "a path has no empty part"
-        if part in {".", ".."}:
-            return "a path has no part . or .."
-        if part.startswith("."):
-            return "hidden files and folders are not memories"
-        if len(part.encode()) > MAX_NAME_BYTES:
-            return f"a name has at most {MAX_NAME_BYTES} bytes"
-        if _smuggles(part):
-            return "an escape stands for a character that no path may have"
-    return ""
+    return next(filter(None, map(_fault_of_part, path.split("/"))), "")
+
+
+def _fault_of_part(part: str) -> str:
+    if not part:
+        return "a path has no empty part"
+    if part in {".", ".."}:
+        return "a path has no part . or .."
+    if part.startswith("."):
+        return "hidden files and folders are not memories"
+    if len(part.encode()) > MAX_NAME_BYTES:
+        return f"a name has at most {MAX_NAME_BYTES} bytes"
+    return "an escape stands for a character that no path may have" if _smuggles(part) else ""
 
 
 def _smuggles(part: str) -> bool:
@@ -100,7 +104,9 @@ def check_new(path: str) -> None:
     """
     for part in path.split("/"):
         if _RESERVED.fullmatch(part):
-            raise PathRefused(path=path, reason=f"{part!r} is the name of a device on Windows", remedy="rename it")
+            raise PathRefused(
+                path=path, reason=f"{part!r} is the name of a device on Windows", remedy="rename it"
+            )
         if _NOT_PORTABLE.search(part):
             reason = f"{part!r} cannot be a name on every system"
             remedy = 'leave out < > : " | ? * and spaces or dots at the end'
@@ -130,7 +136,9 @@ def _encoded(identifier: str) -> str:
     plain = unicodedata.normalize("NFC", identifier) == identifier
     name = "".join(
         character
-        if (plain or character.isascii()) and not _ENCODED_IN_IDS.match(character) and not _invisible(character)
+        if (plain or character.isascii())
+        and not _ENCODED_IN_IDS.match(character)
+        and not _invisible(character)
         else _escape(character)
         for character in identifier
     )

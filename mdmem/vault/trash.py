@@ -44,13 +44,21 @@ class Entry:
     def as_dict(self) -> dict[str, Any]:
         """The entry as a JSON object."""
         changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
-        return {"id": self.id, "time": self.time, "actor": self.actor, "message": self.message, "files": changed}
+        return {
+            "id": self.id,
+            "time": self.time,
+            "actor": self.actor,
+            "message": self.message,
+            "files": changed,
+        }
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
     """The inverse of `Entry.as_dict`."""
     changed = tuple(FileChange(path=f["path"], before=f["before"], after=f["after"]) for f in shape["files"])
-    return Entry(id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed)
+    return Entry(
+        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
+    )
 
 
 class TrashFolder:
@@ -125,7 +133,11 @@ class TrashFolder:
         replaced = self._replaced_at()
         contents = []
         with os.scandir(self.path) as found:
-            contents = [(replaced.get(e.name, e.stat().st_mtime), e.stat().st_size, e.name) for e in found if e.name != _LOG]
+            contents = [
+                (replaced.get(e.name, e.stat().st_mtime), e.stat().st_size, e.name)
+                for e in found
+                if e.name != _LOG
+            ]
         for when, length, name in sorted(contents, reverse=True):
             size += length
             if when < oldest or size > self.policy.max_bytes:
@@ -154,7 +166,9 @@ class TrashFolder:
         kept = [entry for entry in entries if entry.time >= limit]
         if len(kept) == len(entries):
             return
-        text = "".join(json.dumps(e.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for e in reversed(kept))
+        text = "".join(
+            json.dumps(e.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for e in reversed(kept)
+        )
         with files.opened(self.path) as trash:
             files.remove(trash, f"{_LOG}.part")
             files.write_new(trash, f"{_LOG}.part", text.encode("utf-8", "surrogatepass"))

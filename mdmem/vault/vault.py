@@ -118,7 +118,10 @@ class Vault:
         """The schemas, the vault's own over the built-in ones; read again when one of them changes."""
         own = self._own("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
-            self._schemas = own, Schemas({name.removesuffix(".json"): text for name, text in own.texts.items()})
+            self._schemas = (
+                own,
+                Schemas({name.removesuffix(".json"): text for name, text in own.texts.items()}),
+            )
         return self._schemas[1]
 
     @property
@@ -181,17 +184,12 @@ class Vault:
     def _content(self, path: str, settle: float) -> Content:
         root, (*folders, name) = self.place(path)
         try:
-            with files.opened(root, folders) as folder:
+            with files.translated(path, "read it"), files.opened(root, folders) as folder:
                 if not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
                 return files.read_settled(folder, name, settle) or files.read(folder, name)
-        except PathRefused as error:
-            raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
-        except OSError as error:
-            refused = files.refusal(error, path, "read it")
-            if isinstance(refused, MemoryNotFound):
-                raise MemoryNotFound(path=path, near=self._near(path)) from None
-            raise refused from None
+        except MemoryNotFound:
+            raise MemoryNotFound(path=path, near=self._near(path)) from None
 
     def _near(self, path: str) -> tuple[str, ...]:
         names = [found.path for found in self.walk()]
@@ -260,7 +258,7 @@ class Vault:
             PathRefused: a path that cannot be, or be made.
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
-        afters = self._prepare(plan)
+        afters = self.prepare(plan)
         with self._lock():
             return self._apply(plan, afters, may_merge=may_merge)
 
@@ -278,13 +276,17 @@ class Vault:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 plan = build()
                 try:
-                    return self._apply(plan, self._prepare(plan), may_merge=False)
+                    return self._apply(plan, self.prepare(plan), may_merge=False)
                 except Conflict:
                     if time.monotonic() > deadline:
                         raise
 
-    def _prepare(self, plan: EditPlan) -> list[Document | None]:
-        """What each change results in, checked."""
+    def prepare(self, plan: EditPlan) -> list[Document | None]:
+        """What each change of a plan would result in; None where it deletes. Nothing is written.
+
+        Raises:
+            Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
+        """
         if len(plan.paths) != sum(1 + (c.move_to is not None) for c in plan.changes):
             raise EditRefused(path=plan.paths[0], reason="a plan changes every memory at most once")
         afters = []
@@ -309,7 +311,8 @@ class Vault:
             raise Invalid(findings=fresh)
 
     def _apply(self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool) -> Applied:
-        self.journal.recover()
+        with files.translated(_LOCAL, "recover"):
+            self.journal.recover()
         for _ in range(_RACES):
             steps: list[Step] = []
             merged: list[str] = []
@@ -318,19 +321,13 @@ class Vault:
             steps = [step for step in steps if step.before is None or step.before.data != step.after]
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=plan)
-            changed = tuple(_file_change(step) for step in steps)
+            changed = tuple(map(_file_change, steps))
             full = tuple(replace(change, path=join(self.namespace, change.path)) for change in changed)
             actor = plan.actor or self.actor
             entry = Entry(id=_new_id(), time=_now(), actor=actor, message=plan.message, files=full)
-            try:
+            with contextlib.suppress(Raced), files.translated(steps[0].path, "write it"):
                 self.journal.commit(entry, steps)
-            except Raced:
-                continue
-            except PathRefused as error:
-                raise PathRefused(path=steps[0].path, reason=error.reason, remedy=error.remedy) from None
-            except OSError as error:
-                raise files.refusal(error, steps[0].path, "write it") from None
-            return Applied(id=entry.id, files=changed, merged=tuple(merged), plan=plan)
+                return Applied(id=entry.id, files=changed, merged=tuple(merged), plan=plan)
         raise FileBusy(path=plan.paths[0], seconds=LOCK_SECONDS)
 
     def _steps(
@@ -344,7 +341,9 @@ class Vault:
             merged.append(change.path)
         content = after.data if after else None
         if change.move_to is None:
-            return [] if now is None and content is None else [Step(path=change.path, before=now, after=content)]
+            return (
+                [] if now is None and content is None else [Step(path=change.path, before=now, after=content)]
+            )
         if self._now(change.move_to) is not None:
             raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
         return [
@@ -356,16 +355,12 @@ class Vault:
         """What stands in a file, once nobody is writing it; None where there is none."""
         root, (*folders, name) = self.place(path)
         try:
-            with files.opened(root, folders) as folder:
+            with files.translated(path, "read it"), files.opened(root, folders) as folder:
                 if not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
                 content = files.read_settled(folder, name, BUSY_SECONDS)
-        except FileNotFoundError:
+        except MemoryNotFound:
             return None
-        except PathRefused as error:
-            raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
-        except OSError as error:
-            raise files.refusal(error, path, "read it") from None
         if content is None:
             raise FileBusy(path=path, seconds=BUSY_SECONDS)
         return content
@@ -427,7 +422,7 @@ class Vault:
         if not pending:
             return 0
         try:
-            with self._lock(LOCK_SECONDS if "many" in pending else 0):
+            with self._lock(LOCK_SECONDS if "many" in pending else 0), files.translated(_LOCAL, "recover"):
                 return self.journal.recover()
         except MdmemError:
             if "many" in pending:
@@ -442,7 +437,9 @@ def _file_change(step: Step) -> FileChange:
     def digest(data: bytes | None) -> str | None:
         return None if data is None else hashlib.sha256(data).hexdigest()
 
-    return FileChange(path=step.path, before=digest(step.before.data if step.before else None), after=digest(step.after))
+    return FileChange(
+        path=step.path, before=digest(step.before.data if step.before else None), after=digest(step.after)
+    )
 
 
 def _new_id() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.text.document import SUFFIXES
+from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_memory
 
 
@@ -72,7 +72,9 @@ def _below(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Foun
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise StorageFailed(path=prefix or folder, action="list it", reason=error.strerror or str(error)) from None
+        raise StorageFailed(
+            path=prefix or folder, action="list it", reason=error.strerror or str(error)
+        ) from None
     for entry in present:
         path = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -168,15 +169,22 @@ def test_what_could_not_be_read_is_listed_and_what_vanished_is_not() -> None:
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b"\xff", b'{"type":"match"}', b"7"])
 def test_a_line_that_is_no_message_has_no_kind(line: bytes) -> None:
     assert ripgrep.message(line) == ("", {})
+    assert ripgrep.matching_lines(line) == []
 
 
 def matching(lines: dict[str, str], *spans: tuple[int, int]) -> list[ripgrep.Line]:
     submatches = [{"match": {"text": ""}, "start": start, "end": end} for start, end in spans]
-    return list(ripgrep.matching_lines({"lines": lines, "line_number": 7, "submatches": submatches}))
+    data = {"path": {"text": "a.md"}, "lines": lines, "line_number": 7, "submatches": submatches}
+    printed = json.dumps({"type": "match", "data": data}, separators=(",", ":")).encode()
+    assert ripgrep.is_match(printed)
+    found = ripgrep.matching_lines(printed)
+    assert ripgrep.count_lines(printed) == len(found)
+    return found
 
 
 def test_spans_are_code_points_whatever_the_bytes() -> None:
     assert matching({"text": "é→x\r\n"}, (5, 6)) == [(7, 0, "é→x", ((2, 3),))]
+    assert matching({"bytes": "YQ3/DWEK"}, (0, 1), (4, 5)) == [(7, 0, "a", ((0, 1),)), (7, 2, "a", ((0, 1),))]
     assert matching({"bytes": "w6n/eAo="}, (3, 4)) == [(7, 0, "é\ufffdx", ((2, 3),))]
 
 
@@ -190,4 +198,5 @@ def test_lone_carriage_returns_part_a_line() -> None:
 
 def test_a_line_that_matched_without_saying_where_is_not_lost() -> None:
     assert matching({"text": "abc\n"}) == [(7, 0, "abc", ((0, 0),))]
+    assert matching({"text": r"a\r"}, (0, 1)) == [(7, 0, r"a\r", ((0, 1),))]
     assert matching({"text": "abc\r\n"}, (4, 5)) == [(7, 0, "abc", ((3, 3),))]

@@ -22,7 +22,7 @@ def lines_of(text: str) -> list[str]:
 
 @given(TEXTS)
 @settings(deadline=None, max_examples=400)
-def test_spans_and_contents_are_those_of_the_reference(text: str):
+def test_spans_and_contents_are_those_of_the_reference(text: str) -> None:
     lines, expected = Lines(text), lines_of(text)
     assert len(lines) == len(expected)
     written = [text[slice(*lines.span(number))] for number in range(1, len(lines) + 1)]
@@ -33,7 +33,7 @@ def test_spans_and_contents_are_those_of_the_reference(text: str):
 
 @given(TEXTS)
 @settings(deadline=None, max_examples=400)
-def test_every_offset_has_the_line_and_column_of_the_reference(text: str):
+def test_every_offset_has_the_line_and_column_of_the_reference(text: str) -> None:
     lines, reached = Lines(text), 0
     for number, line in enumerate(lines_of(text), start=1):
         for column in range(1, len(line) + 1):
@@ -44,19 +44,19 @@ def test_every_offset_has_the_line_and_column_of_the_reference(text: str):
 
 
 @pytest.mark.parametrize("inside", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
-def test_what_only_python_takes_for_a_line_end_is_inside_a_line(inside: str):
+def test_what_only_python_takes_for_a_line_end_is_inside_a_line(inside: str) -> None:
     lines = Lines(f"a{inside}b\nc")
     assert len(lines) == 2
     assert lines.content(1) == f"a{inside}b"
 
 
-def test_an_empty_text_has_no_lines_and_its_end_is_the_first_position():
+def test_an_empty_text_has_no_lines_and_its_end_is_the_first_position() -> None:
     lines = Lines("")
     assert len(lines) == 0
     assert lines.position(0) == (1, 1)
 
 
-def test_a_final_line_end_starts_no_other_line_and_the_end_belongs_to_the_last_one():
+def test_a_final_line_end_starts_no_other_line_and_the_end_belongs_to_the_last_one() -> None:
     lines = Lines("a\r\nb\r\n")
     assert len(lines) == 2
     assert lines.position(6) == (2, 4)
@@ -78,14 +78,14 @@ def test_a_final_line_end_starts_no_other_line_and_the_end_belongs_to_the_last_o
 )
 def test_newline_is_the_most_frequent_line_end_and_uniform_says_whether_it_is_the_only_one(
     text: str, newline: str, uniform: bool
-):
+) -> None:
     lines = Lines(text)
     assert (lines.newline, lines.uniform) == (newline, uniform)
 
 
 @given(TEXTS, st.sampled_from(["\n", "\r\n", "\r"]))
 @settings(deadline=None, max_examples=300)
-def test_with_newline_ends_every_line_alike_and_changes_nothing_else(text: str, newline: str):
+def test_with_newline_ends_every_line_alike_and_changes_nothing_else(text: str, newline: str) -> None:
     result = with_newline(text, newline)
     assert [line.rstrip("\r\n") for line in lines_of(result)] == [
         line.rstrip("\r\n") for line in lines_of(text)

@@ -1,0 +1,134 @@
+"""The command tree. A command's module is imported when the command runs."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from mdmem import __version__
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
+
+# Which module each command lives in.
+_COMMANDS = {
+    "append": "edit",
+    "check": "find",
+    "completion": "completion",
+    "delete-lines": "edit",
+    "doctor": "find",
+    "grep": "find",
+    "history": "past",
+    "init": "make",
+    "insert": "edit",
+    "ls": "find",
+    "mv": "edit",
+    "new": "make",
+    "notes": "notes",
+    "preferences": "preferences",
+    "prepend": "edit",
+    "project": "project",
+    "render": "make",
+    "replace": "edit",
+    "restore": "past",
+    "rm": "edit",
+    "rules": "rules",
+    "schema": "make",
+    "section": "edit",
+    "set": "edit",
+    "show": "find",
+    "template": "make",
+    "undo": "past",
+    "unset": "edit",
+    "working": "working",
+    "write": "edit",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which memories the command line names: the vault, the scope, and who asks."""
+
+    vault: str | None
+    user: str | None
+    project: str | None
+    resource: str | None
+    shared: bool
+    actor: str
+
+    def open(self) -> Memory:
+        """The memories.
+
+        Raises:
+            VaultNotFound, Usage, PathRefused: there are none.
+        """
+        from mdmem.errors import Usage
+        from mdmem.memory.memory import open as open_memory
+        from mdmem.vault.scope import Scope
+
+        kind, slash, identifier = (self.resource or "").partition("/")
+        if self.resource and not (kind and slash and identifier):
+            raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
+        scope = Scope(
+            user=self.user,
+            project=self.project,
+            resource_type=kind or None,
+            resource_id=identifier or None,
+            shared=self.shared,
+        )
+        return open_memory(self.vault, scope, actor=self.actor)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names, and imports a command's module when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of all commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """The command of this name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"mdmem.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        return command
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, "--version", message="mdmem %(version)s")
+@click.option("--vault", metavar="DIR", envvar="MDMEM_VAULT", help="The vault; else it is looked for upward.")
+@click.option("--user", metavar="ID", envvar="MDMEM_USER", help="The memory of this user.")
+@click.option("--project", metavar="ID", envvar="MDMEM_PROJECT", help="The memory about this project.")
+@click.option("--resource", metavar="TYPE/ID", help="The memory about this resource.")
+@click.option("--shared", is_flag=True, help="The memory that all users share.")
+@click.option(
+    "--actor", metavar="NAME", envvar="MDMEM_ACTOR", default="", help="Who changes it, for the history."
+)
+@click.pass_context
+def app(
+    ctx: click.Context,
+    vault: str | None,
+    user: str | None,
+    project: str | None,
+    resource: str | None,
+    shared: bool,
+    actor: str,
+) -> None:
+    """Keep an agent's memory as plain Markdown and JSON files.
+
+    \b
+    mdmem init                                   make a vault in ./memories
+    mdmem notes append db "One file." --title SQLite
+    mdmem grep sqlite                            find it
+    mdmem replace notes/db.md "One" "A single"   change exactly that
+    mdmem undo                                   take it back
+
+    Every command has --json; every change has --dry-run, which prints the diff.
+    """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
+    ctx.obj = Target(vault, user, project, resource, shared, actor)

@@ -1,0 +1,197 @@
+"""The commands that change any memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from mdmem.cli.app import Target
+from mdmem.cli.options import base_option, change_command, json_option, path_argument, text_argument
+from mdmem.cli.render import print_applied, print_diff
+
+Verb = Callable[[Any], Any]
+
+
+@click.command("write", epilog="Example: mdmem write notes/db.md '# Database' --dry-run")
+@path_argument()
+@text_argument("content")
+@base_option
+@click.option("--overwrite", is_flag=True, help="Replace what is there without naming its hash.")
+@change_command
+def write_command(path: str, content: str, base: str | None, overwrite: bool) -> Verb:
+    """Write a whole memory. One that is there is replaced only with --base or --overwrite."""
+    return lambda m: m.write(path, content, base=base, overwrite=overwrite)
+
+
+@click.command("append", epilog="Example: echo '- one more' | mdmem append notes/db.md")
+@path_argument()
+@text_argument()
+@base_option
+@change_command
+def append_command(path: str, text: str, base: str | None) -> Verb:
+    """Add lines at the end of a memory, which is made if it is not there."""
+    return lambda m: m.append(path, text, base=base)
+
+
+@click.command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
+@path_argument()
+@text_argument()
+@base_option
+@change_command
+def prepend_command(path: str, text: str, base: str | None) -> Verb:
+    """Add lines at the beginning of a memory, behind its frontmatter."""
+    return lambda m: m.prepend(path, text, base=base)
+
+
+@click.command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line behind line 4.'")
+@path_argument()
+@click.argument("line", type=int)
+@text_argument()
+@base_option
+@change_command
+def insert_command(path: str, line: int, text: str, base: str | None) -> Verb:
+    """Insert lines behind line LINE; 0 is before the first."""
+    return lambda m: m.insert(path, line, text, base=base)
+
+
+@click.command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
+@path_argument()
+@click.argument("first", type=int)
+@click.argument("last", type=int, required=False)
+@base_option
+@change_command
+def delete_lines_command(path: str, first: int, last: int | None, base: str | None) -> Verb:
+    """Delete the lines FIRST to LAST, or line FIRST alone."""
+    return lambda m: m.delete_lines(path, first, first if last is None else last, base=base)
+
+
+@click.command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
+@path_argument()
+@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE")
+@click.option("--json-value", is_flag=True, help="Read VALUE as JSON; otherwise it is read as YAML.")
+@base_option
+@change_command
+def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> Verb:
+    """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user."""
+    fields = dict(_assignment(text, json_value=json_value) for text in assignments)
+    return lambda m: m.set(path, fields, base=base)
+
+
+def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.UsageError(f"{text!r} is not KEY=VALUE")
+    if json_value:
+        try:
+            return key, json.loads(value)
+        except ValueError as error:
+            raise click.UsageError(f"{value!r} is not JSON: {error}") from None
+    from mdmem.text.yaml_tree import parse
+
+    parsed = parse(value, max_depth=32, max_values=10_000)
+    # What is no YAML is a text: `title=SQLite: one file` means what it says.
+    return key, parsed.node.value if parsed.node and not parsed.flaws else value or None
+
+
+@click.command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
+@path_argument()
+@click.argument("key")
+@base_option
+@change_command
+def unset_command(path: str, key: str, base: str | None) -> Verb:
+    """Remove a field of the frontmatter, or of a JSON memory."""
+    return lambda m: m.unset(path, key, base=base)
+
+
+@click.command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
+@path_argument()
+@click.argument("heading")
+@text_argument()
+@click.option(
+    "--replace", "where", flag_value="replace", default="replace", help="Replace its text (the default)."
+)
+@click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
+@click.option("--before", "where", flag_value="before", help="Insert before it.")
+@click.option("--after", "where", flag_value="after", help="Insert behind it and its subsections.")
+@click.option("--keep-subsections", is_flag=True, help="With --replace: leave its subsections.")
+@base_option
+@change_command
+def section_command(
+    path: str, heading: str, text: str, where: str, keep_subsections: bool, base: str | None
+) -> Verb:
+    """Change a section, found by its heading or heading path."""
+    return lambda m: m.section(path, heading, text, where=where, keep_subsections=keep_subsections, base=base)
+
+
+@click.command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
+@path_argument("source")
+@click.argument("target")
+@base_option
+@change_command
+def mv_command(source: str, target: str, base: str | None) -> Verb:
+    """Move a memory, or a folder of memories. A TARGET that ends in / is a folder."""
+    return lambda m: m.mv(source, target, base=base)
+
+
+@click.command("rm", epilog="Example: mdmem rm notes/old.md")
+@path_argument()
+@base_option
+@change_command
+def rm_command(path: str, base: str | None) -> Verb:
+    """Delete a memory, or a folder of memories; restore or undo brings it back."""
+    return lambda m: m.rm(path, base=base)
+
+
+@click.command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
+@click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
+@click.option("--count", type=click.IntRange(1), help="How often OLD must occur (1).")
+@click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
+@click.option("--regex", is_flag=True, help="OLD is a regular expression; NEW may name its groups, \\1.")
+@click.option("--in", "within", metavar="NAMESPACE", help="In all memories below this folder.")
+@click.option("--glob", "globs", multiple=True, help="In all memories that fit.")
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@base_option
+@json_option
+@click.pass_obj
+def replace_command(
+    target: Target,
+    arguments: tuple[str, ...],
+    count: int | None,
+    every: bool,
+    regex: bool,
+    within: str | None,
+    globs: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    base: str | None,
+    as_json: bool,
+) -> None:
+    """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
+
+    OLD must occur exactly once, unless --count or --all says otherwise.
+    """
+    across = within is not None or bool(globs)
+    if len(arguments) != (2 if across else 3):
+        raise click.UsageError("give OLD and NEW with --in or --glob, else PATH, OLD and NEW")
+    if count and every:
+        raise click.UsageError("--count and --all exclude each other")
+    path = None if across else arguments[0]
+    old, new = arguments[-2:]
+    options: dict[str, Any] = {"count": "all" if every else count or 1, "regex": regex, "base": base}
+    memory = target.open()
+    plan = memory.plan.replace(path, old, new, within=within or "", globs=globs, **options)
+    if dry_run or across:
+        diff = memory.diff(plan)
+        if dry_run or not as_json:
+            print_diff(diff, plan, as_json=as_json)
+    if dry_run:
+        return
+    if across and not yes and sys.stdin.isatty() and sys.stdout.isatty():
+        click.confirm(f"change {len(plan.changes)} memories?", abort=True)
+    applied = memory.apply(plan) if across else memory.replace(path, old, new, **options)
+    print_applied(applied, as_json=as_json)

@@ -1,0 +1,116 @@
+"""The commands that read: show, ls, grep, check, doctor."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from mdmem.cli.options import path_argument, read_command
+from mdmem.cli.render import print_findings, print_hits, print_json
+
+if TYPE_CHECKING:
+    from mdmem.index.grep import Case
+    from mdmem.memory.memory import Memory
+
+
+@click.command("show", epilog="Example: mdmem show notes/db.md --section Decision")
+@path_argument()
+@click.option("--section", "heading", metavar="HEADING", help="Only this section.")
+@click.option("--number", "-n", is_flag=True, help="Number the lines.")
+@click.option("--hash", "only_hash", is_flag=True, help="Print the hash alone.")
+@read_command
+def show_command(
+    memory: Memory, path: str, heading: str | None, number: bool, only_hash: bool, as_json: bool
+) -> None:
+    """Print a memory exactly as it is; its hash goes to standard error."""
+    document = memory.show(path)
+    start, end = 0, len(document.text)
+    if heading is not None:
+        from mdmem.text.section import find
+
+        start, end = find(document, heading).span
+    text = document.text[start:end]
+    if as_json:
+        shape = {"path": document.path, "hash": document.hash, "fields": document.fields, "text": text}
+        print_json(shape)
+    elif only_hash:
+        print(document.hash)
+    else:
+        print(f"{document.path}  {document.hash}", file=sys.stderr, flush=True)
+        if number:
+            first, last = document.lines.number(start), document.lines.number(max(start, end - 1))
+            numbers = range(first, last + 1) if text else range(0)
+            text = "".join(f"{n:6}\t{document.lines.content(n)}\n" for n in numbers)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+
+
+@click.command("ls", epilog="Example: mdmem ls notes --glob '2026-*'")
+@click.argument("within", default="", metavar="[FOLDER]")
+@click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
+@read_command
+def ls_command(memory: Memory, within: str, globs: tuple[str, ...], as_json: bool) -> None:
+    """List the memories below a folder."""
+    listed = memory.ls(within, globs=globs)
+    if as_json:
+        print_json([entry.as_dict() for entry in listed])
+        return
+    for entry in listed:
+        print(entry.path)
+
+
+@click.command("grep", epilog="Example: mdmem grep --in notes --regex 'SQL(ite)?' -C 1 --limit 20")
+@click.argument("pattern")
+@click.option("--in", "within", default="", metavar="NAMESPACE", help="Only below this folder.")
+@click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
+@click.option(
+    "--regex", is_flag=True, help="PATTERN is a regular expression; otherwise it is looked for as it is."
+)
+@click.option("--case", type=click.Choice(["ignore", "smart", "exact"]), default="ignore", show_default=True)
+@click.option("--context", "-C", type=click.IntRange(0), default=0, help="Lines around each hit.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many hits.")
+@read_command
+def grep_command(
+    memory: Memory,
+    pattern: str,
+    within: str,
+    globs: tuple[str, ...],
+    regex: bool,
+    case: Case,
+    context: int,
+    limit: int | None,
+    as_json: bool,
+) -> int:
+    """Find the lines that match, each with its heading and date, in the order of path and line."""
+    hits = memory.grep(
+        pattern, within=within, globs=globs, regex=regex, case=case, context=context, limit=limit
+    )
+    return 0 if print_hits(hits, as_json=as_json) else 1
+
+
+@click.command("check", epilog="Example: mdmem check notes --format github")
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
+)
+@read_command
+def check_command(memory: Memory, paths: tuple[str, ...], form: str, as_json: bool) -> int:
+    """Report everything that is wrong with memories, as `path:line:column: code message`."""
+    return print_findings(memory.check(paths), "json" if as_json else form)
+
+
+@click.command("doctor", epilog="Example: mdmem doctor")
+@read_command
+def doctor_command(memory: Memory, as_json: bool) -> int:
+    """Report what is wrong with the vault itself; what a crash left is put right first."""
+    health = memory.doctor()
+    if as_json:
+        print_json(health.as_dict())
+        return int(any(finding.severity == "error" for finding in health.findings))
+    for name, value in health.facts.items():
+        print(f"{name}: {value}")
+    code = print_findings(health.findings, "text")
+    print("clean" if not health.findings else f"{len(health.findings)} findings")
+    return code

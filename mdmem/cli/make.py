@@ -1,0 +1,154 @@
+"""The commands that make things: init, new, render, and what they are made from: template, schema."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmem.cli.app import Target
+from mdmem.cli.options import change_command, json_option, path_argument, read_command
+from mdmem.cli.render import print_findings, print_json
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
+
+
+@click.command("init", epilog="Example: mdmem init memories")
+@click.argument("folder", default="memories")
+@click.option("--dry-run", is_flag=True, help="Print what would be made and write nothing.")
+@json_option
+def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
+    """Make a vault; inside a git repository its AGENTS.md is mounted as project memory."""
+    from mdmem.vault.init import init
+
+    made = init(folder, dry_run=dry_run)
+    if as_json:
+        print_json(made.as_dict())
+        return
+    print(f"{'would make' if dry_run else 'made'} the vault {made.root}")
+    for path in made.files:
+        print(f"    {path}")
+
+
+def variable_options(command: Any) -> Any:
+    """The options --var and --vars."""
+    command = click.option(
+        "--vars", "from_stdin", is_flag=True, help="Read a JSON object from standard input."
+    )(command)
+    return click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="A variable; repeatable.")(
+        command
+    )
+
+
+def _variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
+    variables: dict[str, Any] = {}
+    if from_stdin:
+        try:
+            variables = json.loads(sys.stdin.buffer.read())
+        except ValueError as error:
+            raise click.UsageError(f"standard input is not JSON: {error}") from None
+        if not isinstance(variables, dict):
+            raise click.UsageError("standard input is not a JSON object")
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{pair!r} is not KEY=VALUE")
+        variables[key] = value
+    return variables
+
+
+@click.command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
+@click.argument("template")
+@path_argument()
+@variable_options
+@change_command
+def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Callable[[Any], Any]:
+    """Make a memory from a template; what is rendered is validated before it is written."""
+    variables = _variables(pairs, from_stdin=from_stdin)
+    return lambda m: m.new(template, path, variables)
+
+
+@click.command("render", epilog="Example: mdmem render note --var title=Idea")
+@click.argument("template")
+@variable_options
+@read_command
+def render_command(
+    memory: Memory, template: str, pairs: tuple[str, ...], from_stdin: bool, as_json: bool
+) -> None:
+    """Print what a template renders to, and write nothing."""
+    text = memory.render(template, _variables(pairs, from_stdin=from_stdin))
+    if as_json:
+        print_json({"template": template, "text": text})
+    else:
+        print(text, end="")
+
+
+@click.group("template")
+def template_command() -> None:
+    """Templates: the vault's own in .mdmem/templates, over the built-in ones."""
+
+
+@template_command.command("list")
+@read_command
+def template_list(memory: Memory, as_json: bool) -> None:
+    """List the templates."""
+    infos = memory.vault.templates.names()
+    if as_json:
+        print_json([{"name": i.name, "builtin": i.builtin, "description": i.description} for i in infos])
+        return
+    for info in infos:
+        print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.description}".rstrip())
+
+
+@template_command.command("show")
+@click.argument("name")
+@read_command
+def template_show(memory: Memory, name: str, as_json: bool) -> None:
+    """Print a template; the variables that it takes go to standard error."""
+    shown = memory.vault.templates.show(name)
+    if as_json:
+        variables = [{"name": v.name, "required": v.required, "default": v.default} for v in shown.variables]
+        print_json({"name": shown.name, "variables": variables, "source": shown.source})
+        return
+    for variable in shown.variables:
+        print(f"{variable.name}: {'required' if variable.required else 'optional'}", file=sys.stderr)
+    print(shown.source, end="")
+
+
+@click.group("schema")
+def schema_command() -> None:
+    """Schemas: the vault's own in .mdmem/schemas, over the built-in ones."""
+
+
+@schema_command.command("list")
+@read_command
+def schema_list(memory: Memory, as_json: bool) -> None:
+    """List the schemas."""
+    infos = memory.vault.schemas.names()
+    if as_json:
+        print_json([{"name": i.name, "builtin": i.builtin, "title": i.title} for i in infos])
+        return
+    for info in infos:
+        print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.title}".rstrip())
+
+
+@schema_command.command("show")
+@click.argument("name")
+@click.pass_obj
+def schema_show(target: Target, name: str) -> None:
+    """Print a schema, which is JSON."""
+    print(target.open().vault.schemas.show(name).rstrip("\n"))
+
+
+@schema_command.command("check")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
+)
+@read_command
+def schema_check(memory: Memory, form: str, as_json: bool) -> int:
+    """Report what is wrong with the schemas themselves."""
+    return print_findings(memory.vault.schemas.lint(), "json" if as_json else form)

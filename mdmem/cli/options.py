@@ -1,0 +1,96 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mdmem.cli.app import Target
+from mdmem.cli.render import print_applied, print_diff
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Kinds, Memory
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """The option --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def base_option(command: F) -> F:
+    """The option --base."""
+    help_text = "The hash that you saw (8 digits or more): refuse if the memory has changed since."
+    return click.option("--base", metavar="HASH", help=help_text)(command)
+
+
+def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
+    """An argument that is the path of a memory, completed by the shell."""
+    return click.argument(name, shell_complete=_complete_path, **settings)
+
+
+def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from mdmem.errors import MdmemError
+
+    try:
+        memory = Target(**ctx.find_root().params).open()
+        return [listed.path for listed in memory.ls() if listed.path.startswith(incomplete)]
+    except MdmemError:
+        return []
+
+
+def text_argument(name: str = "text") -> Callable[[F], F]:
+    """An argument that is a text; `-`, or leaving it away, reads standard input."""
+    return click.argument(name, default="-", callback=_read_text)
+
+
+def _read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value != "-":
+        return value
+    if sys.stdin.isatty():
+        print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
+
+
+def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Callable[..., None]:
+    """Make a command of a function that returns the change to make: adds --dry-run and --json, and prints.
+
+    The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
+    """
+
+    @click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+    @json_option
+    @click.pass_obj
+    @functools.wraps(function)
+    def command(target: Target, /, *, dry_run: bool, as_json: bool, **arguments: Any) -> None:
+        verb = function(**arguments)
+        memory = target.open()
+        if dry_run:
+            plan = verb(memory.plan)
+            print_diff(memory.diff(plan), plan, as_json=as_json)
+        else:
+            print_applied(verb(memory), as_json=as_json)
+
+    return command
+
+
+def read_command(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Make a command of a function that takes the opened memory first; adds --json."""
+
+    @json_option
+    @click.pass_obj
+    @functools.wraps(function)
+    def command(target: Target, /, **arguments: Any) -> int | None:
+        memory: Memory = target.open()
+        return function(memory, **arguments)
+
+    return command

@@ -1,0 +1,124 @@
+"""What a command prints, as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Diagnostic
+    from mdmem.errors import MdmemError
+    from mdmem.index.hit import Hit
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.vault import Applied
+
+_GITHUB_LEVELS = {"error": "error", "warning": "warning"}
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def print_error(error: MdmemError) -> None:
+    """Print an error: to people on standard error; with --json as an object on standard output too."""
+    context = click.get_current_context(silent=True)
+    if (context and context.params.get("as_json")) or "--json" in sys.argv:
+        print_json({"error": error.as_dict()})
+    print(f"mdmem: {error}", file=sys.stderr)
+
+
+def print_applied(applied: Applied, *, as_json: bool) -> None:
+    """Print what a change did: every file with its new hash, and how to take it back."""
+    if as_json:
+        print_json(applied.as_dict())
+        return
+    if not applied.files:
+        print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
+    for file in applied.files:
+        merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
+        verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
+        print(f"{verb} {file.path}  {file.after or ''}{merged}".rstrip())
+    print_left_out(applied.plan)
+
+
+def print_left_out(plan: EditPlan) -> None:
+    """Say on standard error what a plan could not look into."""
+    for line in plan.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+
+
+def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
+    """Print what a plan would change."""
+    if as_json:
+        print_json({"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out)})
+        return
+    print(_coloured(diff) if sys.stdout.isatty() else diff, end="")
+    print_left_out(plan)
+
+
+def _coloured(diff: str) -> str:
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    return "".join(
+        click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
+        for line in diff.splitlines(keepends=True)
+    )
+
+
+def print_hits(hits: Iterable[Hit], *, as_json: bool) -> int:
+    """Print hits as they come, as ripgrep does, under their heading and date; how many there were."""
+    count = 0
+    above: tuple[str, tuple[str, ...]] = ("", ())
+    for hit in hits:
+        count += 1
+        if as_json:
+            # One object a line: the first can be read before the last is found.
+            print(json.dumps(hit.as_dict(), ensure_ascii=False))
+            continue
+        here = (hit.path, hit.heading)
+        if here != above:
+            title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
+            print(f"{'' if count == 1 else chr(10)}{click.style(hit.path, fg='magenta')}  {hit.date}{title}")
+        above = here
+        for number, line in enumerate(hit.before, hit.line - len(hit.before)):
+            print(f"{number}-{line}")
+        print(f"{click.style(str(hit.line), fg='green')}:{hit.text}")
+        for number, line in enumerate(hit.after, hit.line + 1):
+            print(f"{number}-{line}")
+        if hit.left_out:
+            print(
+                f"{hit.left_out} more left out: raise --limit, or narrow with --in or --glob", file=sys.stderr
+            )
+    return count
+
+
+def print_findings(findings: Iterable[Diagnostic], form: str) -> int:
+    """Print findings as text, JSON or GitHub annotations; the exit code that they ask for."""
+    found = list(findings)
+    if form == "json":
+        print_json([finding.as_dict() for finding in found])
+    for finding in found if form != "json" else ():
+        if form == "github":
+            print(_annotation(finding))
+            continue
+        print(finding if finding.severity == "error" else f"{finding} (warning)")
+        if finding.hint:
+            print(f"    {finding.hint}")
+    return int(any(finding.severity == "error" for finding in found))
+
+
+def _annotation(finding: Diagnostic) -> str:
+    """A workflow command of GitHub Actions, which shows the finding at its line."""
+    line, column = finding.position
+    path = _escaped(finding.path).replace(",", "%2C").replace(":", "%3A")
+    level = _GITHUB_LEVELS[finding.severity]
+    text = _escaped(f"{finding.message}{f' ({finding.hint})' if finding.hint else ''}")
+    return f"::{level} file={path},line={line},col={column},title={finding.code}::{text}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

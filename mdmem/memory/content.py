@@ -1,0 +1,104 @@
+"""The content of a memory: what a caller gives and sees of it, and changes of that alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
+from mdmem.text import edit as text_edit
+from mdmem.text.document import Document, parse_text
+from mdmem.text.edit import TextEdit, splice
+from mdmem.text.frontmatter import BOM
+from mdmem.text.section import append_block
+from mdmem.text.tree_edit import same
+
+_BLANK_START = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))+")
+
+
+def unpadded(text: str) -> str:
+    """`text` without the blank lines around it; the first line keeps its indentation."""
+    blank = _BLANK_START.match(text)
+    return text[blank.end() if blank else 0 :].rstrip(" \t\r\n")
+
+
+def as_text(content: Any) -> str:
+    """Content as the text that is written, without a final newline.
+
+    Raises:
+        Usage: it is blank, or no JSON value.
+    """
+    if content is None or (isinstance(content, str) and not content.strip()):
+        raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
+    if isinstance(content, str):
+        return unpadded(content.removeprefix(BOM))
+    try:
+        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        is_exact = same(json.loads(text), content)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Usage(problem=f"the content is no JSON value: {error}") from None
+    if not is_exact:
+        raise Usage(problem="the content is no JSON value", remedy="give texts as keys, and lists for tuples")
+    return text
+
+
+def shown(document: Document | None) -> str:
+    """What the caller gets to see of a memory."""
+    return unpadded(document.body.removeprefix(BOM)) if document else ""
+
+
+def with_body(document: Document, body: str) -> Document:
+    """A Markdown memory with its frontmatter, and another body."""
+    head = document.text[: document.body_span.start]
+    newline = document.lines.newline
+    gap = "" if not document.frontmatter.present else newline if head[-1] in "\r\n" else newline * 2
+    text = head + gap + text_edit.fitted(document, body)
+    return parse_text(document.path, text, document.limits)
+
+
+def appended(document: Document, new: str) -> Document:
+    if document.is_json:
+        raise EditRefused(
+            path=document.path,
+            reason="nothing can be appended to JSON",
+            remedy="merge members into it, or name the text to replace",
+        )
+    return spliced(document, append_block(document, new))
+
+
+def replaced(document: Document, search: str, new: str) -> Document:
+    """The document with the one occurrence of `search` in its body replaced."""
+    start = document.body_span.start
+    body = parse_text(document.path, document.body, document.limits)
+    above = document.lines.number(start) - 1
+    try:
+        edits = text_edit.replace(body, search, text_edit.fitted(document, new))
+    except TextAmbiguous as error:
+        raise replace(error, lines=tuple(line + above for line in error.lines)) from None
+    except TextNotFound as error:
+        near = tuple(replace(line, line=line.line + above) for line in error.near)
+        raise replace(error, near=near) from None
+    return spliced(document, [TextEdit(start + e.start, start + e.end, e.new) for e in edits])
+
+
+def spliced(document: Document, edits: list[TextEdit]) -> Document:
+    return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+
+
+def refuse_unreadable(document: Document) -> None:
+    """Refuse JSON that is none, before anything is looked for in it."""
+    if document.is_json and document.tree is None:
+        raise Invalid(findings=document.findings)
+
+
+def refuse_no_object(document: Document) -> None:
+    refuse_unreadable(document)
+    if document.is_json and is_object(document):
+        return
+    what = "a JSON value that is no object" if document.is_json else "Markdown"
+    raise Usage(
+        problem=f"{document.path} is {what}: a merge patch changes the members of an object",
+        remedy="update it, or clear it first",
+    )

@@ -1,0 +1,228 @@
+"""Notes: Markdown under `notes/` that grows by sections, each with a title."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
+from mdmem.memory.content import unpadded
+from mdmem.memory.verbs import Build, Verbs, encoded
+from mdmem.text import frontmatter, scan, section
+from mdmem.text.document import Document, parse
+from mdmem.text.edit import TextEdit, fitted, splice
+from mdmem.text.lines import Lines
+from mdmem.vault.paths import check_folder, check_memory, is_under, join
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.vault import Vault
+from mdmem.vault.walk import Found
+
+R = TypeVar("R")
+_FOLDER = "notes"
+_SUFFIX = ".md"
+_MARKS = "##"
+_CLOSING_MARKS = re.compile(r"(?:\A|(?<= ))(?=#+\Z)")
+_BLOCK_ID = re.compile(r"(?:\A|(?<= ))(?=\^[A-Za-z0-9-]+\Z)")
+# Only behind one of these can a text end inside something that swallows a heading.
+_VERBATIM_MARKS = ("```", "~~~", "<")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteInfo:
+    """A note in a listing.
+
+    Attributes:
+        path: where it is, `notes/…`; the verbs take it as a name.
+        title: its field `title`, else its first heading, else its file's name.
+        size: bytes.
+        mtime_ns: time of change in nanoseconds since the epoch.
+    """
+
+    path: str
+    title: str
+    size: int
+    mtime_ns: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        return {"path": self.path, "title": self.title, "size": self.size, "mtime_ns": self.mtime_ns}
+
+
+def local_now() -> datetime:
+    """The local time."""
+    return datetime.now().astimezone()
+
+
+class Notes(Generic[R]):
+    """The notes of a namespace.
+
+    A note is named by its path below `notes/`, with or without `.md`; the whole path, as a listing has it,
+    means the same note. `base` is the hash that the caller saw, as for `Verbs`.
+
+    The verbs that change something raise `PathRefused`, `Conflict` (with `base`), `Invalid`, and what
+    `Vault.apply` raises. `clock` says which time names a section without a title.
+    """
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = local_now
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._clock = clock
+        self._verbs = Verbs(vault, run)
+
+    def append(self, name: str, content: str, title: str | None = None) -> R:
+        """Add a section at the end of a note, one blank line behind what is there; a missing note is made.
+
+        Args:
+            name: the note.
+            content: Markdown, kept as it is, without the blank lines around it. Its own headings stay.
+            title: what the level-2 heading says, in one line; blank: the local time, `2024-01-31 12:30:00`.
+                A `#` or a block id at its end is escaped, so that it reads as given.
+
+        Raises:
+            Usage: no name, or no content.
+            EditRefused: the note, or the content, ends in a fence or HTML block that is never closed: it
+                would swallow what follows.
+        """
+        path = _path(name)
+        new = self._section(path, content, title)
+
+        def build() -> EditPlan:
+            # No base is compared here: whoever appends does not mind what was added in between.
+            before = self._at(path, None)
+            empty = before or parse(path, b"", self._vault.config.limits)
+            edits = section.append_block(empty, new)
+            if before:
+                _refuse_swallowed(before, edits)
+                return edit(before, edits, f"append to {path}")
+            change = Change(path=path, before=None, content=encoded(path, splice("", edits)))
+            return EditPlan(changes=(change,), message=f"append to {path}")
+
+        return self._run(build)
+
+    def overwrite(self, name: str, content: str, title: str | None = None, *, base: str | None = None) -> R:
+        """Make a note just one section; its frontmatter stays. What it held can be restored.
+
+        Args and errors are those of `append`.
+        """
+        path = _path(name)
+        new = self._section(path, content, title)
+
+        def build() -> EditPlan:
+            before = self._at(path, base)
+            if before is None:
+                change = Change(path=path, before=None, content=encoded(path, new))
+                return EditPlan(changes=(change,), message=f"overwrite {path}")
+            start, head = before.body_span.start, before.text[slice(*before.frontmatter.span)]
+            newline = before.lines.newline
+            gap = "" if not head else newline if head[-1] in "\r\n" else newline * 2
+            edits = [TextEdit(start, len(before.text), gap + fitted(before, new))]
+            return edit(before, edits, f"overwrite {path}", merge=False)
+
+        return self._run(build)
+
+    def read(self, name: str) -> Document:
+        """The note of this name; see `Vault.read`.
+
+        Raises:
+            MemoryNotFound: there is none; the error names the nearest.
+        """
+        return self._vault.read(_path(name))
+
+    def list(self, within: str = "") -> builtins.list[NoteInfo]:
+        """The notes, at any depth, in the order of their paths; with `within`, those below that folder.
+
+        A note that cannot be read is listed by its file's name.
+
+        Raises:
+            MemoryNotFound: nothing is below `within`.
+        """
+        folder = check_folder(within)
+        folder = folder if is_under(folder, _FOLDER) else join(_FOLDER, folder)
+        found = [f for f in self._vault.walk(folder) if f.path.endswith(_SUFFIX) and not f.problem]
+        if within and not found:
+            raise MemoryNotFound(path=folder)
+        return [info for info in map(self._info, found) if info]
+
+    def _info(self, found: Found) -> NoteInfo | None:
+        try:
+            title = _title_of(self._vault.read(found.path))
+        except DocumentRefused:
+            title = ""
+        except MemoryNotFound:
+            return None
+        title = title or found.path.rpartition("/")[2].removesuffix(_SUFFIX)
+        return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
+
+    def _section(self, path: str, content: str, title: str | None) -> str:
+        """The section that is to be added, ready before any lock is taken."""
+        if not content.strip():
+            raise Usage(problem="a note needs content", remedy="give the text of the section")
+        _refuse_open(path, content, 0, "the content")
+        written = heading_text(title or "") or f"{self._clock():%Y-%m-%d %H:%M:%S}"
+        return f"{_MARKS} {written}\n\n{unpadded(content)}\n"
+
+    def _at(self, path: str, base: str | None) -> Document | None:
+        return self._verbs._at(path, base)  # noqa: SLF001 - one comparison of a base for all kinds
+
+
+def heading_text(title: str) -> str:
+    r"""A title as it stands behind the marks of a heading: one line that renders as the title reads.
+
+    Runs of whitespace and control characters become one space. A closing run of `#` and a block id at the
+    end get a backslash, since Markdown and mdmem would take them for marks (CommonMark 0.31.2, section 4.2).
+    """
+    plain = "".join(" " if unicodedata.category(c) == "Cc" else c for c in title)
+    text = " ".join(plain.split())
+    return _BLOCK_ID.sub(r"\\", _CLOSING_MARKS.sub(r"\\", text))
+
+
+def _path(name: str) -> str:
+    """The path of the note that `name` means."""
+    if not name.strip():
+        raise Usage(problem="a note needs a name", remedy="name it, as in `db` or `db/postgres`")
+    if name.endswith(".json"):
+        raise Usage(problem=f"a note is Markdown, and {name!r} is not", remedy="leave .json away")
+    path = name if name.endswith(_SUFFIX) else name + _SUFFIX
+    return check_memory(path if is_under(path, _FOLDER) else join(_FOLDER, path))
+
+
+def _title_of(document: Document) -> str:
+    written = document.fields.get("title")
+    named = written.strip() if isinstance(written, str) else ""
+    return named or next((h.title for h in document.headings if h.title), "")
+
+
+def _refuse_swallowed(before: Document, edits: list[TextEdit]) -> None:
+    """Refuse an append whose heading would be none, because of what stands before it."""
+    after = splice(before.text, edits, before.path)
+    if frontmatter.locate(after)[0] != before.frontmatter.span:
+        raise EditRefused(
+            path=before.path,
+            reason="line 1: the `---` is never closed, so the new section would become frontmatter",
+            remedy="close the frontmatter with a line of `---`, or take the first line away",
+        )
+    _refuse_open(before.path, before.text, before.body_span.start, "the note")
+
+
+def _refuse_open(path: str, text: str, start: int, what: str) -> None:
+    """Refuse a text that ends inside a fence or an HTML block: the next heading would be part of it."""
+    if not any(mark in text for mark in _VERBATIM_MARKS):
+        return
+    probed = scan.scan(f"{text}\n\n# probe\n", start)
+    if probed.headings and probed.headings[-1].span.start == len(text) + 2:
+        return
+    fence = next((span for span in probed.fences if span.end > len(text)), None)
+    if fence:
+        reason = f"{what} has a fence in line {Lines(text).number(fence.start)} that is never closed"
+    else:
+        reason = f"{what} ends in an HTML block or comment that is never closed"
+    raise EditRefused(
+        path=path, reason=f"{reason}: it would swallow the sections behind it", remedy="close it first"
+    )

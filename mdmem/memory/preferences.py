@@ -1,0 +1,304 @@
+"""Preferences: what a user likes, one file each, with a strength that fades until it is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from mdmem.errors import Conflict, DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
+from mdmem.memory import aster, moment, preference
+from mdmem.memory.preference import FOLDER, Given, Preference
+from mdmem.memory.strength import Bands, bands, rounded
+from mdmem.memory.verbs import Build
+from mdmem.text.document import Document
+from mdmem.vault.config import POLICIES
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+Found: TypeAlias = list[Preference]  # `list` is also a verb here
+
+# A wish that is told to an agent matters, and is quite sure; both can still grow.
+STRENGTH = 0.7
+CONFIDENCE = 0.8
+_MOST_NAMED = 20
+_LEAST_BASE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Preferences in numbers.
+
+    Attributes:
+        total: all that can be read, hidden ones included.
+        hidden: those that have faded; they count in nothing below.
+        by_category: how many in each category.
+        mean_strength: 0 when there are none.
+        bands: how many are strong, medium and weak.
+    """
+
+    total: int
+    hidden: int
+    by_category: Mapping[str, int]
+    mean_strength: float
+    bands: Bands
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as a JSON object."""
+        return {
+            "total": self.total,
+            "hidden": self.hidden,
+            "by_category": dict(self.by_category),
+            "mean_strength": self.mean_strength,
+            "bands": self.bands.as_dict(),
+        }
+
+
+class Preferences(Generic[R]):
+    """The preferences of one namespace: `preferences/<category>/<key>.md`.
+
+    Strengths fade by 0.01 of what they were with every day since the last update. That is computed from
+    `clock` (UTC) whenever a preference is read, and never written. Below 0.1 a preference is hidden.
+    """
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = moment.now
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._clock = clock
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def get(self, category: str, key: str, *, hidden: bool = False) -> Preference:
+        """One preference; with `hidden`, also one that has faded.
+
+        Raises:
+            NamedNotFound: there is none, or it has faded.
+            FieldNotFound, DocumentRefused: its file cannot be read as a preference.
+        """
+        try:
+            found = preference.read(self._vault.read(preference.path_of(category, key)), self._clock())
+        except MemoryNotFound:
+            raise self._absent(category, key) from None
+        if found.hidden and not hidden:
+            raise self._absent(category, key)
+        return found
+
+    def list(self, category: str | None = None, *, hidden: bool = False) -> Found:
+        """All preferences, or those of a category, by their paths; with `hidden`, also those that have faded.
+
+        What cannot be read as a preference is left out; `check` tells of it.
+        """
+        found = [p for p in self._all() if hidden or not p.hidden]
+        return [p for p in found if category is None or p.category == category]
+
+    def top(self, count: int = 10) -> Found:
+        """The strongest preferences; of equal ones the latest comes first.
+
+        Raises:
+            Usage: `count` is negative.
+        """
+        if count < 0:
+            raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
+        ranked = sorted(self.list(), key=lambda p: (-p.strength, -(p.updated.timestamp() if p.updated else 0)))
+        return ranked[:count]
+
+    def stats(self) -> Stats:
+        """How many there are, where, and how strong they are now."""
+        everything = [*self._all()]
+        strengths = [p.strength for p in everything if not p.hidden]
+        categories = [p.category for p in everything if not p.hidden]
+        return Stats(
+            total=len(everything),
+            hidden=len(everything) - len(strengths),
+            by_category={name: categories.count(name) for name in dict.fromkeys(categories)},
+            mean_strength=rounded(sum(strengths) / len(strengths)) if strengths else 0.0,
+            bands=bands(strengths),
+        )
+
+    def _all(self) -> Iterator[Preference]:
+        now = self._clock()
+        for path in self._paths():
+            try:
+                yield preference.read(self._vault.read(path), now)
+            except (DocumentRefused, FieldNotFound, MemoryNotFound):
+                continue
+
+    def _paths(self) -> Iterator[str]:
+        found = self._vault.walk(FOLDER)
+        return (f.path for f in found if not f.problem and preference.name_of(f.path))
+
+    def _absent(self, category: str, key: str) -> NamedNotFound:
+        wanted, names = f"{category}/{key}", [p.name for p in self.list()]
+        near = get_close_matches(wanted, names) or names[:_MOST_NAMED]
+        return NamedNotFound(kind="preference", name=wanted, near=tuple(near))
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def set(
+        self,
+        category: str,
+        key: str,
+        value: Any,
+        *,
+        strength: float = STRENGTH,
+        confidence: float = CONFIDENCE,
+        why: str | None = None,
+        policy: str | None = None,
+        base: str | None = None,
+    ) -> R:
+        """Say what is preferred.
+
+        The same value again makes a preference stronger by 0.1, whatever the policy. For another value:
+
+        - `keep-latest`: the new value, strength and confidence replace the old ones.
+        - `keep-stronger`: so too, unless the old preference, as it has faded until now, is stronger.
+        - `merge`: lists are united, mappings merged (the new one wins), of other values the stronger one
+          stays (of equal ones the new one); strength and confidence become the means.
+
+        Args:
+            category, key: its name: any texts.
+            value: any JSON value.
+            strength: how much it matters, 0 to 1.
+            confidence: how sure it is, 0 to 1.
+            why: the reason; it replaces the one that is there.
+            policy: `keep-latest`, `keep-stronger` or `merge`; without one, the config's.
+            base: the hash (8 digits or more) of the file that the caller saw.
+
+        Raises:
+            Usage: a number that is not from 0 to 1, an unknown policy, or no JSON value.
+            LimitReached: the namespace has as many preferences as the config allows.
+            Conflict: the file is not the one that `base` names.
+            EditRefused: the fields of the file cannot be edited.
+        """
+        rule = self._policy(policy)
+        for name, share in (("strength", strength), ("confidence", confidence)):
+            if not 0 <= share <= 1:
+                raise Usage(problem=f"{name} is a number from 0 to 1, not {share!r}")
+
+        def build() -> EditPlan:
+            now = self._clock()
+            given = Given(
+                category=category,
+                key=key,
+                value=value,
+                strength=strength,
+                confidence=confidence,
+                updated=now,
+                why=why,
+            )
+            before = self._seen(given.path, base)
+            if before is None:
+                self._refuse_over_limit(1)
+            after = preference.settled(before, given, rule, now)
+            if after is None and before is not None:
+                return EditPlan(changes=(), message=_kept(preference.read(before, now), given))
+            return EditPlan(changes=_changes(before, after), message=f"set preference {category}/{key}")
+
+        return self._run(build)
+
+    def delete(self, category: str, key: str) -> R:
+        """Delete a preference; `restore` brings it back.
+
+        Raises:
+            NamedNotFound: there is none.
+        """
+
+        def build() -> EditPlan:
+            before = self._seen(preference.path_of(category, key), None)
+            if before is None:
+                raise self._absent(category, key)
+            return EditPlan(changes=(_deletion(before),), message=f"delete preference {category}/{key}")
+
+        return self._run(build)
+
+    def sweep(self) -> R:
+        """Delete every preference that has faded below 0.1; `plan.preferences.sweep()` only proposes it."""
+
+        def build() -> EditPlan:
+            faded = [p.path for p in self.list(hidden=True) if p.hidden]
+            changes = tuple(_deletion(self._vault.read(path)) for path in faded)
+            return EditPlan(changes=changes, message=f"sweep {len(changes)} faded preferences")
+
+        return self._run(build)
+
+    def import_aster(self, text: str, *, policy: str | None = None) -> R:
+        """Take in the preferences of one of aster's files, all of them or none.
+
+        Their times stay. Where a preference is there already, the policy decides, and the later update is
+        the newer one; the same file again changes nothing more (`merge` takes the means again).
+
+        Args:
+            text: the JSON text of the file.
+            policy: as for `set`.
+
+        Raises:
+            Usage: it is not such a file; it names the entry.
+            LimitReached: there would be more preferences than the config allows.
+        """
+        rule = self._policy(policy)
+
+        def build() -> EditPlan:
+            now = self._clock()
+            found = aster.preferences(text, now, strength=STRENGTH, confidence=CONFIDENCE)
+            before = {path: self._seen(path, None) for path in dict.fromkeys(given.path for given in found)}
+            self._refuse_over_limit(sum(document is None for document in before.values()))
+            after = dict(before)
+            for given in found:
+                after[given.path] = preference.settled(after[given.path], given, rule, now) or after[given.path]
+            changes = tuple(c for path in before for c in _changes(before[path], after[path]))
+            kept = len(before) - len(changes)
+            return EditPlan(changes=changes, message=f"import {len(changes)} preferences from aster, keep {kept}")
+
+        return self._run(build)
+
+    # -- what the verbs share -----------------------------------------------------------------------------
+
+    def _policy(self, policy: str | None) -> str:
+        chosen = self._vault.config.preferences.policy if policy is None else policy
+        if chosen not in POLICIES:
+            raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {chosen!r}")
+        return chosen
+
+    def _seen(self, path: str, base: str | None) -> Document | None:
+        """The file, or None; with a `base`, which must be what is there."""
+        if base is not None and len(base) < _LEAST_BASE:
+            raise Usage(problem=f"a base is a hash of {_LEAST_BASE} digits or more, not {base!r}")
+        try:
+            document = self._vault.read(path)
+        except MemoryNotFound:
+            if base is not None:
+                raise
+            return None
+        if base is not None and not document.hash.startswith(base.lower()):
+            raise Conflict(path=path, base=base, actual=document.hash)
+        return document
+
+    def _refuse_over_limit(self, more: int) -> None:
+        limit = self._vault.config.preferences.max_per_user
+        if more and sum(1 for _ in self._paths()) + more > limit:
+            remedy = "sweep those that have faded, delete some, or raise max_per_user in .mdmem/config.toml"
+            raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
+
+
+def _kept(stored: Preference, given: Given) -> str:
+    return (
+        f"kept preference {stored.name}: {stored.value!r} has the strength {stored.strength:g}, "
+        f"{given.value!r} only {given.strength:g}"
+    )
+
+
+def _changes(before: Document | None, after: Document | None) -> tuple[Change, ...]:
+    """What makes `after` of `before`: nothing where both are the same."""
+    if after is None or (before is not None and before.data == after.data):
+        return ()
+    # Never merged with what somebody else wrote: whether a value is taken depends on all that stood there.
+    return (Change(path=after.path, before=before, content=after.data, merge=False),)
+
+
+def _deletion(document: Document) -> Change:
+    return Change(path=document.path, before=document, delete=True, merge=False)

@@ -1,0 +1,454 @@
+"""Working memory: the small state of a thread or a resource, as Markdown or JSON, that may expire."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from mdmem.errors import (
+    DocumentRefused,
+    EditRefused,
+    Invalid,
+    MemoryNotFound,
+    NamedNotFound,
+    PathRefused,
+    TextAmbiguous,
+    TextNotFound,
+    Usage,
+)
+from mdmem.memory.expiry import FIELD, Life, has_passed, is_object, life, living, written
+from mdmem.memory.json_merge import merged, patched
+from mdmem.memory.notes import unpadded
+from mdmem.memory.verbs import Build, Verbs
+from mdmem.schema import Schemas
+from mdmem.text import edit as text_edit, field
+from mdmem.text.document import SUFFIXES, Document, parse_text
+from mdmem.text.edit import TextEdit, splice
+from mdmem.text.frontmatter import BOM
+from mdmem.text.section import append_block
+from mdmem.text.tree_edit import same
+from mdmem.vault.paths import decode_id, encode_id
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.vault import Vault
+from mdmem.vault.walk import Found
+
+R = TypeVar("R")
+Kind = Literal["thread", "resource"]
+_FOLDERS: dict[Kind, str] = {"thread": "working/threads", "resource": "working/resources"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingInfo:
+    """A working memory in a listing.
+
+    Attributes:
+        kind: what it belongs to.
+        id: the thread or the resource.
+        path: where it is.
+        expires: when it expires, as it is written; None where nothing, or nothing readable, is.
+        expired: whether that moment has come: then it counts as absent.
+        size: bytes.
+    """
+
+    kind: Kind
+    id: str
+    path: str
+    expires: str | None
+    expired: bool
+    size: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            "path": self.path,
+            "expires": self.expires,
+            "expired": self.expired,
+            "size": self.size,
+        }
+
+
+class _Slot(NamedTuple):
+    """The place of one working memory: its path without suffix, its file, and the same while it lives."""
+
+    stem: str
+    file: Document | None
+    live: Document | None
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Working(Generic[R]):
+    """The working memory of a namespace, one for each thread and each resource.
+
+    Every verb takes either `thread` or `resource`, an id of any characters but `.` and `..`. The memory is
+    Markdown, or JSON where its content or its schema says so.
+
+    A memory with `expires` (a field of the frontmatter, or a member of a JSON object) counts as absent from
+    that moment on. Every change sets it anew: `ttl` seconds from now, by default as many as the config says
+    under `[working]`; with 0 the memory lives for ever, and an `expires` is removed. An `expires` that stands
+    in what the caller writes is kept where no `ttl` is given.
+
+    The verbs that change something raise `Usage`, `PathRefused`, `Invalid` with every violation, and what
+    `Vault.apply` raises. Where both a Markdown and a JSON file stand for one id, all but `clear` refuse.
+    `clock` says what time it is.
+    """
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._clock = clock
+        self._verbs = Verbs(vault, run)
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def get(
+        self,
+        *,
+        thread: str | None = None,
+        resource: str | None = None,
+        template: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The content: the text of Markdown without its frontmatter, or the JSON text; without blank edges.
+
+        Args:
+            thread, resource: whose.
+            template: what to begin with. Where nothing is there, or it has expired, the template is rendered
+                and written, once: of several that do so at the same time, all get what the first one wrote.
+            variables: what the template reads.
+
+        Returns:
+            The content; empty where there is none.
+
+        Raises:
+            NamedNotFound, TemplateFailed: the template is not there, or cannot be rendered.
+        """
+        stem, now = _stem(thread, resource), self._clock()
+        live = self._slot(stem, now).live
+        if live is not None or template is None:
+            return shown(live)
+        templates = self._vault.templates
+        is_json = templates.show(template).name.endswith(".json")
+        # Rendered before anything is built: a plan may be built again under the lock, a template never is.
+        text = unpadded(templates.render(template, variables or {}, now=now))
+        lives = self._life(None, now)
+
+        def build() -> EditPlan:
+            slot = self._slot(stem, now)
+            if slot.live is not None:
+                return EditPlan(changes=())
+            return self._replacement(slot, text, lives, "begin", is_json=is_json)
+
+        self._run(build)
+        # What was rendered here is what stands there, unless another was first, or only a plan was made.
+        rendered = parse_text(stem + SUFFIXES[is_json], text, self._vault.config.limits)
+        return shown(self._slot(stem, now).live or rendered)
+
+    def list(self) -> builtins.list[WorkingInfo]:
+        """Every working memory, those that have expired included: threads first, each kind by its paths."""
+        now = self._clock()
+        infos = []
+        for kind, identifier, found in self._found():
+            try:
+                    document = self._read(found.path)
+                expires = written(document) if document else None
+            except DocumentRefused:
+                expires = None
+            info = WorkingInfo(
+                kind=kind,
+                id=identifier,
+                path=found.path,
+                expires=expires,
+                expired=has_passed(expires, now),
+                size=found.size,
+            )
+            infos.append(info)
+        return infos
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        content: Any,
+        *,
+        thread: str | None = None,
+        resource: str | None = None,
+        ttl: int | None = None,
+        schema: str | None = None,
+        base: str | None = None,
+    ) -> R:
+        """Replace the whole content.
+
+        Markdown keeps its frontmatter, but for `expires`; content with frontmatter of its own replaces that
+        too. The schema is recorded as `$schema`, and every later change is checked against it. A JSON value
+        that is no object has no place for it: it is checked against `schema` in the updates that name one.
+
+        Args:
+            content: Markdown, JSON text, or any JSON value. It becomes a JSON memory when it is not a text,
+                when `schema` has a type other than string, or where a JSON memory stands.
+            thread, resource: whose.
+            ttl: seconds that it lives; 0 for ever.
+            schema: the name of a schema of the vault.
+            base: the hash that the caller saw; see `Verbs`.
+
+        Raises:
+            Usage: the content is blank or no JSON value, or a JSON value that is no object should expire.
+            NamedNotFound: no such schema.
+            Conflict: it is no longer what `base` says.
+        """
+        stem, text, now = _stem(thread, resource), as_text(content), self._clock()
+        lives, is_json = self._life(ttl, now), not isinstance(content, str)
+
+        def build() -> EditPlan:
+            slot = self._slot(stem, now)
+            if base is not None:
+                if slot.file is None:
+                    raise MemoryNotFound(path=stem + SUFFIXES[is_json])
+                self._verbs._compare(slot.file, base)  # noqa: SLF001 - one comparison of a base for all kinds
+            return self._replacement(slot, text, lives, "update", is_json=is_json, schema=schema)
+
+        return self._run(build)
+
+    def find_and_replace(
+        self,
+        search: str | None,
+        new: str,
+        *,
+        thread: str | None = None,
+        resource: str | None = None,
+        ttl: int | None = None,
+    ) -> R:
+        """Replace a text that occurs exactly once in the content, or append.
+
+        Args:
+            search: the text. Empty or None, or where nothing is there yet: `new` is appended behind a blank
+                line.
+            new: what stands there afterwards; it may be empty where a text is replaced.
+            thread, resource: whose.
+            ttl: seconds that it lives; 0 for ever.
+
+        Raises:
+            TextNotFound, TextAmbiguous: the text does not occur, or more than once.
+            Usage: there is nothing to append.
+            EditRefused: nothing can be appended to JSON.
+        """
+        stem, now = _stem(thread, resource), self._clock()
+        lives = self._life(ttl, now)
+
+        def build() -> EditPlan:
+            slot = self._slot(stem, now)
+            if slot.live is None or not shown(slot.live):
+                return self._replacement(slot, as_text(new), lives, "begin")
+            after = replaced(slot.live, search, new) if search else appended(slot.live, as_text(new))
+            return _changed(slot.live, after, lives, "replace in" if search else "append to")
+
+        return self._run(build)
+
+    def merge(
+        self,
+        patch: Mapping[str, Any],
+        *,
+        thread: str | None = None,
+        resource: str | None = None,
+        ttl: int | None = None,
+    ) -> R:
+        """Change members of a JSON memory by a JSON merge patch (RFC 7396); no other byte changes.
+
+        Args:
+            patch: members to set; None removes one, an object is merged with the one that is there. Where
+                nothing is there yet, the patch makes it.
+            thread, resource: whose.
+            ttl: seconds that it lives; 0 for ever.
+
+        Raises:
+            Usage: the memory is Markdown, or no object, or the patch is no JSON object.
+        """
+        if not isinstance(patch, Mapping):
+            raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
+        checked: dict[str, Any] = json.loads(as_text(dict(patch)))
+        stem, now = _stem(thread, resource), self._clock()
+        lives = self._life(ttl, now)
+
+        def build() -> EditPlan:
+            slot = self._slot(stem, now)
+            if slot.live is None or (slot.live.is_json and not shown(slot.live)):
+                text = as_text(merged({}, checked))
+                return self._replacement(slot, text, lives, "begin", is_json=True)
+            refuse_no_object(slot.live)
+            return _changed(slot.live, patched(slot.live, checked), lives, "merge into")
+
+        return self._run(build)
+
+    def clear(self, *, thread: str | None = None, resource: str | None = None) -> R:
+        """Delete it; `restore` brings it back. Where there is none, nothing happens."""
+        stem = _stem(thread, resource)
+
+        def build() -> EditPlan:
+            changes = tuple(map(_deletion, self._files(stem)))
+            return EditPlan(changes=changes, message=f"clear {stem}" if changes else "")
+
+        return self._run(build)
+
+    def sweep(self) -> R:
+        """Delete every working memory that has expired; `restore` brings them back."""
+        now = self._clock()
+
+        def build() -> EditPlan:
+            expired, left_out = [], []
+            for _, _, found in self._found():
+                try:
+                    document = self._read(found.path)
+                    if document and has_passed(written(document), now):
+                        expired.append(_deletion(document))
+                except DocumentRefused as error:
+                    left_out.append(error.message)
+            message = f"sweep {len(expired)} expired working memories" if expired else ""
+            return EditPlan(changes=tuple(expired), message=message, left_out=tuple(left_out))
+
+        return self._run(build)
+
+    # -- what stands there --------------------------------------------------------------------------------
+
+    def _read(self, path: str) -> Document | None:
+        try:
+            return self._vault.read(path) if self._vault.exists(path) else None
+        except MemoryNotFound:
+            return None
+
+    def _files(self, stem: str) -> builtins.list[Document]:
+        return [document for suffix in SUFFIXES if (document := self._read(stem + suffix))]
+
+    def _slot(self, stem: str, now: datetime) -> _Slot:
+        files = self._files(stem)
+        if len(files) > 1:
+            reason = "both a .md and a .json file stand here: it is not certain which one counts"
+            raise EditRefused(path=stem, reason=reason, remedy="delete one of them with `mdmem rm`")
+        file = files[0] if files else None
+        return _Slot(stem, file, None if file is None or has_passed(written(file), now) else file)
+
+    def _found(self) -> Iterator[tuple[Kind, str, Found]]:
+        """The files that stand for an id: kind, id and file."""
+        for kind, folder in _FOLDERS.items():
+            for found in self._vault.walk(folder):
+                name = found.path[len(folder) + 1 :].rpartition(".")[0]
+                identifier = decode_id(name)
+                if not found.problem and "/" not in name and _name(identifier) == name:
+                    yield kind, identifier, found
+
+    # -- what becomes of it -------------------------------------------------------------------------------
+
+    def _life(self, ttl: int | None, now: datetime) -> Life:
+        return life(ttl, self._vault.config.working.ttl_seconds, now)
+
+    def _replacement(
+        self,
+        slot: _Slot,
+        text: str,
+        lives: Life,
+        action: str,
+        *,
+        is_json: bool = False,
+        schema: str | None = None,
+    ) -> EditPlan:
+        """The plan that makes `text` the content, whatever was there."""
+        known = _schema_of(slot.file)
+        is_json = self._becomes_json(slot, schema, known) or is_json
+        path = slot.stem + SUFFIXES[is_json]
+        kept = slot.file if slot.file and slot.file.path == path else None
+        given = parse_text(path, f"{text}\n", self._vault.config.limits)
+        refuse_unreadable(given)
+        document = given
+        if kept and not is_json and not given.frontmatter.present:
+            document = with_body(kept, given.text)
+        name = schema or _schema_of(given) or known
+        if name and is_object(document):
+            document = _with_schema(document, name)
+        elif name:
+            self._check(document, name)
+        if lives.given or FIELD not in given.fields:
+            document = living(document, lives)
+        changes = [Change(path=path, before=kept, content=document.data, merge=False)]
+        if slot.file is None:
+            # It must not come to be under the other suffix in the meantime: two files would stand for one id.
+            other = slot.stem + SUFFIXES[not is_json]
+            changes.append(Change(path=other, before=None, delete=True, merge=False))
+        elif kept is None:
+            changes.append(_deletion(slot.file))
+        return EditPlan(changes=tuple(changes), message=f"{action} {path}")
+
+    def _becomes_json(self, slot: _Slot, schema: str | None, known: str | None) -> bool:
+        """Whether a text becomes JSON: its new schema says so, or what stands there is JSON."""
+        if schema is not None:
+            return self._is_typed(schema) or (slot.live is not None and slot.live.is_json)
+        if slot.file is None or not slot.file.is_json:
+            return False
+        try:
+            return slot.live is not None or (known is not None and self._is_typed(known))
+        except NamedNotFound:
+            return False
+
+    def _is_typed(self, schema: str) -> bool:
+        """Whether a schema is about a JSON value: it has a type, and that is not string."""
+        try:
+            contents = json.loads(self._vault.schemas.show(schema))
+        except ValueError:
+            return False
+        return isinstance(contents, dict) and contents.get("type", "string") != "string"
+
+    def _check(self, document: Document, schema: str) -> None:
+        """Refuse a JSON value that no `$schema` can stand in, where it breaks the schema."""
+        schemas = self._vault.schemas
+        own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
+        # A value without fields follows the schema of its folder: so that is made to be this one.
+        folder = json.dumps({"$ref": schema})
+        findings = [f for f in Schemas({**own, "working": folder}).check(document) if f.severity == "error"]
+        if findings:
+            raise Invalid(findings=tuple(findings))
+
+
+def _stem(thread: str | None, resource: str | None) -> str:
+    """The path, without its suffix, of the working memory of a thread or a resource."""
+    if (thread is None) == (resource is None):
+        raise Usage(problem="working memory belongs to a thread or to a resource", remedy="give exactly one")
+    if thread is not None:
+        return f"{_FOLDERS['thread']}/{encode_id(thread)}"
+    return f"{_FOLDERS['resource']}/{encode_id(resource or '')}"
+
+
+def _name(identifier: str) -> str | None:
+    try:
+        return encode_id(identifier)
+    except PathRefused:
+        return None
+
+
+def _schema_of(document: Document | None) -> str | None:
+    value = document.fields.get("$schema") if document else None
+    return value if isinstance(value, str) else None
+
+
+def _with_schema(document: Document, name: str) -> Document:
+    return spliced(document, field.set_field(document, ["$schema"], name))
+
+
+def _changed(before: Document, after: Document, lives: Life, action: str) -> EditPlan:
+    """The plan of a change to what is there, which begins its life anew."""
+    refuse_unreadable(after)
+    if lives.given or before.fields.get(FIELD) == after.fields.get(FIELD):
+        after = living(after, lives)
+    return edit(before, text_edit.between(before.text, after.text), f"{action} {before.path}")
+
+
+def _deletion(document: Document) -> Change:
+    return Change(path=document.path, before=document, delete=True, merge=False)

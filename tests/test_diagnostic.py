@@ -1,0 +1,55 @@
+"""A finding is a value: it is compared, printed in the form that editors read, and written as JSON."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from mdmem.diagnostic import Diagnostic, Position, Span
+
+FINDING = Diagnostic(
+    path="notes/a.md",
+    span=Span(10, 14),
+    position=Position(2, 5),
+    code="duplicate-key",
+    message="the key 'a' stands twice",
+    hint="keep one of them",
+    rule="a",
+)
+
+
+def test_a_finding_is_printed_as_path_line_column_code_and_message() -> None:
+    assert str(FINDING) == "notes/a.md:2:5: duplicate-key the key 'a' stands twice"
+
+
+def test_a_finding_is_an_error_without_hint_or_rule_unless_it_says_otherwise() -> None:
+    bare = Diagnostic(path="a.md", span=Span(0, 0), position=Position(1, 1), code="x", message="m")
+    assert (bare.severity, bare.hint, bare.rule) == ("error", "", "")
+
+
+def test_a_finding_is_an_object_in_json() -> None:
+    assert json.loads(json.dumps(FINDING.as_dict())) == {
+        "path": "notes/a.md",
+        "line": 2,
+        "column": 5,
+        "start": 10,
+        "end": 14,
+        "code": "duplicate-key",
+        "severity": "error",
+        "message": "the key 'a' stands twice",
+        "hint": "keep one of them",
+    }
+
+
+def test_equal_findings_are_one_in_a_set_and_come_back_from_another_process() -> None:
+    assert {FINDING, replace(FINDING)} == {FINDING}
+    assert replace(FINDING, severity="warning") != FINDING
+    assert pickle.loads(pickle.dumps(FINDING)) == FINDING
+
+
+def test_a_finding_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        FINDING.message = "another"  # type: ignore[misc]

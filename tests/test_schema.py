@@ -1,0 +1,1068 @@
+"""Schemas: which one a memory follows, every violation with its place, and what is wrong with a schema."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.diagnostic import Diagnostic
+from mdmem.errors import DocumentRefused, NamedNotFound
+from mdmem.schema import SchemaInfo, Schemas, formats, pattern, wording
+from mdmem.schema.lint import inspect
+from mdmem.text.document import Document, parse_text
+
+DATA = Path(__file__).parent / "data" / "schema"
+BUILTIN = ["memory", "note", "preference", "project", "rule", "working"]
+
+
+def memory(text: str, path: str = "notes/a.md") -> Document:
+    return parse_text(path, text)
+
+
+def with_fields(fields: Any, body: str = "") -> Document:
+    return memory(f"---\n{fields}\n---\n{body}")
+
+
+def findings(schema: Any, document: Any, **others: Any) -> list[Diagnostic]:
+    """What a schema named `own` finds in a document, as (line, column, code)."""
+    own = {"own": json.dumps(schema), **{name: json.dumps(each) for name, each in others.items()}}
+    return Schemas({**own, "note": own["own"]}).check(document)
+
+
+def places(found: Any) -> list[tuple[int, int, str]]:
+    return [(each.position.line, each.position.column, each.code) for each in found]
+
+
+def lint(schema: Any, **others: Any) -> list[Diagnostic]:
+    texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in others.items()}
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    return Schemas({"own": text, **texts}).lint()
+
+
+# ------------------------------------------------------------------------------------------------ built-in
+
+
+def test_the_built_in_schemas_have_no_findings() -> None:
+    assert Schemas({}).lint() == []
+
+
+def test_the_built_in_schemas_are_listed_with_their_titles() -> None:
+    names = Schemas({}).names()
+    assert [info.name for info in names] == BUILTIN
+    assert all(info.builtin and info.title for info in names)
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_built_in_field_is_described_and_its_examples_are_valid(name: str) -> None:
+    schemas = Schemas({})
+    schema = json.loads(schemas.show(name))
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == f"mdmem:{name}"
+    assert schema["description"]
+    needed = {"value": 1} if name == "preference" else {}
+    for field, rules in schema.get("properties", {}).items():
+        assert rules["description"], field
+        assert rules["examples"], field
+        for example in rules["examples"] if field != "$schema" else []:
+            text = json.dumps({**needed, field: example, "$schema": name})
+            assert schemas.check(memory(text, "a.json")) == [], field
+    for example in schema["examples"]:
+        assert schemas.check(memory(json.dumps({**example, "$schema": name}), "a.json")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# Just a heading\n",
+        "\ufefftext",
+        "---\n---\nbody",
+        "---\ntags:\naliases:\ntitle:\ncreated:\n---\n",
+        "---\ntags: one, two\naliases: other\n---\n",
+        "---\nid: 20240105\ncssclasses: [wide]\nanything: {at: all}\n---\n",
+        "---\ncreated: 2024-01-05\nexpires: 2024-01-05 10:00\nvalid_to: 2024-01-05T10:00:00.5+02:00\n---\n",
+        "---\nsource: https://example.com/\n---\n",
+        "---\nsource: {type: conversation, ids: [a, 2]}\nderived_from: [a, b]\nsuperseded_by: c\n---\n",
+    ],
+)
+def test_what_people_wrote_for_other_tools_is_valid(text: str) -> None:
+    assert Schemas({}).check(memory(text)) == []
+
+
+def test_a_rule_as_another_editor_writes_it_is_valid() -> None:
+    text = (
+        "---\ndescription:\nglobs: src/**/*.py, tests/**\nalwaysApply: false\npriority: 3\nenabled: no\n---\n"
+    )
+    found = Schemas({}).check(memory(text, "rules/python.md"))
+    assert [(each.code, each.rule) for each in found] == [("schema-type", "rule:/enabled:type")]
+    assert Schemas({}).check(memory(text.replace("enabled: no", "enabled: false"), "rules/python.md")) == []
+
+
+def test_a_preference_needs_a_value_of_any_kind() -> None:
+    schemas = Schemas({})
+    for value in ("dark", "[1, {a: b}]", "null", "false"):
+        assert schemas.check(memory(f"---\nvalue: {value}\n---\n", "preferences/ui/theme.md")) == []
+    (found,) = schemas.check(memory("because\n", "preferences/ui/theme.md"))
+    assert (found.code, found.span, found.rule) == ("schema-required", (0, 0), "preference:/value:required")
+    assert found.message == "`value` is missing (schema preference)"
+    assert found.hint == 'add `value`: What is preferred: any value, for example "dark"'
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", '"state"', "null", '{"tags": 5, "source": 1}'])
+def test_the_json_state_of_a_thread_is_the_applications_own(text: str) -> None:
+    assert Schemas({}).check(memory(text, "working/threads/t1.json")) == []
+
+
+# ----------------------------------------------------------------------------------------------- choosing
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a.md", "memory"),
+        ("notes/a.md", "note"),
+        ("notes/deep/rules/a.md", "note"),
+        ("users/alice/preferences/ui/theme.md", "preference"),
+        ("users/notes/rules/a.md", "rule"),
+        ("projects/rules/a.md", "memory"),
+        ("users/u/projects/p/resources/t/notes/working/threads/t1.json", "working"),
+        ("archive/notes/a.md", "note"),
+        ("AGENTS.md", "project"),
+        ("projects/p/AGENTS.md", "project"),
+        ("mynotes/a.md", "memory"),
+        ("notes", "memory"),
+    ],
+)
+def test_the_place_chooses_the_schema(path: str, name: str) -> None:
+    assert Schemas({}).choose(Document(path=path, data=b"", text="")) == name
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("rule", "rule"),
+        ("rule.json", "rule"),
+        ("mdmem:rule", "rule"),
+        ("../.mdmem/schemas/rule.json", "rule"),
+        ("./rule", "rule"),
+        ("https://example.com/rule.json", "note"),
+        ("rule.yaml", "note"),
+        ("https://example.com/d.json", "decision"),
+        ("rule#/properties/globs", "note"),
+    ],
+)
+def test_the_field_schema_chooses_before_the_place(written: Any, name: str) -> None:
+    schemas = Schemas({"decision": '{"$id": "https://example.com/d.json"}'})
+    assert schemas.choose(with_fields(f'$schema: "{written}"')) == name
+
+
+def test_the_type_chooses_where_a_schema_has_its_name() -> None:
+    schemas = Schemas({"decision": "{}"})
+    assert schemas.choose(with_fields("type: decision")) == "decision"
+    assert schemas.choose(with_fields("type: recipe")) == "note"
+    assert schemas.choose(with_fields("type: [decision]")) == "note"
+    assert schemas.choose(with_fields("type: decision\n$schema: rule")) == "rule"
+
+
+def test_an_unknown_schema_is_a_warning_with_near_names() -> None:
+    (found,) = Schemas({"decision": "{}"}).check(with_fields("$schema: decison"))
+    assert (found.code, found.severity, found.position) == ("schema-unknown", "warning", (2, 10))
+    assert found.message == "`$schema` names no schema of the vault: decison; checked as note"
+    assert found.hint == "nearest names: decision"
+
+
+@pytest.mark.parametrize("foreign", ["http://json-schema.org/draft-07/schema#", "https://example.com/x.json"])
+def test_a_foreign_schema_is_a_warning_and_nothing_is_fetched(
+    foreign: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    (found,) = Schemas({}).check(memory(json.dumps({"$schema": foreign}), "data/a.json"))
+    assert (found.code, found.severity) == ("schema-unknown", "warning")
+    assert "nothing is fetched" in found.hint
+
+
+# ------------------------------------------------------------------------------------- own over built-in
+
+
+def test_the_vaults_own_schema_stands_over_the_built_in_one() -> None:
+    own = '{"title": "Ours", "required": ["title"]}'
+    schemas = Schemas({"note": own, "extra": "not JSON"})
+    assert SchemaInfo("note", builtin=False, title="Ours") in schemas.names()
+    assert SchemaInfo("extra", builtin=False, title="") in schemas.names()
+    assert schemas.show("note") == schemas.show("mdmem:note") == own
+    assert places(schemas.check(memory("text"))) == [(1, 1, "schema-required")]
+
+
+def test_a_built_in_schema_refers_to_the_vaults_own() -> None:
+    schemas = Schemas({"memory": '{"required": ["owner"]}'})
+    assert [each.rule for each in schemas.check(memory("text"))] == ["note:/owner:required"]
+
+
+def test_what_is_absent_is_refused_with_near_names() -> None:
+    with pytest.raises(NamedNotFound) as refused:
+        Schemas({}).show("prefrence")
+    assert (refused.value.kind, refused.value.near) == ("schema", ("preference",))
+
+
+def test_constructing_reads_no_schema() -> None:
+    class Untouched(dict[str, str]):
+        def __getitem__(self, key: str) -> str:
+            raise AssertionError(key)
+
+    Schemas(Untouched(decision="{}"))
+
+
+def test_an_own_schema_that_builds_on_the_built_in_one() -> None:
+    schemas = Schemas({"decision": (DATA / "decision.json").read_text()})
+    assert schemas.lint() == []
+    assert schemas.check(memory((DATA / "decision-good.md").read_text(), "d.md")) == []
+    found = schemas.check(memory((DATA / "decision-bad.md").read_text(), "d.md"))
+    assert [(*each.position, each.rule, each.message, each.hint) for each in found] == [
+        (
+            2,
+            1,
+            "decision:/status:required",
+            "`status` is missing (schema decision)",
+            "add `status`: How far it is",
+        ),
+        (
+            3,
+            18,
+            "decision:/tags/1:type",
+            "`tags.1` must be a string, not 7 (schema decision)",
+            "accepted: a string",
+        ),
+        (
+            4,
+            1,
+            "decision:/statsu:unevaluatedProperties",
+            "`statsu` is not a field of this schema (schema decision)",
+            "did you mean `status`? otherwise take it out",
+        ),
+        (
+            7,
+            5,
+            "decision:/deciders/1:pattern",
+            '`deciders.1` must be a string that matches ^@[a-z]+$, not "Bob" (schema decision)',
+            'accepted: a string that matches ^@[a-z]+$, for example "@ada"',
+        ),
+        (
+            9,
+            1,
+            "decision:/x-body/Decision:x-body",
+            "the body has no section `Decision` (schema decision)",
+            "add a heading `## Decision`",
+        ),
+    ]
+
+
+# ------------------------------------------------------------------------------------ keywords and places
+
+
+@pytest.mark.parametrize(
+    ("schema", "fields", "expected", "says"),
+    [
+        ({"properties": {"a": {"type": "integer"}}}, "a: x", (2, 4, "schema-type"), 'an integer, not "x"'),
+        (
+            {"properties": {"a": {"type": ["integer", "null"]}}},
+            "a: .inf",
+            (2, 4, "schema-type"),
+            "integer or empty",
+        ),
+        ({"properties": {"a": {"type": "number"}}}, "a: .nan", (2, 4, "schema-type"), "not nan"),
+        ({"properties": {"a": {"enum": [1, "b"]}}}, "a: c", (2, 4, "schema-enum"), 'one of 1, "b", not "c"'),
+        ({"properties": {"a": {"const": True}}}, "a: c", (2, 4, "schema-const"), "be true, not"),
+        ({"properties": {"a": {"minimum": 2}}}, "a: 1", (2, 4, "schema-minimum"), "at least 2"),
+        (
+            {"properties": {"a": {"maximum": 2, "minimum": 0}}},
+            "a: 3",
+            (2, 4, "schema-maximum"),
+            "from 0 to 2",
+        ),
+        (
+            {"properties": {"a": {"exclusiveMinimum": 2}}},
+            "a: 2",
+            (2, 4, "schema-exclusiveMinimum"),
+            "more than 2",
+        ),
+        (
+            {"properties": {"a": {"exclusiveMaximum": 2}}},
+            "a: 2",
+            (2, 4, "schema-exclusiveMaximum"),
+            "less than 2",
+        ),
+        (
+            {"properties": {"a": {"multipleOf": 0.1}}},
+            "a: 0.35",
+            (2, 4, "schema-multipleOf"),
+            "multiple of 0.1",
+        ),
+        (
+            {"properties": {"a": {"minLength": 3}}},
+            "a: xy",
+            (2, 4, "schema-minLength"),
+            "at least 3 characters",
+        ),
+        (
+            {"properties": {"a": {"maxLength": 1}}},
+            "a: xy",
+            (2, 4, "schema-maxLength"),
+            "at most 1 characters",
+        ),
+        ({"properties": {"a": {"pattern": "^[a-z]+$"}}}, 'a: "ab\\n"', (2, 4, "schema-pattern"), "^[a-z]+$"),
+        ({"properties": {"a": {"format": "email"}}}, "a: xy", (2, 4, "schema-format"), "an e-mail address"),
+        (
+            {"properties": {"a": {"minItems": 2}}},
+            "a: [1]",
+            (2, 4, "schema-minItems"),
+            "a list of at least 2 items",
+        ),
+        ({"properties": {"a": {"maxItems": 0}}}, "a: [1]", (2, 4, "schema-maxItems"), "not a list of 1"),
+        ({"properties": {"a": {"uniqueItems": True}}}, "a: [1, 1]", (2, 4, "schema-uniqueItems"), "repeated"),
+        ({"properties": {"a": {"contains": {"const": 2}}}}, "a: [1]", (2, 4, "schema-contains"), "fits"),
+        (
+            {"properties": {"a": {"contains": {"const": 1}, "maxContains": 1}}},
+            "a: [1, 1]",
+            (2, 4, "schema-maxContains"),
+            "at most 1 items that fit",
+        ),
+        (
+            {"properties": {"a": {"prefixItems": [True], "items": False}}},
+            "a: [1, 2]",
+            (2, 4, "schema-items"),
+            "at most 1 items",
+        ),
+        (
+            {"properties": {"a": {"items": {"type": "string"}}}},
+            "a:\n- x\n- 1",
+            (4, 3, "schema-type"),
+            "`a.1`",
+        ),
+        ({"properties": {"a": {"prefixItems": [{"const": 1}]}}}, "a: [2]", (2, 5, "schema-const"), "`a.0`"),
+        (
+            {"properties": {"a": {"unevaluatedItems": False}}},
+            "a: [2]",
+            (2, 4, "schema-unevaluatedItems"),
+            "no more",
+        ),
+        ({"required": ["b"]}, "a: 1", (2, 1, "schema-required"), "`b` is missing"),
+        (
+            {"properties": {"a": {"required": ["b.c"]}}},
+            "x: 1\na:\n  y: 1",
+            (4, 3, "schema-required"),
+            "`a.b\\.c` is missing",
+        ),
+        ({"dependentRequired": {"a": ["b"]}}, "a: 1", (2, 1, "schema-dependentRequired"), "has `a`"),
+        (
+            {"dependentSchemas": {"a": {"required": ["c"]}}},
+            "a: 1",
+            (2, 1, "schema-required"),
+            "`c` is missing",
+        ),
+        (
+            {"properties": {"b": True}, "additionalProperties": False},
+            'b: 1\n"a": 1',
+            (3, 1, "schema-additionalProperties"),
+            "`a` is not a field",
+        ),
+        ({"additionalProperties": {"type": "string"}}, "a: 1", (2, 4, "schema-type"), "`a` must be a string"),
+        (
+            {"unevaluatedProperties": {"type": "string"}},
+            "a: 1",
+            (2, 4, "schema-type"),
+            "`a` must be a string",
+        ),
+        (
+            {"allOf": [{"properties": {"b": True}}], "unevaluatedProperties": False},
+            "b: 1\na: 1",
+            (3, 1, "schema-unevaluatedProperties"),
+            "`a` is not a field",
+        ),
+        (
+            {"propertyNames": {"maxLength": 1}},
+            "b: 1\nabc: 1",
+            (3, 1, "schema-propertyNames"),
+            "the key `abc` must be",
+        ),
+        (
+            {"patternProperties": {"^x": {"type": "null"}}},
+            "xa: 1",
+            (2, 5, "schema-type"),
+            "must be empty, not 1",
+        ),
+        ({"properties": {"a": False}}, "b: 1\na: 1", (3, 1, "schema-false"), "`a` is not allowed"),
+        ({"minProperties": 2}, "a: 1", (2, 1, "schema-minProperties"), "the frontmatter must be a mapping"),
+        ({"maxProperties": 0}, "a: 1", (2, 1, "schema-maxProperties"), "at most 0 fields"),
+        ({"properties": {"a": {"not": {"const": 1}}}}, "a: 1", (2, 4, "schema-not"), "rules this value out"),
+        ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, "a: 1", (2, 1, "schema-required"), "`b`"),
+        (
+            {"$ref": "#/$defs/x", "$defs": {"x": {"required": ["b"]}}},
+            "a: 1",
+            (2, 1, "schema-required"),
+            "`b`",
+        ),
+        ({"type": "array"}, "a: 1", (2, 1, "schema-type"), "the frontmatter must be a list"),
+        ({"x-body": {"sections": ["A"]}}, "a: 1", (4, 1, "schema-body"), "no section `A`"),
+        (
+            {"properties": {"a": {"properties": {"b": {"type": "null"}}}}},
+            "a: {b: &x 1}",
+            (2, 8, "schema-type"),
+            "a.b",
+        ),
+        ({"properties": {"b": {"items": {"const": 0}}}}, "a: &x [1]\nb: *x", (3, 4, "schema-const"), "`b.0`"),
+    ],
+)
+def test_a_violation_stands_where_it_is_written(schema: Any, fields: Any, expected: Any, says: Any) -> None:
+    (found,) = findings(schema, with_fields(fields, "text"))
+    assert (*found.position, found.code) == expected
+    assert says in found.message
+    assert found.message.endswith(" (schema note)")
+    assert found.hint
+    assert found.severity == "error"
+    assert found.rule.startswith("note:")
+
+
+def test_a_decimal_multiple_is_one_as_it_is_written() -> None:
+    assert findings({"properties": {"a": {"multipleOf": 0.1}}}, with_fields("a: 0.3")) == []
+    assert findings({"properties": {"a": {"multipleOf": 3}}}, with_fields(f"a: 0x{'f' * 4000}")) == []
+
+
+def test_every_violation_is_told_in_the_order_of_the_text() -> None:
+    schema = {
+        "properties": {"a": {"type": "null", "minLength": 9}, "b": {"const": 1}},
+        "required": ["c", "d"],
+    }
+    found = findings(schema, with_fields("b: 2\na: x"))
+    assert places(found) == [
+        (2, 1, "schema-required"),
+        (2, 1, "schema-required"),
+        (2, 4, "schema-const"),
+        (3, 4, "schema-minLength"),
+        (3, 4, "schema-type"),
+    ]
+    assert [each.rule for each in found[:2]] == ["note:/c:required", "note:/d:required"]
+
+
+def test_the_same_violation_by_two_ways_is_told_once() -> None:
+    schema = {"allOf": [{"required": ["a"]}, {"required": ["a"]}]}
+    assert places(findings(schema, memory("text"))) == [(1, 1, "schema-required")]
+
+
+def test_the_rule_of_a_finding_stays_when_the_lines_around_it_move() -> None:
+    schema = {"properties": {"a/b": {"items": {"type": "string"}}}}
+    before = findings(schema, with_fields("a/b: [1]"))
+    after = findings(schema, with_fields("more: x\na/b:\n  - 2", "body"))
+    assert [each.rule for each in before] == [each.rule for each in after] == ["note:/a~1b/0:type"]
+
+
+def test_what_is_missing_without_frontmatter_stands_where_the_body_begins() -> None:
+    assert places(findings({"required": ["a"]}, memory("\ufefftext"))) == [(1, 2, "schema-required")]
+    assert places(findings({"required": ["a"]}, memory("---\n---\ntext"))) == [(1, 1, "schema-required")]
+
+
+def test_what_cannot_be_read_is_not_told_again_by_the_schema() -> None:
+    assert places(findings({"required": ["a"]}, memory("---\na: [\n---\n"))) == [(3, 1, "invalid-yaml")]
+    assert places(findings({"required": ["a"]}, memory("{", "notes/a.json"))) == [(1, 2, "invalid-json")]
+
+
+# ------------------------------------------------------------------------------------------- alternatives
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "value", "expected", "says"),
+    [
+        (
+            [{"type": "string"}, {"type": "array"}],
+            "5",
+            "schema-type",
+            "`a` must be a string or a list, not 5",
+        ),
+        (
+            [{"type": "string"}, {"items": {"type": "string"}, "type": "array"}],
+            "[1]",
+            "schema-type",
+            "`a.0` must",
+        ),
+        ([{"format": "date"}, {"format": "date-time"}], "soon", "schema-format", "or a date with a time"),
+        ([{"enum": ["x"]}, {"pattern": "^[0-9]$"}], "y", "schema-anyOf", 'be "x" or a string that matches'),
+        (
+            [
+                {"properties": {"kind": {"const": "p"}}},
+                {"properties": {"kind": {"const": "q"}, "n": {"type": "integer"}}, "required": ["m"]},
+            ],
+            "{kind: q, n: x}",
+            "schema-type",
+            "`a.n` must be an integer",
+        ),
+        (
+            [{"anyOf": [{"type": "null"}, {"type": "boolean"}]}, {"type": "array"}],
+            "5",
+            "schema-type",
+            "empty or true",
+        ),
+        ([False, {"type": "null"}], "5", "schema-false", "`a` is not allowed"),
+    ],
+)
+def test_of_alternatives_the_one_that_was_meant_is_told(
+    alternatives: Any, value: Any, expected: Any, says: Any
+) -> None:
+    for keyword in ("anyOf", "oneOf"):
+        found = findings({"properties": {"a": {keyword: alternatives}}}, with_fields(f"a: {value}"))
+        codes = [each.code.replace("oneOf", "anyOf") for each in found]
+        assert expected in codes
+        assert any(says in each.message for each in found)
+        assert not any("given schemas" in each.message for each in found)
+
+
+def test_more_than_one_alternative_is_told_as_such() -> None:
+    (found,) = findings(
+        {"properties": {"a": {"oneOf": [{"minimum": 0}, {"minimum": 1}]}}}, with_fields("a: 5")
+    )
+    assert found.code == "schema-oneOf"
+    assert "several fit" in found.message
+
+
+# ------------------------------------------------------------------------------------------------ x-body
+
+
+def test_sections_are_found_whatever_their_case_and_level() -> None:
+    schema = {"x-body": {"sections": ["Open  questions", "Why"]}}
+    assert findings(schema, with_fields("a: 1", "### open questions ###\n\nWHY\n===\n")) == []
+    assert (
+        findings(schema, memory("# Open questions\n```\n# Why\n```\n"))[0].rule == "note:/x-body/Why:x-body"
+    )
+
+
+def test_the_body_is_bounded_in_bytes() -> None:
+    schema = {"x-body": {"maxBytes": 4}}
+    assert findings(schema, with_fields("a: 1", "éé")) == []
+    (found,) = findings(schema, with_fields("a: 1", "ééx"))
+    assert found.message == "the body has 5 bytes; the most is 4 (schema note)"
+    assert (found.code, found.position) == ("schema-body", (4, 1))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "base.json"}]},
+        {"$ref": "mdmem:base"},
+        {"if": True, "then": {"$ref": "./base.json#/$defs/part"}},
+        {"anyOf": [{"$ref": "base"}]},
+    ],
+)
+def test_the_body_is_checked_however_the_keyword_is_reached(schema: Any) -> None:
+    wanted = {"x-body": {"sections": ["Why"]}}
+    found = findings(schema, memory("text"), base={**wanted, "$defs": {"part": wanted}})
+    assert places(found) == [(1, 1, "schema-body")]
+
+
+def test_the_body_keyword_says_nothing_about_json() -> None:
+    assert findings({"x-body": {"sections": ["Why"]}}, memory("{}", "notes/a.json")) == []
+
+
+def test_a_schema_of_a_string_is_about_the_body() -> None:
+    schema = {"type": "string", "maxLength": 3, "x-body": {"sections": ["A"]}}
+    found = findings(schema, with_fields("any: 1", "text"))
+    assert places(found) == [(4, 1, "schema-body"), (4, 1, "schema-maxLength")]
+    assert found[1].message.startswith("the body must be a string of at most 3 characters")
+    assert findings({"type": "string", "maxLength": 4}, with_fields("any: 1", "text")) == []
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+
+def test_a_json_memory_is_checked_whole() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    (found,) = findings(schema, memory('{"a": [1,\n "x"]}', "notes/a.json"))
+    assert (*found.position, found.code) == (2, 2, "schema-type")
+    (found,) = findings(schema, memory("[]", "notes/a.json"))
+    assert found.message == "the value must be a mapping, not a list of 0 (schema note)"
+
+
+def test_bookkeeping_keys_are_taken_out_before_the_schema_looks() -> None:
+    closed = {"properties": {"a": True}, "additionalProperties": False}
+    text = '{"$schema": "own", "expires": "2025-01-01", "a": 1}'
+    assert findings(closed, memory(text, "x.json")) == []
+    assert findings(closed, with_fields("$schema: own\na: 1")) == []
+    assert places(findings(closed, with_fields("expires: 2025-01-01"))) == [
+        (2, 1, "schema-additionalProperties")
+    ]
+
+
+def test_bookkeeping_that_is_taken_out_must_still_be_right() -> None:
+    closed = {"additionalProperties": False}
+    (found,) = findings(closed, memory('{"expires": "soon"}', "notes/x.json"))
+    assert (found.code, found.rule, found.position) == ("schema-format", "note:/expires:format", (1, 13))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"expires": {"const": "never"}}},
+        {"allOf": [{"$ref": "base"}]},
+        {"$ref": "base"},
+    ],
+)
+def test_bookkeeping_that_the_schema_declares_is_checked_by_it(schema: Any) -> None:
+    base = {"properties": {"expires": {"const": "never"}}}
+    assert findings(schema, memory('{"expires": "never"}', "notes/x.json"), base=base) == []
+    found = findings(schema, memory('{"expires": "2025-01-01"}', "notes/x.json"), base=base)
+    assert places(found) == [(1, 13, "schema-const")]
+
+
+# ------------------------------------------------------------------------------------------ broken schemas
+
+BROKEN = [
+    ("{", "invalid-json"),
+    ("[]", "schema-invalid"),
+    ({"type": "text"}, "schema-invalid"),
+    ({"properties": 5}, "schema-invalid"),
+    ({"required": [1]}, "schema-invalid"),
+    ({"$ref": "nowhere"}, "schema-ref"),
+    ({"$ref": "https://example.com/schema.json"}, "schema-ref"),
+    ({"$ref": "http://[bad"}, "schema-ref"),
+    ({"$ref": "memory#/$defs/nothing"}, "schema-ref"),
+    ({"$ref": "#nothing"}, "schema-ref"),
+    ({"$ref": "#/title", "title": "x"}, "schema-ref"),
+    ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "schema-ref"),
+    ({"properties": {"a": {"pattern": "["}}}, "schema-pattern"),
+    ({"properties": {"a": {"pattern": "^(a+)+$"}}}, "schema-pattern"),
+    ({"patternProperties": {"(?<x>a)": True}}, "schema-pattern"),
+    ({"x-body": ["Why"]}, "schema-x-body"),
+    ({"allOf": [{"x-body": {"sections": "Why"}}]}, "schema-x-body"),
+    ({"x-body": {"sections": [" "]}}, "schema-x-body"),
+    ({"x-body": {"maxBytes": True}}, "schema-x-body"),
+    ({"x-body": {"headings": []}}, "schema-x-body"),
+    ({"$schema": "http://json-schema.org/draft-07/schema#"}, "schema-dialect"),
+    ({"items": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}, "schema-dialect"),
+    ({"items": {"$id": "http://[bad"}}, "schema-invalid"),
+    ({"$ref": "#"}, "schema-endless"),
+    ('{"a": ' * 200 + "1" + "}" * 200, "too-nested"),
+    ("[" * 100_000, "too-nested"),
+    ('{"title": "\0"}', "binary"),
+    ('{"title": "a", "title": "b"}', "duplicate-key"),
+]
+
+
+@pytest.mark.parametrize(("schema", "code"), BROKEN)
+def test_what_is_wrong_with_a_schema_is_told_and_the_memory_is_not_checked_by_it(
+    schema: Any, code: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    found = lint(schema)
+    assert {each.code for each in found} == {code}
+    assert {each.path for each in found} == {".mdmem/schemas/own.json"}
+    assert {each.severity for each in found} == {"error"}
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    (broken,) = Schemas({"own": text}).check(with_fields("$schema: own\nexpires: x"))
+    assert (broken.code, broken.severity) == ("schema-broken", "error")
+    assert ".mdmem/schemas/own.json:" in broken.message
+
+
+def test_a_fault_of_a_schema_stands_where_it_is_written() -> None:
+    text = '{\n "properties": {\n  "a": {"$ref": "nowhere"},\n  "b": {"type": 5}\n }\n}'
+    assert places(lint(text)) == [(4, 17, "schema-invalid")]
+    (found,) = lint(text.replace("5", '"null"'))
+    assert (*found.position, found.code) == (3, 17, "schema-ref")
+    assert "memory, note, own" in found.hint
+
+
+def test_an_unknown_format_is_a_warning_and_the_schema_is_used() -> None:
+    schema = {"properties": {"a": {"format": "colour", "type": "string"}}}
+    (found,) = lint(schema)
+    assert (found.code, found.severity) == ("schema-format-unknown", "warning")
+    assert places(findings(schema, with_fields("a: 1"))) == [(2, 4, "schema-type")]
+
+
+def test_a_schema_that_refers_to_a_broken_one_is_broken_too() -> None:
+    found = findings({"$ref": "base"}, memory("text"), base={"type": "text"})
+    assert places(found) == [(1, 1, "schema-broken")]
+    assert "`$ref` leads nowhere: base (.mdmem/schemas/note.json:1)" in found[0].message
+
+
+@pytest.mark.parametrize("broken", ["{", '{"properties": 5}', '{"$defs": {}}'])
+def test_a_broken_schema_over_a_built_in_one_breaks_what_refers_to_it(broken: Any) -> None:
+    for document in (memory("text"), memory('{"expires": 1}', "working/threads/a.json")):
+        codes = {each.code for each in Schemas({"memory": broken}).check(document)}
+        assert codes <= {"schema-broken"}
+    assert Schemas({"memory": broken}).check(memory("{}", "working/threads/a.json"))
+
+
+def test_a_recursive_schema_is_fine() -> None:
+    schema = {"properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}}
+    assert lint(schema) == []
+    assert findings(schema, with_fields("child: {child: {n: 1}}")) == []
+    assert places(findings(schema, with_fields("child: {child: {n: x}}"))) == [(2, 20, "schema-type")]
+
+
+def test_schemas_may_refer_to_each_other_in_a_circle() -> None:
+    own, base = (
+        {"properties": {"a": {"$ref": "base"}}},
+        {"properties": {"b": {"$ref": "own"}, "c": {"type": "null"}}},
+    )
+    assert lint(own, base=base) == []
+    assert places(findings(own, with_fields("a: {b: {a: {c: 1}}}"), base=base)) == [(2, 16, "schema-type")]
+
+
+def test_an_id_of_its_own_does_not_hinder_references_by_name() -> None:
+    base = {"$id": "https://example.com/base.json", "$defs": {"x": {"type": "null"}}}
+    own = {"$id": "https://example.com/own", "properties": {"a": {"$ref": "base.json#/$defs/x"}}}
+    absolute = {"properties": {"a": {"$ref": "https://example.com/base.json#/$defs/x"}}}
+    for schema in (own, absolute):
+        assert lint(schema, base=base) == []
+        assert places(findings(schema, with_fields("a: 1"), base=base)) == [(2, 4, "schema-type")]
+
+
+def test_the_metaschema_is_at_hand_without_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    schema = {"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}
+    assert lint(schema) == []
+    assert [each.code for each in findings(schema, with_fields("a: {minLength: x}"))] == ["schema-type"]
+
+
+def test_a_schema_that_goes_round_in_a_circle_for_a_value_is_a_finding() -> None:
+    loop = {"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}}
+    assert findings(loop, with_fields("b: 1")) == []
+    assert places(findings(loop, with_fields("a: 1"))) == [(2, 1, "schema-unchecked")]
+
+
+def test_a_schema_that_is_true_or_false() -> None:
+    assert findings(True, with_fields("a: 1")) == []  # noqa: FBT003 - the schema
+    assert places(findings(False, with_fields("a: 1"))) == [(2, 1, "schema-false")]  # noqa: FBT003 - the schema
+
+
+# ------------------------------------------------------------------------------------------- odd values
+
+
+def test_a_very_large_number_is_not_written_out() -> None:
+    (found,) = findings({"properties": {"a": {"type": "string"}}}, with_fields(f"a: {'9' * 3000}"))
+    assert "not a very large number" in found.message
+
+
+def test_a_schema_with_a_number_without_bound_is_a_finding() -> None:
+    own = Schemas({"note": '{"properties": {"a": {"multipleOf": 1e999}}}'})
+    assert [each.code for each in own.check(with_fields("a: 1"))] == ["schema-unchecked"]
+
+
+def test_control_characters_are_escaped_in_messages() -> None:
+    schema = {"properties": {"a": {"enum": ["b"]}}, "additionalProperties": False}
+    found = findings(schema, memory('{"a": "\\ud800\\u0007", "\\u2028": 1}', "notes/a.json"))
+    assert all(each.message.isprintable() for each in found)
+    assert any('\\x07"' in each.message for each in found)
+    assert any("`\\u2028`" in each.message for each in found)
+    assert Schemas({}).check(memory('{"$schema": "\\u0007"}', "a.json"))[-1].message.isprintable()
+
+
+def test_lone_surrogates_are_escaped() -> None:
+    assert wording.shown("\ud800é") == '"\\ud800é"'
+    assert wording.shown("x" * 100) == f'"{"x" * 60}…"'
+
+
+@pytest.mark.parametrize(
+    "value", [".nan", "-.inf", "~", "0o7", "!!str 5", "{1: 2}", "[[], [[]]]", "1e400", "!!binary aGk="]
+)
+def test_values_that_json_does_not_have_raise_nothing(value: Any) -> None:
+    schema = {
+        "properties": {
+            "a": {
+                "multipleOf": 0.5,
+                "minimum": 1,
+                "enum": [1, {"x": [1]}],
+                "uniqueItems": True,
+                "format": "date",
+                "pattern": "^a$",
+            }
+        }
+    }
+    for each in findings(schema, with_fields(f"a: {value}")):
+        each.message.encode()
+
+
+# ------------------------------------------------------------------------------------ formats and patterns
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        (
+            "date",
+            ["2024-02-29"],
+            ["2023-02-29", "2024-2-1", "20240201", "2024-02-01T10:00", "٢٠٢٤-01-01", ""],
+        ),
+        (
+            "date-time",
+            [
+                "2024-01-31T12:30:00Z",
+                "2024-01-31t12:30:60.25+02:00",
+                "2024-01-31 12:30",
+                "2024-01-31T12:30:00",
+            ],
+            [
+                "2024-01-31",
+                "2024-01-31T25:00:00Z",
+                "2024-01-31T12:30:00 Z",
+                "2024-01-31T12:30:00+2",
+                "2024-13-01T10:00",
+            ],
+        ),
+        ("time", ["12:30", "12:30:00Z", "23:59:60"], ["24:00", "1:00", "12:30:00.", "12:30\n"]),
+        ("duration", ["P1D", "PT5M", "P3W", "P1Y2M3DT4H5M6S"], ["P", "PT", "1D", "P1W2D", "P1H"]),
+        ("email", ["a.b+c@example.com"], ["a@", "@b", "a b@c.d", "a@b@c", "é@example.com", "a@-b.c"]),
+        ("idn-email", ["é@bücher.example"], ["é", "é@"]),
+        ("hostname", ["example.com", "a-b.c"], ["-a.b", "a..b", "a_b", "a" * 64, ".".join(["a" * 60] * 5)]),
+        ("idn-hostname", ["bücher.example"], ["a b", ""]),
+        ("ipv4", ["192.0.2.1"], ["192.0.2", "192.0.2.256", "192.0.2.01"]),
+        ("ipv6", ["2001:db8::1", "::"], ["2001:db8", "fe80::1%eth0", ":::"]),
+        (
+            "uri",
+            ["https://example.com/a?b#c", "urn:x:y"],
+            ["example.com", "https://é.com", "http://[a", "a:%zz"],
+        ),
+        ("uri-reference", ["../a", "#x", ""], ["a b", "a\\b"]),
+        ("iri", ["https://é.com/"], ["é.com", "a: b"]),
+        ("iri-reference", ["é"], ["<é>"]),
+        ("uri-template", ["/notes/{name}", "{?x,y*}"], ["/notes/{name", "{}"]),
+        ("uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567e89b12d3a456426614174000", "g" * 36]),
+        ("json-pointer", ["", "/a~1b/0"], ["a", "/~2"]),
+        ("relative-json-pointer", ["0", "1/a", "2#"], ["/a", "01", "-1"]),
+        ("regex", ["^a+$"], ["[", "(a+)+", "("]),
+    ],
+)
+def test_a_format_accepts_what_it_names(name: str, good: Any, bad: Any) -> None:
+    accepts = formats.FORMATS[name].accepts
+    assert [each for each in good if not accepts(each)] == []
+    assert [each for each in bad if accepts(each)] == []
+
+
+def test_each_format_names_an_example_that_it_accepts() -> None:
+    for each in formats.FORMATS.values():
+        _, such_as, example = each.means.partition(" such as ")
+        assert not such_as or each.accepts(example)
+
+
+@given(st.sampled_from(sorted(formats.FORMATS)), st.text())
+@settings(deadline=None, max_examples=1000)
+def test_no_text_upsets_a_format(name: str, text: str) -> None:
+    assert formats.FORMATS[name].accepts(text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "exponential",
+    [
+        "(a+)+",
+        "^(a*)*$",
+        "(?:a+b?)+",
+        "((a+))*x",
+        "(\\w+\\s?)*$",
+        "([a-z]+){2,}",
+        "x(y(a|b*)+)",
+        "(a|a)*",
+        "(a{2,}){11}",
+    ],
+)
+def test_a_pattern_that_takes_exponential_time_has_a_fault(exponential: Any) -> None:
+    assert "exponential" in (pattern.fault(exponential) or "")
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        "^[a-z0-9]+(-[a-z0-9]+)*$",
+        "^(\\w+\\.)*\\w+$",
+        "(a+)?",
+        "(ab)+",
+        "(.|\\n)*",
+        '("[^"]*")*',
+        "[(+]*",
+        "(a++)*",
+        "a{,3}b{2}c{x}",
+        "[\\[\\-\\-]",
+        "(?P<n>a)(?P=n)(?i:b)(?=c+)(?#note)",
+        "(\\d{4}-)+",
+        "^[^]]+$",
+        "\\$[$]$",
+    ],
+)
+def test_a_sound_pattern_has_none(sound: Any) -> None:
+    assert pattern.fault(sound) is None
+
+
+@pytest.mark.parametrize("doubtful", ["[[a]", "[a--z]", "[&&]", "[[", "(?x)a b", "(?ix:a)"])
+def test_a_pattern_that_python_will_come_to_read_in_another_way_has_a_fault(doubtful: Any) -> None:
+    assert pattern.fault(doubtful)
+
+
+def test_the_end_in_a_pattern_is_the_end_of_the_text() -> None:
+    assert pattern.matches("^a$", "a")
+    assert not pattern.matches("^a$", "a\n")
+    assert pattern.matches("^[$]\\$$", "$$")
+
+
+@given(st.text(alphabet="ab()[]{}|*+?^$\\.,123:=!<>P#-"))
+@settings(deadline=None, max_examples=1000)
+def test_any_text_as_a_pattern_has_a_fault_or_can_be_used(text: str) -> None:
+    if pattern.fault(text) is None:
+        pattern.matches(text, "ab")
+
+
+# --------------------------------------------------------------------------------------------- properties
+
+YAML = st.recursive(
+    st.sampled_from(
+        ["x", "1", "-2.5", ".nan", "true", "~", '"\\ud83d"', "2024-01-05", "''", "*a", "&a b", "!!int x"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]")
+        | st.lists(st.tuples(st.sampled_from(["type", "ids", "a", "1"]), inner), max_size=3).map(
+            lambda pairs: "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+FIELDS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "$schema",
+                "id",
+                "type",
+                "tags",
+                "created",
+                "expires",
+                "source",
+                "confidence",
+                "value",
+                "globs",
+                "status",
+            ]
+        ),
+        YAML,
+    ),
+    max_size=5,
+)
+STRICT = Schemas({"decision": (DATA / "decision.json").read_text(), "true": "true"})
+
+
+def checked(path: str, text: str) -> list[Diagnostic]:
+    try:
+        found = STRICT.check(parse_text(path, text))
+    except DocumentRefused:
+        return []
+    for each in found:
+        assert 0 <= each.span.start <= each.span.end <= len(text)
+        each.message.encode()
+        each.hint.encode()
+    spans = [each.span for each in found]
+    assert spans == sorted(spans)
+    return found
+
+
+PATHS = st.sampled_from(["notes/a", "preferences/a/b", "working/threads/a", "rules/a", "AGENTS", "a"])
+
+
+@given(PATHS, st.text())
+@settings(deadline=None, max_examples=300)
+def test_no_text_upsets_the_check(path: str, text: str) -> None:
+    checked(f"{path}.md", text)
+    checked(f"{path}.md", f"---\n{text}\n---\n{text}")
+    checked(f"{path}.json", text)
+
+
+@given(PATHS, FIELDS)
+@settings(deadline=None, max_examples=300)
+def test_no_fields_upset_the_check(path: str, pairs: Any) -> None:
+    text = "".join(f"{key}: {value}\n" for key, value in pairs)
+    found = checked(f"{path}.md", f"---\n{text}---\n")
+    again = checked(f"{path}.md", f"---\n# moved\n{text}---\nmore\n")
+    if not any(each.code.startswith("invalid") for each in found):
+        assert sorted((e.code, e.rule) for e in found) == sorted((e.code, e.rule) for e in again)
+    checked(f"{path}.md", f"---\n$schema: decision\n{text}---\n")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["tags", "expires", "$schema", "type", "source", "a"]), inner, max_size=4
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(PATHS, JSON)
+@settings(deadline=None, max_examples=300)
+def test_no_json_upsets_the_check(path: str, value: Any) -> None:
+    checked(f"{path}.json", json.dumps(value))
+
+
+SCHEMAS = st.recursive(
+    st.booleans()
+    | st.sampled_from(
+        [{"type": "string"}, {"const": 1}, {"format": "date"}, {"$ref": "#"}, {"$ref": "memory"}, {}]
+    ),
+    lambda inner: (
+        st.dictionaries(
+            st.sampled_from(
+                ["items", "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties"]
+            ),
+            inner,
+            max_size=2,
+        )
+        | st.dictionaries(
+            st.sampled_from(["allOf", "anyOf", "oneOf"]), st.lists(inner, min_size=1, max_size=3)
+        )
+        | st.dictionaries(
+            st.sampled_from(["properties", "$defs"]), st.dictionaries(st.sampled_from("ab"), inner)
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(SCHEMAS, JSON)
+@settings(deadline=None, max_examples=300)
+def test_no_schema_upsets_the_check(schema: Any, value: Any) -> None:
+    schemas = Schemas({"own": json.dumps(schema), "a": json.dumps(value)})
+    document = parse_text("a.json", json.dumps({"$schema": "own", "a": value, "b": [value]}))
+    assert all(each.message for name in ("own", "a") for each in inspect(schemas._catalog, name))
+    assert all(each.message for each in schemas.check(document))
+
+
+@given(st.dictionaries(st.sampled_from(["note", "memory"]), SCHEMAS.map(json.dumps)))
+@settings(deadline=None, max_examples=200)
+def test_what_is_accepted_without_compiling_is_accepted_by_the_validator(own: Any) -> None:
+    schemas = Schemas(own)
+    if schemas._catalog.accepts_nothing_written("note"):
+        assert list(schemas._validator("note").iter_errors({})) == []
+
+
+# ------------------------------------------------------------------------------------------------ start-up
+
+
+def test_a_memory_without_fields_is_checked_without_jsonschema() -> None:
+    program = (
+        "import sys; from mdmem.schema import Schemas; from mdmem.text.document import parse_text\n"
+        "paths = ['notes/a.md', 'AGENTS.md', 'rules/a.md', 'working/threads/a.md', 'a.md']\n"
+        "assert [Schemas({}).check(parse_text(p, '# text')) for p in paths] == [[]] * 5\n"
+        "assert 'jsonschema' not in sys.modules and 'referencing' not in sys.modules\n"
+        "assert Schemas({}).check(parse_text('preferences/a/b.md', ''))\n"
+        "assert 'jsonschema' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_schema_is_compiled_once() -> None:
+    schemas = Schemas({})
+    schemas.check(with_fields("a: 1"))
+    first = schemas._validator("note")
+    schemas.check(with_fields("b: 1"))
+    assert schemas._validator("note") is first

@@ -1,0 +1,444 @@
+"""A merge keeps what both sides made of a base, or says where it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.text.document import Limits, parse_text
+from mdmem.text.merge import MergeConflict, Merged, merge
+
+CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
+Sides = tuple[str, str, str]
+
+
+def merged(base: str, ours: str, theirs: str, path: str = "note.md", limits: Limits | None = None) -> Merged:
+    limits = limits or Limits()
+    return merge(*(parse_text(path, text, limits) for text in (base, ours, theirs)))
+
+
+# ---------------------------------------------------------------------------------------------- cases
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Path, newline: str) -> None:
+    parts = dict(re.findall(r"^%% (\w+)\n(.*?)(?=^%% |\Z)", case.read_text(), re.MULTILINE | re.DOTALL))
+    base, ours, theirs = (parts[name].replace("\n", newline) for name in ("base", "ours", "theirs"))
+    result = merged(base, ours, theirs, case.name)
+    if "merged" in parts:
+        assert result == Merged(text=parts["merged"].replace("\n", newline))
+    else:
+        found = "".join(f"{c.kind} {c.where} {c.line}\n" for c in result.conflicts)
+        assert (result.text, found) == (None, parts["conflicts"])
+
+
+def test_a_conflict_carries_the_three_texts() -> None:
+    result = merged("# A\n- a\n- b\n", "# A\n- o\n- b\n", "# A\n- t\n- b\n")
+    conflict = MergeConflict(kind="lines", where="A", line=2, base="- a\n", ours="- o\n", theirs="- t\n")
+    assert result == Merged(text=None, conflicts=(conflict,))
+
+
+def test_a_removed_section_is_reported_with_what_is_left_of_it() -> None:
+    (conflict,) = merged("# A\n\n# B\n- b\n", "# A\n\n# B\n- c\n", "# A\n").conflicts
+    assert (conflict.kind, conflict.where, conflict.line) == ("section", "B", 1)
+    assert (conflict.ours, conflict.theirs) == ("\n# B\n- c\n", "")
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "expected"),
+    [
+        ("a", "a\no", "a\nt", "a\nt\no"),
+        ("a", "a\no\n", "a\nt", "a\nt\no\n"),
+        ("a\n", "a\no", "a\nt\n", "a\nt\no"),
+        ("a\r\nb", "a\r\nb\r\no\r\n", "a\r\nb\r\nt\r\n", "a\r\nb\r\nt\r\no\r\n"),
+        ("a", "a\r\no", "a\r\nt", "a\r\nt\r\no"),
+        ("", "o", "t\n", "t\no"),
+        ("a\nb\nc", "A\nb\nc", "a\nb\nc\n", "A\nb\nc\n"),
+        ("---\na: 1\n---", "---\na: 1\n---\nbody", "---\na: 1\nb: 2\n---", "---\na: 1\nb: 2\n---\nbody"),
+    ],
+)
+def test_a_missing_final_newline_is_no_change_of_the_last_line(
+    base: str, ours: str, theirs: str, expected: str
+) -> None:
+    assert merged(base, ours, theirs).text == expected
+
+
+def test_line_ends_stay_as_each_side_has_them() -> None:
+    assert merged("a\r\nb\nc\n", "a\r\nb\nc\no\r\n", "A\r\nb\nc\n").text == "A\r\nb\nc\no\r\n"
+
+
+def test_characters_that_only_python_takes_for_line_ends_end_none() -> None:
+    base = "a\x0cb\u2028c\n\nd\x85e\n"
+    assert merged(base, base.replace("a", "o"), base.replace("e", "t")).text == "o\x0cb\u2028c\n\nd\x85t\n"
+
+
+def test_a_byte_order_mark_is_merged_as_well() -> None:
+    assert (
+        merged("\ufeff---\na: 1\n---\n", "---\na: 1\n---\n", "\ufeff---\na: 2\n---\n").text
+        == "---\na: 2\n---\n"
+    )
+    assert merged("\ufeffa\nb\nc\n", "\ufeffa\nb\nC\n", "\ufeffA\nb\nc\n").text == "\ufeffA\nb\nC\n"
+    assert merged("a\nb\nc\n", "\ufeffa\nb\nC\n", "A\nb\nc\n").text == "\ufeffA\nb\nC\n"
+    assert merged('{"a": 1}', '{"a": 1, "b": 2}', '\ufeff{"a": 3}', "a.json").text == '\ufeff{"a": 3, "b": 2}'
+
+
+def test_an_append_does_not_fall_into_the_section_that_the_other_side_put_there() -> None:
+    text = merged("# A\n- a\n", "# A\n- a\n- ours\n", "# A\n- a\n\n# B\n- b\n").text
+    assert text == "# A\n- a\n- ours\n\n# B\n- b\n"
+    assert merged("# A\n- a\n", "# A\n- a\n\n# B\n- b\n", "# A\n- a\n- theirs\n").text == (
+        "# A\n- a\n- theirs\n\n# B\n- b\n"
+    )
+
+
+def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
+    base = "# A\n## Notes\n- a\n# B\n## Notes\n- b\n"
+    ours, theirs = base.replace("- a", "- ours"), base.replace("# B\n", "# B2\n")
+    assert merged(base, ours, theirs).text == "# A\n## Notes\n- ours\n# B2\n## Notes\n- b\n"
+
+
+def test_frontmatter_past_a_limit_is_merged_as_lines() -> None:
+    base = "---\na: [[[1]]]\nb: 2\nc: 3\n---\nbody\n"
+    result = merged(base, base.replace("3", "4"), base + "more\n", limits=Limits(max_depth=2))
+    assert result.text is None or result.text == base.replace("3", "4") + "more\n"
+    assert merged(
+        base, base.replace("3", "4"), base.replace("body", "Body"), limits=Limits(max_depth=2)
+    ).text == ("---\na: [[[1]]]\nb: 2\nc: 4\n---\nBody\n")
+
+
+def test_a_result_past_a_limit_is_a_conflict() -> None:
+    limits = Limits(max_values=9)
+    result = merged(
+        "---\na: 1\n---\n", "---\na: 1\nb: 2\nc: 3\n---\n", "---\na: 1\nd: 4\ne: 5\n---\n", limits=limits
+    )
+    assert [conflict.kind for conflict in result.conflicts] == ["field"]
+
+
+def test_deep_json_is_merged_as_lines() -> None:
+    base = '{"a":\n[[[1]]],\n"b":\n2\n}'
+    result = merged(base, base.replace("1", "3"), base.replace("2", "4"), "a.json", Limits(max_depth=2))
+    assert result.text == '{"a":\n[[[3]]],\n"b":\n4\n}'
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "expected"),
+    [
+        ("[a]", "[]", "[a, b]", "[b]"),
+        ("[]", "[a]", "[b]", "[b, a]"),
+        ("[a]", "[a, b]", "[a, c, ]", "[a, c, b, ]"),
+        ("[a, b]", "[b]", "[a]", "[]"),
+        ("[1]", "[1, '1']", "[1, 1.0]", "[1, 1.0, '1']"),
+        ("", "[a]", "[b]", "[b, a]"),
+        ("[a]", "\n- a\n- b, c", "\n- a\n- d", "\n- a\n- d\n- b, c"),
+        ("[a]", "[a, b]", "\n  - a\n  - c # c", "\n  - a\n  - c # c\n  - b"),
+    ],
+)
+def test_lists_are_sets(base: str, ours: str, theirs: str, expected: str) -> None:
+    base, ours, theirs, expected = (
+        f"---\ntags: {text}\n---\n".replace(" \n", "\n") for text in (base, ours, theirs, expected)
+    )
+    assert merged(base, ours, theirs).text == expected
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs"),
+    [
+        ("[a]", "[a, {b: 1}]", "[a, c]"),
+        ("[a]", "\n- a\n- b, c", "[a, d]"),
+        ("[a, a]", "[a, a, b]", "[a, a, c]"),
+        ("[a]", "[a, &x b]", "[a, c]"),
+        ("[a]", "[a, b] # said", "[a, c] # otherwise"),
+        ("[a]", "[a, # said\n b]", "[a, c]"),
+        ("\n- a\n- b", "\n- a # said\n- b\n- c", "\n- b\n- d"),
+        ("\n- a\n- b", "\n- a", "\n- b"),
+        ("[a, b, c]", "[b, a, c, o]", "[a, c, b, t]"),
+    ],
+    ids=[
+        "object",
+        "comma",
+        "twins",
+        "anchor",
+        "comment",
+        "comment inside",
+        "comment of a removed item",
+        "emptied",
+        "order",
+    ],
+)
+def test_lists_that_cannot_be_merged_exactly_conflict(base: str, ours: str, theirs: str) -> None:
+    base, ours, theirs = (f"---\ntags: {text}\n---\n" for text in (base, ours, theirs))
+    (conflict,) = merged(base, ours, theirs).conflicts
+    assert conflict.kind == "field"
+    assert conflict.where in ("tags", "")
+
+
+# ----------------------------------------------------------------------------------------- properties
+
+LINES = [
+    *(
+        "- a\n",
+        "- b\n",
+        "- c\n",
+        "text\n",
+        "\n",
+        "\n",
+        "# A\n",
+        "# B\n",
+        "## A\n",
+        "Title\n",
+        "===\n",
+        "```\n",
+    ),
+    *(
+        "- a\r\n",
+        "\r\n",
+        "text\r",
+        "---\n",
+        "a: 1\n",
+        "a: 2 # x\n",
+        "b: [x, y]\n",
+        "b: [x, z]\n",
+        "b:\n",
+        "  - x\n",
+    ),
+    *(
+        "  - y # y\n",
+        "  c: 1\n",
+        "  d: |\n",
+        "    text\n",
+        "# note\n",
+        "e: *a\n",
+        "f: &a 1\n",
+        "? g\n",
+        "{h: 1}\n",
+        "<!--\n",
+    ),
+]
+NOTES = st.lists(st.sampled_from(LINES), max_size=14)
+FIELDS = st.lists(
+    st.sampled_from([line for line in LINES if ":" in line or "- " in line or "# n" in line]), max_size=6
+)
+
+
+@st.composite
+def notes(draw: st.DrawFn) -> list[str]:
+    lines = draw(NOTES)
+    return ["---\n", *draw(FIELDS), "---\n", *lines] if draw(st.booleans()) else lines
+
+
+@st.composite
+def edited(draw: st.DrawFn, lines: list[str]) -> list[str]:
+    result = list(lines)
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(result)))
+        result[at : at + draw(st.integers(0, 2))] = draw(st.lists(st.sampled_from(LINES), max_size=3))
+    return result
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> Sides:
+    base = draw(notes())
+    texts = ["".join(lines) for lines in (base, draw(edited(base)), draw(edited(base)))]
+    mark = draw(st.sampled_from(["", "", "\ufeff"]))
+    texts = [mark + text for text in texts]
+    texts = [text[:-1] if draw(st.booleans()) and draw(st.booleans()) else text for text in texts]
+    return texts[0], texts[1], texts[2]
+
+
+@settings(deadline=None, max_examples=1000)
+@given(sides())
+def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
+    base, ours, theirs = three
+    result, other = merged(base, ours, theirs), merged(base, theirs, ours)
+    assert (result.text is None) == bool(result.conflicts)
+    assert bool(result.conflicts) == bool(other.conflicts)
+    last = max(1, len(parse_text("note.md", theirs).lines))
+    for conflict in result.conflicts:
+        assert 1 <= conflict.line <= last
+        assert len({conflict.base, conflict.ours, conflict.theirs}) > 1
+
+
+@settings(deadline=None, max_examples=300)
+@given(sides(), st.sampled_from(["note.md", "note.json"]))
+def test_a_side_that_changed_nothing_gives_way(three: Sides, path: str) -> None:
+    base, changed, _ = three
+    assert merged(base, base, changed, path).text == changed
+    assert merged(base, changed, base, path).text == changed
+    assert merged(base, changed, changed, path).text == changed
+
+
+@settings(deadline=None, max_examples=500)
+@given(sides())
+def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides) -> None:
+    base, ours, theirs = (f"body\n{text}" for text in three)
+    result = merged(base, ours, theirs)
+    if result.text is not None:
+        kept = split(result.text)
+        assert (split(ours) | split(theirs)) - split(base) <= kept
+        assert kept <= split(base) | split(ours) | split(theirs)
+
+
+def split(text: str) -> set[str]:
+    return set(re.split(r"\r\n|\n|\r", text))
+
+
+@settings(deadline=None, max_examples=300)
+@given(sides())
+def test_sound_frontmatter_stays_sound(three: Sides) -> None:
+    documents = [parse_text("note.md", text) for text in three]
+    result = merge(*documents)
+    if result.text is not None and not any(document.frontmatter.flaws for document in documents):
+        after = parse_text("note.md", result.text)
+        assert not after.frontmatter.flaws
+        assert set(after.fields) <= {key for document in documents for key in document.fields}
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_far_apart_edits_are_both_made(data: st.DataObject) -> None:
+    size = data.draw(st.integers(8, 40))
+    base = [f"line {n}\n" if n % 7 else f"# heading {n}\n" for n in range(size)]
+    cut = data.draw(st.integers(3, size - 3))
+    first, second = data.draw(change("ours", 0, cut - 1)), data.draw(change("theirs", cut, size))
+    both = list(base)
+    ours, theirs = list(base), list(base)
+    for lines, changes in (both, (second, first)), (ours, (first,)), (theirs, (second,)):
+        for start, end, new in changes:
+            lines[start:end] = new
+    assert merged("".join(base), "".join(ours), "".join(theirs)).text == "".join(both)
+
+
+@st.composite
+def change(draw: st.DrawFn, name: str, low: int, high: int) -> tuple[int, int, list[str]]:
+    start = draw(st.integers(low, high))
+    end = draw(st.integers(start, high))
+    return start, end, [f"{name} {n}\n" for n in range(draw(st.integers(0, 4)))]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_what_git_merges_by_lines_is_merged_equally(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    base = [f"line {n}\n" for n in range(data.draw(st.integers(0, 12)))]
+    sides = {"ours": list(base), "theirs": list(base), "base": base}
+    for name in ("ours", "theirs"):
+        for start, end, new in (data.draw(change(name, 0, len(base))) for _ in range(2)):
+            sides[name][start:end] = new
+    texts = {name: "".join(lines) for name, lines in sides.items()}
+    folder = tmp_path_factory.mktemp("git")
+    for name, text in texts.items():
+        (folder / name).write_text(text, newline="")
+    command = ["git", "merge-file", "--stdout", "ours", "base", "theirs"]
+    alone = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    git = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=alone, check=False)
+    result = merged(texts["base"], texts["ours"], texts["theirs"])
+    if git.returncode == 0:
+        assert result.text == git.stdout
+
+
+VALUES = st.recursive(
+    st.one_of(st.integers(0, 2), st.booleans(), st.none(), st.sampled_from(["x", "1", 'q"\\'])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("abc.é"), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
+ABSENT = object()
+
+
+def expected(base: Any, ours: Any, theirs: Any) -> tuple[Any, bool]:
+    """The value that a merge by key must come to, and whether there is a conflict: written the plain way."""
+    plain = [
+        ABSENT if value is ABSENT else json.dumps(value, sort_keys=True) for value in (base, ours, theirs)
+    ]
+    if plain[1] in (plain[0], plain[2]):
+        return theirs, False
+    if plain[2] == plain[0]:
+        return ours, False
+    if not (
+        isinstance(ours, dict) and isinstance(theirs, dict) and (base is ABSENT or isinstance(base, dict))
+    ):
+        return ABSENT, True
+    base = {} if base is ABSENT else base
+    result, conflict = {}, False
+    for key in base.keys() | ours.keys() | theirs.keys():
+        value, wrong = expected(*(side.get(key, ABSENT) for side in (base, ours, theirs)))
+        conflict = conflict or wrong
+        if value is not ABSENT:
+            result[key] = value
+    return result, conflict
+
+
+@settings(deadline=None, max_examples=500)
+@given(OBJECTS, OBJECTS, OBJECTS, st.data())
+def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataObject) -> None:
+    layouts: Any = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+    ours, theirs = {**base, **ours}, {**base, **theirs}
+    texts = [json.dumps(value, **data.draw(layouts)) + "\n" for value in (base, ours, theirs)]
+    result = merged(texts[0], texts[1], texts[2], "note.json")
+    value, conflict = expected(base, ours, theirs)
+    assert bool(result.conflicts) == conflict
+    if result.text is not None:
+        assert json.dumps(json.loads(result.text), sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+SCALARS = st.sampled_from(
+    ["1", "x", "'1'", "[p, q]", "[p, r]", "[]", "{p: 1}", "|\n  p\n  q", "\n  - p\n  - s", "\n  p: 1\n  q: 2"]
+)
+
+
+@st.composite
+def frontmatters(draw: st.DrawFn) -> dict[str, str]:
+    return draw(st.dictionaries(st.sampled_from("abcdef"), SCALARS, max_size=5))
+
+
+@settings(deadline=None, max_examples=500)
+@given(frontmatters(), frontmatters(), frontmatters())
+def test_each_field_is_merged_for_itself(
+    base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
+) -> None:
+    ours, theirs = {**base, **ours}, {**base, **theirs}
+    texts = [
+        "".join(["---\n", *(f"# about {key}\n{key}: {value}\n" for key, value in side.items()), "---\n"])
+        for side in (base, ours, theirs)
+    ]
+    result = merged(texts[0], texts[1], texts[2])
+    fields = [parse_text("note.md", text).fields for text in texts]
+    disputed = set()
+    for key in base.keys() | ours.keys() | theirs.keys():
+        before, mine, yours = (side.get(key, ABSENT) for side in fields)
+        if mine not in (before, yours) and yours != before:
+            disputed.add(key)
+        elif result.text is not None:
+            assert parse_text("note.md", result.text).fields[key] == (yours if mine == before else mine)
+    assert {conflict.where.split(".")[0] for conflict in result.conflicts} <= disputed
+
+
+# -------------------------------------------------------------------------------------- large and odd
+
+
+def test_a_large_note_with_few_changes() -> None:
+    base = [f"- {n}\n" if n % 3 else "\n" for n in range(5000)]
+    ours, theirs, both = list(base), list(base), list(base)
+    for number in range(10, 5000, 500):
+        ours[number] = both[number] = f"- ours {number}\n"
+        theirs[number + 100] = both[number + 100] = f"- theirs {number}\n"
+    assert merged("".join(base), "".join(ours), "".join(theirs)).text == "".join(both)
+
+
+def test_many_equal_lines() -> None:
+    base = ["x\n"] * 5000
+    ours, theirs = [*base[:100], "ours\n", *base[100:]], [*base[:4000], "theirs\n", *base[4000:]]
+    expected_lines = [*base[:100], "ours\n", *base[100:4000], "theirs\n", *base[4000:]]
+    assert merged("".join(base), "".join(ours), "".join(theirs)).text == "".join(expected_lines)
+    odd = ["x\n", "y\n"] * 3000
+    assert merged("".join(base), "".join(odd), "".join(theirs)).conflicts

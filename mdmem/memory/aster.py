@@ -84,7 +84,8 @@ def _moment(what: str, name: str, value: Any) -> datetime | None:
         return None
     found = moment.read(value)
     if found is None:
-        raise Usage(problem=f"{what}: {name} is a time such as 2024-01-31T12:30:00Z, not {value!r}", remedy=_REMEDY)
+        problem = f"{what}: {name} is a time such as 2024-01-31T12:30:00Z, not {value!r}"
+        raise Usage(problem=problem, remedy=_REMEDY)
     return found
 
 
@@ -96,6 +97,8 @@ def _rest(what: str, entry: Mapping[str, Any], fields: Mapping[str, Any]) -> dic
     known = {*_KNOWN, *_DROPPED, "metadata"}
     others = {name: value for name, value in entry.items() if name.replace("_", "").lower() not in known}
     identifier = fields.get("id")
-    source = {"source": {"type": "aster", "ids": [identifier]}} if isinstance(identifier, str) and identifier else {}
     kept = {**others, **metadata}
-    return {**source, **({"metadata": kept} if kept else {})}
+    rest: dict[str, Any] = {"metadata": kept} if kept else {}
+    if isinstance(identifier, str) and identifier:
+        rest["source"] = {"type": "aster", "ids": [identifier]}
+    return rest

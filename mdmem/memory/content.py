@@ -45,7 +45,7 @@ def as_text(content: Any) -> str:
 
 
 def shown(document: Document | None) -> str:
-    """What the caller gets to see of a memory."""
+    """What a caller sees of a memory: the body of Markdown, or the JSON text, without blank edges."""
     return unpadded(document.body.removeprefix(BOM)) if document else ""
 
 
@@ -59,6 +59,11 @@ def with_body(document: Document, body: str) -> Document:
 
 
 def appended(document: Document, new: str) -> Document:
+    """The document with `new` behind a blank line at its end.
+
+    Raises:
+        EditRefused: it is JSON.
+    """
     if document.is_json:
         raise EditRefused(
             path=document.path,
@@ -69,7 +74,11 @@ def appended(document: Document, new: str) -> Document:
 
 
 def replaced(document: Document, search: str, new: str) -> Document:
-    """The document with the one occurrence of `search` in its body replaced."""
+    """The document with the one occurrence of `search` in its body, or in JSON, replaced.
+
+    Raises:
+        TextNotFound, TextAmbiguous: it does not occur, or more than once.
+    """
     start = document.body_span.start
     body = parse_text(document.path, document.body, document.limits)
     above = document.lines.number(start) - 1
@@ -84,21 +93,20 @@ def replaced(document: Document, search: str, new: str) -> Document:
 
 
 def spliced(document: Document, edits: list[TextEdit]) -> Document:
+    """The document with the edits made."""
     return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
 
 
 def refuse_unreadable(document: Document) -> None:
-    """Refuse JSON that is none, before anything is looked for in it."""
+    """Refuse JSON that is none, before anything is looked for in it.
+
+    Raises:
+        Invalid: with what is wrong.
+    """
     if document.is_json and document.tree is None:
         raise Invalid(findings=document.findings)
 
 
-def refuse_no_object(document: Document) -> None:
-    refuse_unreadable(document)
-    if document.is_json and is_object(document):
-        return
-    what = "a JSON value that is no object" if document.is_json else "Markdown"
-    raise Usage(
-        problem=f"{document.path} is {what}: a merge patch changes the members of an object",
-        remedy="update it, or clear it first",
-    )
+def is_object(document: Document) -> bool:
+    """Whether a memory has fields, or could have: a JSON value that is no object cannot."""
+    return not document.is_json or (document.tree is not None and document.tree.kind == "mapping")

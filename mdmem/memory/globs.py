@@ -43,7 +43,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
     narrows = not all(one.excludes for one in compiled)
 
     def fits(path: str) -> bool:
-        data = path.encode("utf-8", "surrogateescape")
+        data = _bytes(path)
         *folders, _ = accumulate(data.split(b"/"), lambda above, name: above + b"/" + name)
         if any(_last(compiled, folder, is_folder=True) is False for folder in folders):
             return False
@@ -79,7 +79,11 @@ def _compiled(text: str) -> _Glob | None:
         glob = f"**/{glob}"
     if glob.endswith("/**"):
         glob += "/*"  # what is in the folder, not the folder itself
-    return _Glob(re.compile(_Translation(glob, text).regex(), re.DOTALL), excludes, folders_only)
+    try:
+        pattern = re.compile(_Translation(glob, text).regex(), re.DOTALL)
+    except re.error as error:  # the bytes of a range of letters beyond ASCII, which may run backwards
+        raise PatternInvalid(pattern=text, reason=str(error)) from None
+    return _Glob(pattern, excludes, folders_only)
 
 
 class _Translation:
@@ -92,6 +96,15 @@ class _Translation:
         self._parts: list[bytes] = []  # of the innermost sequence: the glob itself, or one of an alternation
         self._outer: list[bytes] | None = None  # what stands before the open `{`
         self._choices: list[list[bytes]] = []
+        self._special: dict[str, Callable[[], None]] = {
+            "*": self._star,
+            "?": lambda: self._parts.append(_ANY),
+            "[": self._class,
+            "\\": lambda: self._literal(self._take("a backslash stands at the end")),
+            "{": self._open,
+            ",": self._comma,
+            "}": self._close,
+        }
 
     def regex(self) -> bytes:
         """The regular expression, which matches whole paths.
@@ -101,23 +114,10 @@ class _Translation:
         """
         while self._at < len(self._glob):
             character = self._take()
-            if character == "*":
-                self._star()
-            elif character == "?":
-                self._parts.append(_ANY)
-            elif character == "[":
-                self._parts.append(self._class())
-            elif character == "\\":
-                self._parts.append(re.escape(self._take("a backslash stands at the end").encode()))
-            elif character == "{":
-                self._open()
-            elif character == "," and self._outer is not None:
-                self._choices.append(self._parts)
-                self._parts = []
-            elif character == "}":
-                self._close()
+            if character in self._special:
+                self._special[character]()
             else:
-                self._parts.append(re.escape(character.encode("utf-8", "surrogateescape")))
+                self._literal(character)
         if self._outer is not None:
             raise self._bad("a { is never closed")
         if self._parts == [_AT_ANY_DEPTH]:
@@ -132,6 +132,9 @@ class _Translation:
 
     def _bad(self, reason: str) -> PatternInvalid:
         return PatternInvalid(pattern=self._written, reason=reason)
+
+    def _literal(self, character: str) -> None:
+        self._parts.append(re.escape(_bytes(character)))
 
     def _star(self) -> None:
         before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
@@ -154,7 +157,7 @@ class _Translation:
         above = self._parts.pop()  # the slash, which `**` takes in; `**/**` is `**`
         self._parts.append(above if above in {_AT_ANY_DEPTH, _BELOW} else _BELOW if closes else _BETWEEN)
 
-    def _class(self) -> bytes:
+    def _class(self) -> None:
         unclosed = "a [ is never closed"
         negated = self._glob[self._at : self._at + 1] in {"!", "^"}
         self._at += negated
@@ -172,15 +175,20 @@ class _Translation:
                 ranges.append((character, character))
         if is_range:
             ranges.append(("-", "-"))
-        members = b"".join(
-            _escaped(first) if first == last else _escaped(first) + b"-" + _escaped(last) for first, last in ranges
-        )
-        return b"[" + b"^" * negated + members + b"]"
+        members = b"".join(map(_range, ranges))
+        self._parts.append(b"[" + b"^" * negated + members + b"]")
 
     def _open(self) -> None:
         if self._outer is not None:
             raise self._bad("a { stands inside another one")
         self._outer, self._parts = self._parts, []
+
+    def _comma(self) -> None:
+        if self._outer is None:
+            self._literal(",")
+        else:
+            self._choices.append(self._parts)
+            self._parts = []
 
     def _close(self) -> None:
         if self._outer is None:
@@ -192,8 +200,13 @@ class _Translation:
         self._outer, self._choices = None, []
 
 
-def _escaped(character: str) -> bytes:
-    return b"".join(b"\\x%02x" % byte for byte in character.encode("utf-8", "surrogateescape"))
+def _range(ends: tuple[str, str]) -> bytes:
+    first, last = (b"".join(b"\\x%02x" % byte for byte in _bytes(end)) for end in ends)
+    return first if first == last else first + b"-" + last
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _without_retries(parts: Sequence[bytes]) -> Iterator[bytes]:
@@ -204,11 +217,11 @@ def _without_retries(parts: Sequence[bytes]) -> Iterator[bytes]:
     """
     start = 0
     for at, part in enumerate(parts):
-        simple = part in {_STAR, _ANY} or (part != b"/" and not part.startswith((b"[", b"(")) and part != _BELOW)
+        simple = part == _ANY or not part.startswith((b"[", b"(", b"/"))
         if part == _STAR and parts[start:at] and parts[start] == _STAR:
             yield b"(?>[^/]*?" + b"".join(parts[start + 1 : at]) + b")"
             start = at
-        elif not simple or part == _STAR:
+        elif part == _STAR or not simple:
             yield from parts[start:at]
             start = at
     yield from parts[start:]

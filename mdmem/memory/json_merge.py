@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import splice
+from mdmem.errors import Usage
+from mdmem.memory.content import is_object, refuse_unreadable, spliced
+from mdmem.text.document import Document
 from mdmem.text.field import set_field, unset_field
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What `patch` makes of `target` (RFC 7396, section 2): null removes, objects merge, all else replaces."""
+    """What `patch` makes of `target` (RFC 7396, section 2): null removes, objects merge, others replace."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}
@@ -34,7 +35,22 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
             edits = set_field(document, [key], merged(document.fields.get(key), part))
         else:
             edits = unset_field(document, [key]) if key in document.fields else []
-        if edits:
-            text = splice(document.text, edits, document.path)
-            document = parse_text(document.path, text, document.limits)
+        document = spliced(document, edits)
     return document
+
+
+def refuse_no_object(document: Document) -> None:
+    """Refuse to merge into what is no JSON object.
+
+    Raises:
+        Invalid: it is JSON that cannot be read.
+        Usage: it is Markdown, or another JSON value.
+    """
+    refuse_unreadable(document)
+    if document.is_json and is_object(document):
+        return
+    what = "a JSON value that is no object" if document.is_json else "Markdown"
+    raise Usage(
+        problem=f"{document.path} is {what}: a merge patch changes the members of an object",
+        remedy="update it, or clear it first",
+    )

@@ -187,12 +187,12 @@ def settled(document: Document | None, given: Given, policy: str, now: datetime)
     if not outcome:
         return None
     missing = {name: value for name, value in given.fields.items() if name not in document.fields}
-    after = _written(document, {**outcome, **missing}, given.why)
-    return after if after.data != document.data else None
+    return _written(document, {**outcome, **missing}, given.why)
 
 
 def _fields(given: Given) -> dict[str, Any]:
-    return {"value": given.value, "strength": rounded(given.strength), "confidence": rounded(given.confidence)}
+    strength, confidence = rounded(given.strength), rounded(given.confidence)
+    return {"value": given.value, "strength": strength, "confidence": confidence}
 
 
 def _outcome(stored: Preference, given: Given, policy: str, now: datetime) -> dict[str, Any]:

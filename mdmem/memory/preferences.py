@@ -8,11 +8,18 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from mdmem.errors import Conflict, DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
+from mdmem.errors import (
+    DocumentRefused,
+    FieldNotFound,
+    LimitReached,
+    MemoryNotFound,
+    NamedNotFound,
+    Usage,
+)
 from mdmem.memory import aster, moment, preference
 from mdmem.memory.preference import FOLDER, Given, Preference
 from mdmem.memory.strength import Bands, bands, rounded
-from mdmem.memory.verbs import Build
+from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
 from mdmem.vault.config import POLICIES
 from mdmem.vault.plan import Change, EditPlan
@@ -25,7 +32,6 @@ Found: TypeAlias = list[Preference]  # `list` is also a verb here
 STRENGTH = 0.7
 CONFIDENCE = 0.8
 _MOST_NAMED = 20
-_LEAST_BASE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +75,7 @@ class Preferences(Generic[R]):
     ) -> None:
         self._vault = vault
         self._run = run
+        self._verbs = Verbs(vault, run)
         self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -104,8 +111,7 @@ class Preferences(Generic[R]):
         """
         if count < 0:
             raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
-        ranked = sorted(self.list(), key=lambda p: (-p.strength, -(p.updated.timestamp() if p.updated else 0)))
-        return ranked[:count]
+        return sorted(self.list(), key=_rank)[:count]
 
     def stats(self) -> Stats:
         """How many there are, where, and how strong they are now."""
@@ -249,10 +255,11 @@ class Preferences(Generic[R]):
             self._refuse_over_limit(sum(document is None for document in before.values()))
             after = dict(before)
             for given in found:
-                after[given.path] = preference.settled(after[given.path], given, rule, now) or after[given.path]
+                settled = preference.settled(after[given.path], given, rule, now)
+                after[given.path] = settled or after[given.path]
             changes = tuple(c for path in before for c in _changes(before[path], after[path]))
-            kept = len(before) - len(changes)
-            return EditPlan(changes=changes, message=f"import {len(changes)} preferences from aster, keep {kept}")
+            message = f"import {len(changes)} preferences from aster, keep {len(before) - len(changes)}"
+            return EditPlan(changes=changes, message=message)
 
         return self._run(build)
 
@@ -266,23 +273,17 @@ class Preferences(Generic[R]):
 
     def _seen(self, path: str, base: str | None) -> Document | None:
         """The file, or None; with a `base`, which must be what is there."""
-        if base is not None and len(base) < _LEAST_BASE:
-            raise Usage(problem=f"a base is a hash of {_LEAST_BASE} digits or more, not {base!r}")
-        try:
-            document = self._vault.read(path)
-        except MemoryNotFound:
-            if base is not None:
-                raise
-            return None
-        if base is not None and not document.hash.startswith(base.lower()):
-            raise Conflict(path=path, base=base, actual=document.hash)
-        return document
+        return self._verbs._at(path, base)  # noqa: SLF001 - one comparison of a base for all kinds
 
     def _refuse_over_limit(self, more: int) -> None:
         limit = self._vault.config.preferences.max_per_user
         if more and sum(1 for _ in self._paths()) + more > limit:
             remedy = "sweep those that have faded, delete some, or raise max_per_user in .mdmem/config.toml"
             raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
+
+
+def _rank(found: Preference) -> tuple[float, float]:
+    return -found.strength, -found.updated.timestamp() if found.updated else 0.0
 
 
 def _kept(stored: Preference, given: Given) -> str:

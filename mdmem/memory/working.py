@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.errors import (
@@ -16,21 +16,28 @@ from mdmem.errors import (
     MemoryNotFound,
     NamedNotFound,
     PathRefused,
-    TextAmbiguous,
-    TextNotFound,
     Usage,
 )
-from mdmem.memory.expiry import FIELD, Life, has_passed, is_object, life, living, written
-from mdmem.memory.json_merge import merged, patched
-from mdmem.memory.notes import unpadded
+from mdmem.memory import moment
+from mdmem.memory.content import (
+    appended,
+    as_text,
+    is_object,
+    refuse_unreadable,
+    replaced,
+    shown,
+    spliced,
+    unpadded,
+    with_body,
+)
+from mdmem.memory.expiry import FIELD, Life, has_passed, life, living, written
+from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit, field
-from mdmem.text.document import SUFFIXES, Document, parse_text
-from mdmem.text.edit import TextEdit, splice
-from mdmem.text.frontmatter import BOM
-from mdmem.text.section import append_block
-from mdmem.text.tree_edit import same
+from mdmem.text.document import Document, parse_text
+from mdmem.text.form import SUFFIXES
+from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
@@ -81,11 +88,6 @@ class _Slot(NamedTuple):
     live: Document | None
 
 
-def utc_now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
 class Working(Generic[R]):
     """The working memory of a namespace, one for each thread and each resource.
 
@@ -103,7 +105,7 @@ class Working(Generic[R]):
     """
 
     def __init__(
-        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
+        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = moment.now
     ) -> None:
         self._vault = vault
         self._run = run
@@ -161,7 +163,7 @@ class Working(Generic[R]):
         infos = []
         for kind, identifier, found in self._found():
             try:
-                    document = self._read(found.path)
+                document = self._read(found.path)
                 expires = written(document) if document else None
             except DocumentRefused:
                 expires = None
@@ -366,7 +368,7 @@ class Working(Generic[R]):
         is_json = self._becomes_json(slot, schema, known) or is_json
         path = slot.stem + SUFFIXES[is_json]
         kept = slot.file if slot.file and slot.file.path == path else None
-        given = parse_text(path, f"{text}\n", self._vault.config.limits)
+        given = parse_text(path, text + Lines(text).newline, self._vault.config.limits)
         refuse_unreadable(given)
         document = given
         if kept and not is_json and not given.frontmatter.present:
@@ -421,9 +423,8 @@ def _stem(thread: str | None, resource: str | None) -> str:
     """The path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
         raise Usage(problem="working memory belongs to a thread or to a resource", remedy="give exactly one")
-    if thread is not None:
-        return f"{_FOLDERS['thread']}/{encode_id(thread)}"
-    return f"{_FOLDERS['resource']}/{encode_id(resource or '')}"
+    kind: Kind = "resource" if thread is None else "thread"
+    return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
 
 
 def _name(identifier: str) -> str | None:

@@ -11,6 +11,7 @@ from mdmem.errors import ConfigInvalid
 from mdmem.text.document import Limits
 
 CONFIG_PATH = ".mdmem/config.toml"
+_MOST = 2**63 - 1  # the largest integer of TOML 1.0
 
 DEFAULT_TEXT = """\
 # The config of this memory vault. Everything here is optional: what is left out has its default.
@@ -82,7 +83,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
     known = {f.name: f for f in fields(Config)}
     _refuse_unknown(path, "", tables, known)
@@ -102,8 +103,8 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
     defaults = kind()
     for key, value in table.items():
         wanted = type(getattr(defaults, key))
-        if type(value) is not wanted or (wanted is int and value < 0):
-            expected = "a whole number, 0 or more" if wanted is int else "a string"
+        if type(value) is not wanted or (wanted is int and not 0 <= value <= _MOST):
+            expected = "a whole number, 0 or more, of 64 bits" if wanted is int else "a string"
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is {expected}, not {value!r}")
         if key == "policy" and value not in POLICIES:
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(POLICIES)}")

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -31,7 +31,14 @@ _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
 
 
 class Raced(Exception):
-    """A program that takes no lock made or removed a file in the instant of a step."""
+    """A program that takes no lock wrote, made or removed a file in the instant of a step.
+
+    `late` is what it wrote where a step had already put ours: path to bytes.
+    """
+
+    def __init__(self, path: str, late: Mapping[str, bytes] | None = None) -> None:
+        super().__init__(path)
+        self.late = dict(late or {})
 
 
 class Content(NamedTuple):

@@ -159,6 +159,11 @@ class Journal:
         for seat, step in zip(seats, steps, strict=True):
             if step.after is not None:
                 files.write_new(*seat.staged, step.after, step.before or step.like)
+        # Writing to the disk takes a hundred times as long as what follows: who came in between is seen here,
+        # before anybody can have seen, and built upon, content of ours that lacks theirs.
+        for seat, step in zip(seats, steps, strict=True):
+            if step.before is not None and _taken(seat, seat.target) != step.before.data:
+                raise Raced(seat.path)
         for seat in seats:
             _swap(seat)
         folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
@@ -214,11 +219,20 @@ def _swap(seat: _Seat) -> None:
         files.move(seat.target, seat.staged)
     else:
         files.exchange(seat.staged, seat.target)
-    taken = files.read_settled(*seat.staged, BUSY_SECONDS)
-    if taken is None:
+    taken = _taken(seat, seat.staged)
+    if taken is not None and _hash(taken) != seat.before:
+        raise Raced(seat.path, {seat.path: taken})
+
+
+def _taken(seat: _Seat, place: tuple[int, str]) -> bytes | None:
+    """What a file holds once nobody is writing it; None when it is gone."""
+    try:
+        content = files.read_settled(*place, BUSY_SECONDS)
+    except FileNotFoundError:
+        return None
+    if content is None:
         raise FileBusy(path=seat.path, seconds=BUSY_SECONDS)
-    if _hash(taken.data) != seat.before:
-        raise Raced(seat.path)
+    return content.data
 
 
 def _happened(seat: _Seat) -> bool:

@@ -11,7 +11,7 @@ import fcntl
 import signal
 import time
 
-_PAUSE = 0.0005
+_PAUSE = 0.00002
 _LONGEST_PAUSE = 0.02
 
 

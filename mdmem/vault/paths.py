@@ -88,12 +88,18 @@ def _smuggles(part: str) -> bool:
     """Whether `part`, if somebody decoded its escapes, would name another place."""
     if not _ESCAPE.search(part):
         return False
-    decoded = unquote_to_bytes(part).decode("utf-8", "replace")
+    decoded = decode_id(part)
     if decoded in {".", ".."}:
         return True
     dangerous = decoded.startswith(".") or bool(re.search("[/\\\\\x00-\x1f\x7f]", decoded))
     # Ids are written with escapes, in one spelling only: that spelling is harmless, any other is a trick.
-    return dangerous and _encoded(decoded) != part
+    names = (part, *(part.removesuffix(suffix) for suffix in SUFFIXES))
+    return dangerous and not any(map(_is_encoded, names))
+
+
+def _is_encoded(name: str) -> bool:
+    identifier = decode_id(name)
+    return identifier not in {"", ".", ".."} and _encoded(identifier) == name
 
 
 def check_new(path: str) -> None:
@@ -132,11 +138,17 @@ def encode_id(identifier: str) -> str:
 
 
 def _encoded(identifier: str) -> str:
-    # Two ids may be equal once normalised, as names are: the one that is not in NFC is escaped.
-    plain = unicodedata.normalize("NFC", identifier) == identifier
+    name = _escaped(identifier, ascii_only=False)
+    # Names are compared in NFC, where two ids may be equal, and a mark may join the escape before it. An id that
+    # this could happen to is written in ASCII.
+    stable = unicodedata.is_normalized("NFC", identifier) and unicodedata.is_normalized("NFC", name)
+    return name if stable else _escaped(identifier, ascii_only=True)
+
+
+def _escaped(identifier: str, *, ascii_only: bool) -> str:
     name = "".join(
         character
-        if (plain or character.isascii())
+        if (character.isascii() or not ascii_only)
         and not _ENCODED_IN_IDS.match(character)
         and not _invisible(character)
         else _escape(character)

@@ -80,10 +80,15 @@ class TrashFolder:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            self._keep(files.read(folder, name).data, digest)
+            self.keep(files.read(folder, name).data, digest)
             files.remove(folder, name)
 
-    def _keep(self, data: bytes, digest: str) -> None:
+    def keep(self, data: bytes, digest: str) -> None:
+        """Put a copy of some content into the trash under its hash.
+
+        Raises:
+            OSError: it cannot be written.
+        """
         with files.opened(self.path) as trash:
             if not files.exists(trash, digest):
                 files.write_new(trash, f"{digest}.part", data)

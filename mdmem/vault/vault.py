@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mdmem.errors import (
     AlreadyExists,
@@ -26,42 +23,19 @@ from mdmem.errors import (
 )
 from mdmem.schema import Schemas
 from mdmem.template import Templates
-from mdmem.text.diff import unified
-from mdmem.text.document import Document, parse, parse_text
-from mdmem.text.merge import merge
+from mdmem.text.document import Document, parse
 from mdmem.vault import config, files, lock, mounts
-from mdmem.vault.files import Content, Raced
-from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place, Step
+from mdmem.vault.files import Content
+from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
-from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.trash import Entry, FileChange, TrashFolder
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.transaction import Applied, Transaction
+from mdmem.vault.trash import Entry, TrashFolder
 from mdmem.vault.walk import Found, walk
 
 LOCK_SECONDS = 10.0
 _LOCAL = ".mdmem/local"
 _READ_SETTLE_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """What a plan did.
-
-    Attributes:
-        id: names the change, for `restore`; empty when nothing changed.
-        files: the memories that changed, with their hashes before and after.
-        merged: the paths whose file had changed since it was read, and was merged.
-        plan: the plan that was applied.
-    """
-
-    id: str
-    files: tuple[FileChange, ...]
-    merged: tuple[str, ...]
-    plan: EditPlan
-
-    def as_dict(self) -> dict[str, Any]:
-        """What changed, as a JSON object."""
-        changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
-        return {"id": self.id, "message": self.plan.message, "files": changed, "merged": list(self.merged)}
 
 
 class _Own(NamedTuple):
@@ -259,8 +233,8 @@ class Vault:
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
         afters = self.prepare(plan)
-        with self._lock():
-            return self._apply(plan, afters, may_merge=may_merge)
+        with self._writing():
+            return self._transaction(plan, afters, may_merge=may_merge).run()
 
     def transact(self, build: Callable[[], EditPlan]) -> Applied:
         """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
@@ -271,12 +245,12 @@ class Vault:
         with contextlib.suppress(Conflict, AlreadyExists):
             return self.apply(build(), may_merge=False)
         deadline = time.monotonic() + LOCK_SECONDS
-        with self._lock():
+        with self._writing():
             while True:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 plan = build()
                 try:
-                    return self._apply(plan, self.prepare(plan), may_merge=False)
+                    return self._transaction(plan, self.prepare(plan), may_merge=False).run()
                 except Conflict:
                     if time.monotonic() > deadline:
                         raise
@@ -310,49 +284,23 @@ class Vault:
         if fresh:
             raise Invalid(findings=fresh)
 
-    def _apply(self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool) -> Applied:
-        with files.translated(_LOCAL, "recover"):
-            self.journal.recover()
-        for _ in range(_RACES):
-            steps: list[Step] = []
-            merged: list[str] = []
-            for change, after in zip(plan.changes, afters, strict=True):
-                steps += self._steps(change, after, merged, may_merge=may_merge)
-            steps = [step for step in steps if step.before is None or step.before.data != step.after]
-            if not steps:
-                return Applied(id="", files=(), merged=(), plan=plan)
-            changed = tuple(map(_file_change, steps))
-            full = tuple(replace(change, path=join(self.namespace, change.path)) for change in changed)
-            actor = plan.actor or self.actor
-            entry = Entry(id=_new_id(), time=_now(), actor=actor, message=plan.message, files=full)
-            with contextlib.suppress(Raced), files.translated(steps[0].path, "write it"):
-                self.journal.commit(entry, steps)
-                return Applied(id=entry.id, files=changed, merged=tuple(merged), plan=plan)
-        raise FileBusy(path=plan.paths[0], seconds=LOCK_SECONDS)
+    def _transaction(
+        self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool
+    ) -> Transaction:
+        return Transaction(
+            plan=plan,
+            afters=afters,
+            namespace=self.namespace,
+            actor=self.actor,
+            limits=self.config.limits,
+            journal=self.journal,
+            read=self._settled,
+            check=self._refuse_new_findings,
+            may_merge=may_merge,
+        )
 
-    def _steps(
-        self, change: Change, after: Document | None, merged: list[str], *, may_merge: bool
-    ) -> list[Step]:
-        """The steps of a change, computed against what is on the disk now."""
-        now = self._now(change.path)
-        base = change.before.data if change.before else None
-        if (now.data if now else None) != base:
-            after = self._merge(change, after, now, may_merge=may_merge)
-            merged.append(change.path)
-        content = after.data if after else None
-        if change.move_to is None:
-            return (
-                [] if now is None and content is None else [Step(path=change.path, before=now, after=content)]
-            )
-        if self._now(change.move_to) is not None:
-            raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
-        return [
-            Step(path=change.move_to, before=None, after=content, like=now),
-            Step(path=change.path, before=now, after=None),
-        ]
-
-    def _now(self, path: str) -> Content | None:
-        """What stands in a file, once nobody is writing it; None where there is none."""
+    def _settled(self, path: str) -> Content | None:
+        """What stands in a file once nobody is writing it; None where there is none."""
         root, (*folders, name) = self.place(path)
         try:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
@@ -365,28 +313,6 @@ class Vault:
             raise FileBusy(path=path, seconds=BUSY_SECONDS)
         return content
 
-    def _merge(
-        self, change: Change, after: Document | None, now: Content | None, *, may_merge: bool
-    ) -> Document | None:
-        """The change made to what is on the disk now, or a refusal that shows what became of it."""
-        limits = self.config.limits
-        theirs = parse(change.path, now.data, limits) if now else None
-        if theirs and after and may_merge and change.merge and (change.before or not theirs.data):
-            result = merge(change.before or parse(change.path, b"", limits), after, theirs)
-            if result.text is not None:
-                document = parse_text(after.path, result.text, limits)
-                self._refuse_new_findings(theirs, document)
-                return document
-        if theirs and change.before is None:
-            raise AlreadyExists(path=change.path, remedy="read it, and change it with its hash as the base")
-        before = change.before.text if change.before else None
-        raise Conflict(
-            path=change.path,
-            base=change.base,
-            actual=theirs.hash if theirs else None,
-            diff=unified(before, theirs.text if theirs else None, change.path),
-        )
-
     # -- the lock, and what a crash left ------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -394,6 +320,14 @@ class Vault:
         """Hold the vault's write lock."""
         self._make_local()
         with lock.held(os.path.join(self.root, _LOCAL, "lock"), seconds):
+            yield
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the lock, with what a crash left put right."""
+        with self._lock():
+            with files.translated(_LOCAL, "recover"):
+                self.journal.recover()
             yield
 
     def _make_local(self) -> None:
@@ -428,23 +362,3 @@ class Vault:
             if "many" in pending:
                 raise
             return 0
-
-
-_RACES = 50
-
-
-def _file_change(step: Step) -> FileChange:
-    def digest(data: bytes | None) -> str | None:
-        return None if data is None else hashlib.sha256(data).hexdigest()
-
-    return FileChange(
-        path=step.path, before=digest(step.before.data if step.before else None), after=digest(step.after)
-    )
-
-
-def _new_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

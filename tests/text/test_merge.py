@@ -252,7 +252,7 @@ def sides(draw: st.DrawFn) -> Sides:
     return texts[0], texts[1], texts[2]
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=500)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
     base, ours, theirs = three

@@ -1,0 +1,390 @@
+"""Project memory: the `AGENTS.md` of a namespace, which people write and which is added to in place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from mdmem.diagnostic import Span
+from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.memory import moment
+from mdmem.memory.bullets import Bullet, bullets, normal, written
+from mdmem.memory.verbs import Build
+from mdmem.template.filters import heading as safe_title, line as one_line
+from mdmem.text import section as text_section
+from mdmem.text.document import Document, parse_text
+from mdmem.text.edit import TextEdit, splice
+from mdmem.text.lines import with_newline
+from mdmem.text.scan import Section
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+
+PATH = "AGENTS.md"
+_TEMPLATE = "project"
+_TITLE = "Project memory"
+_MARKS = re.compile(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
+_ATX = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
+_MARKER = re.compile(r"\A\s*[-+*][ \t]+(\S[^\r\n]*)\s*\Z")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
+_LINE_END = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
+_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
+# Sections that say what was chosen; aster writes the Chinese ones.
+_CHOICES = re.compile(
+    r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE
+)
+_COMMENT = "<!--"
+
+
+class Project(Generic[R]):
+    """The project memory of one namespace, `AGENTS.md`.
+
+    Whatever stands in it stays, byte for byte: only the entry that is asked for is written. A section is
+    named by its title or heading path (`Design > Index`); upper and lower case count only where titles
+    differ in nothing else. A missing section is made at the end, a missing file from the template `project`.
+    """
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = moment.now
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._clock = clock
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def load(self) -> Document:
+        """The file.
+
+        Raises:
+            MemoryNotFound: there is none yet.
+        """
+        return self._vault.read(PATH)
+
+    def summary(self, max_chars: int | None = None) -> str:
+        """The sections of preferences, decisions and choices; without any, the first paragraph.
+
+        Args:
+            max_chars: the most characters to return, a note of what is left out included (it is never cut).
+
+        Raises:
+            MemoryNotFound: there is no file yet.
+            Usage: `max_chars` is negative.
+        """
+        document = self.load()
+        reached = 0
+        parts = []
+        for section in document.sections:
+            if section.span.start < reached or not _CHOICES.search(section.heading.title):
+                continue
+            reached = section.span.end
+            if _has_text(document, section):
+                parts.append(document.text[slice(*section.span)].strip())
+        text = "\n\n".join(parts) if parts else _first_paragraph(document)
+        return _bounded(text, max_chars)
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def append(self, section: str, entry: str, *, date: bool = False) -> R:
+        """Add a bullet to a section, in the style of the list that ends it; one that stands there is kept.
+
+        Args:
+            section: its title or heading path, with or without `#` marks.
+            entry: Markdown; further lines are indented, so that all of it stays in the bullet. The marker
+                of an entry that is one bullet already is not doubled.
+            date: write today's date (UTC) before it: `2024-01-31: entry`.
+
+        Raises:
+            Usage: the section or the entry is blank.
+            SectionAmbiguous: several sections have this title.
+            SectionNotFound: the heading path leads nowhere.
+            EditRefused: the bullet would stand in code or HTML that is never closed.
+        """
+        text = normal(_MARKER.sub(r"\1", entry))
+        if not text:
+            raise Usage(problem="the entry is blank", remedy="say what to add")
+
+        def change(document: Document, found: Section | None) -> _Wanted:
+            present = [b.text for b in _bullets(document, found)]
+            if text in present or (date and text in [_DATE.sub("", each, count=1) for each in present]):
+                return _Wanted((), ())
+            return _Wanted((), (f"{self._clock():%Y-%m-%d}: {text}" if date else text,))
+
+        return self._change(section, f"append to {section}", change)
+
+    def step(self, id: str, status: str, note: str = "", *, section: str = "Workflow") -> R:  # noqa: A002 - its name
+        """Say how a step of the workflow stands: the bullet `[id] status: note`, replaced where it stands.
+
+        Runs of blanks and line ends become one space. What is nested below the bullet stays.
+
+        Raises:
+            Usage: `id` or `status` is blank, or `id` has brackets.
+            EditRefused: several bullets have this id.
+            SectionAmbiguous, SectionNotFound: as for `append`.
+        """
+        name, state, text = one_line(id), one_line(status), one_line(note)
+        if not name or not state:
+            raise Usage(problem="a step has an id and a status", remedy="give both")
+        if "[" in name or "]" in name:
+            raise Usage(problem=f"the id of a step has no brackets: {name!r}", remedy="leave them out")
+        new = f"[{name}] {state}: {text}" if text else f"[{name}] {state}"
+
+        def change(document: Document, found: Section | None) -> _Wanted:
+            same = [b for b in _bullets(document, found) if b.text.startswith(f"[{name}]")]
+            bullet = _only(document, same, f"[{name}]")
+            return _Wanted((), (new,)) if bullet is None else _Wanted(((bullet, bullet.head, new),), ())
+
+        return self._change(section, f"step {name}: {state}", change)
+
+    def params(self, values: Mapping[str, Any], *, section: str = "Parameters") -> R:
+        """Record parameters: bullets `name: value`, each replaced where it stands.
+
+        Texts are written in one line, other values as JSON. A name may stand there in bold or as code.
+
+        Raises:
+            Usage: a name is blank or has a colon, or a value is no JSON value.
+            EditRefused: several bullets have the same name.
+            SectionAmbiguous, SectionNotFound: as for `append`.
+        """
+        new = {_parameter(name): _value(name, value) for name, value in values.items()}
+
+        def change(document: Document, found: Section | None) -> _Wanted:
+            present = _bullets(document, found)
+            replaced, added = [], []
+            for name, value in new.items():
+                matches = {b: m for b in present if (m := _named(document, b, name))}
+                bullet = _only(document, list(matches), f"{name}:")
+                if bullet is None:
+                    added.append(f"{name}: {value}".rstrip())
+                else:
+                    at = matches[bullet].end()
+                    lead = "" if document.text[at - 1] in " \t" else " "
+                    replaced.append((bullet, Span(at, bullet.head.end), lead + value))
+            return _Wanted(tuple(replaced), tuple(added))
+
+        return self._change(section, f"record {', '.join(new)}", change)
+
+    # -- what the verbs share -----------------------------------------------------------------------------
+
+    def _change(self, section: str, action: str, change: Callable[[Document, Section | None], _Wanted]) -> R:
+        if not section.strip(" #\t\r\n"):
+            raise Usage(problem="the section is blank", remedy="give its title")
+        # Rendered before anything is built: a plan may be built again under the lock, a template never is.
+        start = "" if self._vault.exists(PATH) else self._start()
+
+        def build() -> EditPlan:
+            try:
+                before = self._vault.read(PATH)
+            except MemoryNotFound:
+                before = None
+            document = before or parse_text(PATH, start or f"# {_TITLE}\n", self._vault.config.limits)
+            found = _section(document, section)
+            edits = _edits(document, section, found, change(document, found))
+            if before and edits:
+                return edit(before, edits, f"{PATH}: {action}")
+            if not edits:
+                return EditPlan(changes=(), message=f"{PATH}: nothing to do: {action}")
+            content = splice(document.text, edits).encode()
+            new = Change(path=PATH, before=None, content=content)
+            return EditPlan(changes=(new,), message=f"{PATH}: {action}")
+
+        return self._run(build)
+
+    def _start(self) -> str:
+        return self._vault.templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
+
+
+class _Wanted(NamedTuple):
+    """What is to become of the bullets of a section.
+
+    `replaced` has bullets, the span in each that gives way, and what stands there then; `added` are texts.
+    """
+
+    replaced: tuple[tuple[Bullet, Span, str], ...]
+    added: tuple[str, ...]
+
+
+def _section(document: Document, wanted: str) -> Section | None:
+    """The section of this name, or None where it has to be made.
+
+    Raises:
+        SectionAmbiguous, SectionNotFound: as `Project.append`.
+    """
+    try:
+        return text_section.find(document, wanted)
+    except SectionNotFound as error:
+        absent = error
+    level, title = _heading(wanted)
+    parts = tuple(part.strip() for part in title.casefold().split(text_section.SEPARATOR))
+    candidates = [s for s in document.sections if level in (None, s.heading.level)]
+    found = [s for s in candidates if s.heading.title == title]
+    found = found or [s for s in candidates if s.heading.title.casefold() == title.casefold()]
+    found = found or [s for s in candidates if tuple(map(str.casefold, s.path[-len(parts) :])) == parts]
+    if not found and len(parts) > 1:
+        raise absent
+    if len(found) > 1:
+        lines = tuple(s.heading.line for s in found)
+        raise SectionAmbiguous(path=document.path, heading=wanted, lines=lines)
+    return found[0] if found else None
+
+
+def _heading(wanted: str) -> tuple[int | None, str]:
+    """The level that a section's name gives with its marks, and its title as a heading can hold it."""
+    marks = _MARKS.fullmatch(wanted.strip())
+    return (len(marks[1]) if marks else None), safe_title(wanted)
+
+
+def _bullets(document: Document, found: Section | None) -> list[Bullet]:
+    return bullets(document, found.own) if found else []
+
+
+def _only(document: Document, found: Sequence[Bullet], what: str) -> Bullet | None:
+    if len(found) > 1:
+        lines = ", ".join(str(bullet.line) for bullet in found)
+        reason = f"{len(found)} bullets begin with {what!r}, in lines {lines}"
+        raise EditRefused(path=document.path, reason=reason, remedy="keep one of them")
+    return found[0] if found else None
+
+
+def _parameter(name: str) -> str:
+    clean = one_line(name).strip("*_`")
+    if not clean or ":" in clean or "：" in clean:  # noqa: RUF001 - the colon of Chinese text
+        raise Usage(problem=f"a parameter's name has no colon and is not blank: {name!r}")
+    return clean
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return one_line(value)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Usage(problem=f"the parameter {name} is no JSON value: {error}") from None
+
+
+def _named(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:
+    """What stands before the value in a bullet that gives the parameter `name`."""
+    pattern = rf"[*_`]*{re.escape(name)}[*_`]*[ \t]*[:：][*_`]*[ \t]*"  # noqa: RUF001 - as in `_parameter`
+    return re.compile(pattern).match(document.text, *bullet.head)
+
+
+# ------------------------------------------------------------------------------------------------- the edits
+
+
+def _edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
+    """The edits that make what is wanted, when nothing but that results from them."""
+    newline = document.lines.newline
+    edits = [
+        TextEdit(*span, new) for bullet, span, new in wanted.replaced if document.text[slice(*span)] != new
+    ]
+    if wanted.added and found:
+        edits.append(_insertion(document, found.own, wanted.added))
+    elif wanted.added:
+        level, title = _heading(section)
+        block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
+        edits.append(_at_end(document, with_newline(block, newline)))
+    return _verified(document, section, found, wanted, edits) if edits else []
+
+
+def _insertion(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
+    """The insertion of bullets behind what stands in a section."""
+    text, newline = document.text, document.lines.newline
+    end = own.start + len(text[slice(*own)].rstrip(" \t\r\n"))
+    while own.start < end < len(text) and text[end] in " \t":
+        end += 1
+    present = bullets(document, own)
+    like = present[-1] if present else None
+    joins = like is not None and like.span.end >= end
+    between = newline * (2 if joins and len(present) > 1 and like and like.apart else 1)
+    block = between.join(with_newline(written(each, like), newline) for each in added)
+    if end > own.start:
+        tail = newline if _needs_blank(text, end) else ""
+        return TextEdit(end, end, (between if joins else newline * 2) + block + tail)
+    if own.start and text[own.start - 1] not in "\r\n":
+        return TextEdit(own.start, own.start, newline * 2 + block)
+    blank = _LINE_END.match(text, own.start)
+    at = blank.end() if blank else own.start
+    lead = "" if blank else newline
+    follows = at < len(text) and not _LINE_END.match(text, at)
+    return TextEdit(at, at, lead + block + newline + (newline if follows else ""))
+
+
+def _needs_blank(text: str, end: int) -> bool:
+    """Whether the line behind `end` is a heading that would be taken for a part of a bullet before it."""
+    following = _LINE_END.match(text, end)
+    if not following or following.end() == len(text) or _LINE_END.match(text, following.end()):
+        return False
+    return not _ATX.match(text, following.end())
+
+
+def _at_end(document: Document, block: str) -> TextEdit:
+    """The insertion of a block at the end, with a blank line before it."""
+    text, newline, end = document.text, document.lines.newline, len(document.text)
+    body = text[document.body_span.start :]
+    if not body.strip(" \t\r\n"):
+        lead = newline if document.frontmatter.present and not body else ""
+    elif text[-1] not in "\r\n":
+        lead = newline * 2
+    else:
+        lead = "" if _BLANK_LINES.search(body, len(body.rstrip(" \t\r\n"))) else newline
+    return TextEdit(end, end, lead + block + newline)
+
+
+def _verified(
+    document: Document, section: str, found: Section | None, wanted: _Wanted, edits: list[TextEdit]
+) -> list[TextEdit]:
+    """The edits, when they change no heading, and their texts stand where they should."""
+    after = parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+    titles = [(h.level, h.title) for h in document.headings]
+    if found is None:
+        level, title = _heading(section)
+        titles.append((level or 2, title))
+    if [(h.level, h.title) for h in after.headings] == titles:
+        number = document.sections.index(found) if found else len(titles) - 1
+        texts = [b.text for b in bullets(after, after.sections[number].own)]
+        if all(each in texts for each in wanted.added):
+            return edits
+    reason = f"what is added to {section!r} would stand in code or HTML that is not closed before it"
+    raise EditRefused(path=document.path, reason=reason, remedy="close it first")
+
+
+# ----------------------------------------------------------------------------------------------- the summary
+
+
+def _has_text(document: Document, section: Section) -> bool:
+    inside = [s for s in document.sections if section.span.start <= s.span.start < section.span.end]
+    return any(document.text[slice(*s.own)].strip() for s in inside)
+
+
+def _first_paragraph(document: Document) -> str:
+    start = document.body_span.start
+    first = document.headings[0].span.start if document.headings else len(document.text)
+    for region in (Span(start, first), *(s.own for s in document.sections)):
+        text = with_newline(document.text[slice(*region)], "\n")
+        paragraphs = (part.strip() for part in re.split(r"\n[ \t]*\n", text))
+        found = next((part for part in paragraphs if part and not part.startswith(_COMMENT)), None)
+        if found:
+            return found
+    return ""
+
+
+def _bounded(text: str, max_chars: int | None) -> str:
+    """`text`, or as many of its lines as fit, with a note of what is left out."""
+    if max_chars is None:
+        return text
+    if max_chars < 0:
+        raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+    if len(text) <= max_chars:
+        return text
+    note = "[{left} of {total} characters left out: see {path}]"
+    room = max_chars - len(note.format(left=len(text), total=len(text), path=PATH)) - 2
+    lines = text.splitlines(keepends=True)
+    while lines and sum(map(len, lines)) > room:
+        lines.pop()
+    kept = "".join(lines).rstrip()
+    told = note.format(left=len(text) - len(kept), total=len(text), path=PATH)
+    return f"{kept}\n\n{told}" if kept else told

@@ -1,0 +1,220 @@
+"""Rules: what an agent must keep to, from every layer that speaks to a scope."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
+from mdmem.memory.globs import matcher
+from mdmem.text.document import Document
+from mdmem.vault.paths import join
+from mdmem.vault.scope import Scope
+from mdmem.vault.vault import Vault
+
+_FOLDER = "rules"
+_SUFFIX = ".md"
+_COMMA = re.compile(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
+_KINDS = {"users": "user", "projects": "project", "resources": "resource"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        name: its path below `rules/`, without the suffix.
+        scope: whom it speaks to: global, user, project or resource.
+        path: its file, as the whole vault names it.
+        layer: the namespace that it stands in; empty for the vault itself.
+        title: its `title`, else its first heading, else its name.
+        globs: the files of the workspace that it is about; without any, it is about everything.
+        priority: rules with a higher number come first; 0 where the file does not say.
+        text: the body.
+        enabled: whether it applies.
+        description: what it is for; may be empty.
+    """
+
+    name: str
+    scope: str
+    path: str
+    layer: str
+    title: str
+    globs: tuple[str, ...]
+    priority: int
+    text: str
+    enabled: bool
+    description: str
+
+    def applies_to(self, file: str) -> bool:
+        """Whether the rule is about `file`, a path relative to the workspace.
+
+        A glob that cannot be compiled matches nothing.
+        """
+        if not self.globs:
+            return True
+        sound = [glob for glob in self.globs if _compiles(glob)]
+        # Globs that only leave files out take all others, which a broken one was not meant to do.
+        has_lost = any(glob not in sound and not glob.startswith("!") for glob in self.globs)
+        if not sound or (has_lost and all(glob.startswith("!") for glob in sound)):
+            return False
+        return matcher(sound)(file)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The rule as a JSON object."""
+        return {
+            "name": self.name,
+            "scope": self.scope,
+            "path": self.path,
+            "layer": self.layer,
+            "title": self.title,
+            "globs": list(self.globs),
+            "priority": self.priority,
+            "text": self.text,
+            "enabled": self.enabled,
+            "description": self.description,
+        }
+
+
+Found: TypeAlias = list[Rule]  # `list` is also a verb here
+
+
+class Rules:
+    """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
+
+    Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
+    always, with priority 0: one rule too many does less harm than one that is lost; `check` tells of it.
+    """
+
+    def __init__(self, vault: Vault, scope: Scope) -> None:
+        self._vault = vault
+        self._scope = scope
+
+    def list(self, for_file: str | None = None, *, disabled: bool = False) -> Found:
+        """The rules: higher priority first, then the layer of everyone before narrower ones, then by name.
+
+        Args:
+            for_file: only those about this file: a path relative to the workspace, or an absolute one.
+                Without it, all. Rules without globs are about every file.
+            disabled: also those that are not enabled.
+
+        Raises:
+            ConfigInvalid, StorageFailed: the vault cannot be read.
+        """
+        return self._found(for_file, disabled=disabled)[0]
+
+    def text(self, for_file: str | None = None, max_chars: int | None = None) -> str:
+        """The enabled rules as text for an agent: each one's title and body, in the order of `list`.
+
+        Where `for_file` is not given, a rule with globs says which files it is about.
+
+        Args:
+            for_file: as for `list`.
+            max_chars: the most characters to return. A rule that does not fit is left out whole, and named
+                at the end; that note is never cut.
+
+        Raises:
+            Usage: `max_chars` is negative.
+        """
+        if max_chars is not None and max_chars < 0:
+            raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+        rules, unreadable = self._found(for_file, disabled=False)
+        blocks = {rule.path: _block(rule, for_file) for rule in rules}
+        if max_chars is None:
+            return _together(blocks, [*blocks], unreadable)
+        kept: Sequence[str] = []
+        for path in blocks:
+            longer = [*kept, path]
+            kept = longer if len(_together(blocks, longer, unreadable)) <= max_chars else kept
+        return _together(blocks, kept, unreadable)
+
+    def _found(self, for_file: str | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
+        """The rules in order, and the files that cannot be read at all."""
+        file = self._relative(for_file) if for_file is not None else None
+        rules, unreadable = [], []
+        for number, layer in enumerate(self._scope.layers):
+            vault = Vault(self._vault.root, layer)
+            for found in vault.walk(_FOLDER):
+                if found.problem or not found.path.endswith(_SUFFIX):
+                    continue
+                try:
+                    rule = _rule(vault.read(found.path), layer)
+                except MemoryNotFound:
+                    continue
+                except DocumentRefused:
+                    unreadable.append(join(layer, found.path))
+                    continue
+                if (rule.enabled or disabled) and (file is None or rule.applies_to(file)):
+                    rules.append((-rule.priority, number, rule.name, rule))
+        return [rule for *_, rule in sorted(rules, key=lambda entry: entry[:3])], unreadable
+
+    def _relative(self, file: str) -> str:
+        if os.path.isabs(file):
+            file = os.path.relpath(file, self._vault.workspace)
+        return posixpath.normpath(file.replace(os.sep, "/"))
+
+
+def _rule(document: Document, layer: str) -> Rule:
+    fields = document.fields
+    name = document.path[len(_FOLDER) + 1 : -len(_SUFFIX)]
+    title, priority = fields.get("title"), fields.get("priority")
+    heading = document.headings[0].title if document.headings else ""
+    return Rule(
+        name=name,
+        scope=_kind(layer),
+        path=join(layer, document.path),
+        layer=layer,
+        title=title if isinstance(title, str) and title.strip() else heading or name,
+        globs=_globs(fields.get("globs")),
+        priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
+        text=document.body.strip("\r\n"),
+        enabled=fields.get("enabled") is not False,
+        description=_text(fields.get("description")),
+    )
+
+
+def _kind(layer: str) -> str:
+    """What the innermost part of a namespace is about."""
+    parts = layer.split("/")
+    at, kind = 0, "global"
+    while at < len(parts) and parts[at] in _KINDS:
+        kind = _KINDS[parts[at]]
+        at += 3 if parts[at] == "resources" else 2
+    return kind
+
+
+def _globs(written: Any) -> tuple[str, ...]:
+    parts = _COMMA.split(written) if isinstance(written, str) else written
+    parts = parts if isinstance(parts, list) else []
+    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
+
+
+def _text(written: Any) -> str:
+    return written if isinstance(written, str) else ""
+
+
+def _compiles(glob: str) -> bool:
+    try:
+        matcher([glob])
+    except PatternInvalid:
+        return False
+    return True
+
+
+def _block(rule: Rule, for_file: str | None) -> str:
+    """A rule as an agent reads it; a body that begins with the title is not given another one."""
+    about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
+    first, _, rest = rule.text.partition("\n")
+    body = rest if first.lstrip("#").strip() == rule.title and first.startswith("#") else rule.text
+    return "\n\n".join(part for part in (f"# {rule.title}", about, body.strip("\r\n")) if part.strip())
+
+
+def _together(blocks: dict[str, str], kept: Sequence[str], unreadable: Sequence[str]) -> str:
+    left_out = [path for path in blocks if path not in kept]
+    notes = [f"[{len(left_out)} of {len(blocks)} rules left out: {', '.join(left_out)}]"] if left_out else []
+    notes += [f"[cannot be read: {', '.join(unreadable)}; see `mdmem check`]"] if unreadable else []
+    return "\n\n".join([*(blocks[path] for path in kept), *notes])

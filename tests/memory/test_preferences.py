@@ -1,0 +1,546 @@
+"""Preferences: what a new value does to an old one, how strengths fade, and what other files hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import (
+    Conflict,
+    EditRefused,
+    FieldNotFound,
+    Invalid,
+    LimitReached,
+    MemoryNotFound,
+    NamedNotFound,
+    PathRefused,
+    Usage,
+)
+from mdmem.memory.preferences import Preferences
+from mdmem.text.tree_edit import same
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.vault import Applied, Vault
+
+START = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_days(self, days: float) -> None:
+        self.now += timedelta(days=days)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "memories" / ".mdmem").mkdir(parents=True)
+    (tmp_path / "memories" / ".mdmem" / "config.toml").write_text("")
+    return tmp_path / "memories"
+
+
+@pytest.fixture
+def preferences(root: Path, clock: Clock) -> Preferences[Applied]:
+    vault = Vault(str(root))
+    return Preferences(vault, vault.transact, clock=clock)
+
+
+@pytest.fixture
+def plans(root: Path, clock: Clock) -> Preferences[EditPlan]:
+    return Preferences(Vault(str(root)), lambda build: build(), clock=clock)
+
+
+def theme(root: Path, text: str | None = None) -> str:
+    file = root / "preferences" / "ui" / "theme.md"
+    if text is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    return file.read_bytes().decode()
+
+
+# ------------------------------------------------------------------------------------------------ setting
+
+
+def test_a_new_preference_is_a_file_of_its_own(root: Path, preferences: Preferences[Applied]) -> None:
+    done = preferences.set("ui", "theme", "dark", why="Easier on the eyes.")
+    assert [file.path for file in done.files] == ["preferences/ui/theme.md"]
+    assert theme(root) == (
+        "---\ntype: preference\ncategory: ui\nkey: theme\nvalue: dark\nstrength: 0.7\nconfidence: 0.8\n"
+        "created: 2024-01-31T12:30:00Z\nupdated: 2024-01-31T12:30:00Z\n---\n\nEasier on the eyes.\n"
+    )
+    found = preferences.get("ui", "theme")
+    assert (found.name, found.value, found.why) == ("ui/theme", "dark", "Easier on the eyes.")
+    assert (found.strength, found.confidence, found.created, found.updated) == (0.7, 0.8, START, START)
+    assert found.as_dict()["updated"] == "2024-01-31T12:30:00Z"
+    assert json.dumps(found.as_dict())
+
+
+def test_a_changed_value_keeps_every_byte_that_people_wrote(
+    root: Path, preferences: Preferences[Applied], clock: Clock
+) -> None:
+    written = (
+        "\ufeff---\r\n# mine\r\nvalue:   'light'   # since May\r\ntags: [a,b]\r\nupdated: \"2024-01-30T00:00:00Z\"\r\n"
+        "---\r\n\r\nBecause.\r\n\r\n- more\r\n"
+    )
+    theme(root, written)
+    clock.pass_days(1)
+    preferences.set("ui", "theme", "dark")
+    assert theme(root) == written.replace("'light'", "'dark'").replace(
+        "2024-01-30T00:00:00Z\"\r\n", "2024-02-01T12:30:00Z\"\r\nstrength: 0.7\r\nconfidence: 0.8\r\n"
+    )
+
+
+def test_a_reason_replaces_the_body_and_nothing_else(root: Path, preferences: Preferences[Applied]) -> None:
+    theme(root, "---\nvalue: dark\n---\n\n\nOld reason,\nin two lines.\n\n\n")
+    preferences.set("ui", "theme", "dark", why="New\nreason.\n")
+    assert theme(root).partition("---\n\n")[2] == "\nNew\nreason.\n\n\n"
+    preferences.set("ui", "theme", "dark", why="")
+    assert preferences.get("ui", "theme").why == ""
+    theme(root, "---\nvalue: dark\n---\n")
+    preferences.set("ui", "theme", "dark", why="Why.")
+    assert theme(root).endswith("---\n\nWhy.\n")
+
+
+def test_a_file_that_is_all_body_gets_its_value_above(root: Path, preferences: Preferences[Applied]) -> None:
+    theme(root, "I like it dark.\n")
+    preferences.set("ui", "theme", "dark")
+    assert theme(root).endswith("---\n\nI like it dark.\n")
+    assert preferences.get("ui", "theme").value == "dark"
+
+
+def test_the_same_value_again_grows_stronger_and_surer(preferences: Preferences[Applied], clock: Clock) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.5, confidence=0.9)
+    clock.pass_days(10)
+    for policy, expected in (("keep-latest", 0.55), ("keep-stronger", 0.65), ("merge", 0.75)):
+        preferences.set("ui", "theme", "dark", strength=0.3, confidence=0.5, policy=policy)
+        found = preferences.get("ui", "theme")
+        assert (found.stored_strength, found.confidence, found.updated) == (expected, 0.9, clock.now)
+    for _ in range(5):
+        preferences.set("ui", "theme", "dark")
+    assert preferences.get("ui", "theme").strength == 1.0
+
+
+def test_what_was_given_more_strongly_counts_when_a_value_is_repeated(preferences: Preferences[Applied]) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.2)
+    preferences.set("ui", "theme", "dark", strength=0.6)
+    assert preferences.get("ui", "theme").strength == 0.7
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, True), (1, 1.0), ("1", 1), ([1], [True]), ({}, [])])
+def test_values_of_other_types_are_other_values(
+    preferences: Preferences[Applied], first: object, second: object
+) -> None:
+    preferences.set("ui", "size", first)
+    preferences.set("ui", "size", second)
+    found = preferences.get("ui", "size")
+    assert same(found.value, second)
+    assert found.strength == 0.7
+
+
+# ----------------------------------------------------------------------------------------------- policies
+
+
+def test_keep_latest_is_the_default_and_replaces_a_stronger_value(
+    preferences: Preferences[Applied], clock: Clock
+) -> None:
+    preferences.set("ui", "theme", "dark", strength=1, confidence=1)
+    clock.pass_days(1)
+    preferences.set("ui", "theme", "light", strength=0.2, confidence=0.3)
+    found = preferences.get("ui", "theme")
+    assert (found.value, found.strength, found.confidence) == ("light", 0.2, 0.3)
+    assert (found.created, found.updated) == (START, clock.now)
+
+
+def test_keep_stronger_keeps_only_what_is_strictly_stronger(root: Path, preferences: Preferences[Applied]) -> None:
+    preferences.set("ui", "theme", "dark")
+    before = theme(root)
+    refused = preferences.set("ui", "theme", "light", strength=0.6, why="Sun.", policy="keep-stronger")
+    assert refused.files == ()
+    assert "kept preference ui/theme: 'dark' has the strength 0.7, 'light' only 0.6" in refused.plan.message
+    assert theme(root) == before
+    preferences.set("ui", "theme", "light", policy="keep-stronger")
+    assert preferences.get("ui", "theme").value == "light"
+
+
+def test_keep_stronger_compares_with_what_is_left_of_the_old_strength(
+    preferences: Preferences[Applied], clock: Clock
+) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.8)
+    clock.pass_days(50)
+    preferences.set("ui", "theme", "light", strength=0.5, policy="keep-stronger")
+    assert preferences.get("ui", "theme").value == "light"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "merged"),
+    [
+        (["a", 1], [1, True, "b", "b"], ["a", 1, True, "b"]),
+        ({"a": 1, "b": {"x": 1}}, {"b": {"y": 2}, "c": 3}, {"a": 1, "b": {"y": 2}, "c": 3}),
+        ("dark", "light", "light"),
+        (["a"], "light", "light"),
+    ],
+)
+def test_merge_unites_values_and_takes_the_means(
+    preferences: Preferences[Applied], old: object, new: object, merged: object
+) -> None:
+    preferences.set("ui", "theme", old, strength=0.6, confidence=1)
+    preferences.set("ui", "theme", new, strength=0.6, confidence=0.5, policy="merge")
+    found = preferences.get("ui", "theme")
+    assert (found.value, found.strength, found.confidence) == (merged, 0.6, 0.75)
+
+
+def test_merge_keeps_the_stronger_of_two_single_values(preferences: Preferences[Applied]) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.8)
+    preferences.set("ui", "theme", "light", strength=0.6, policy="merge")
+    found = preferences.get("ui", "theme")
+    assert (found.value, found.strength) == ("dark", 0.7)
+
+
+def test_the_config_names_the_policy(root: Path, clock: Clock) -> None:
+    (root / ".mdmem" / "config.toml").write_text('[preferences]\npolicy = "keep-stronger"\n')
+    vault = Vault(str(root))
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
+    kind.set("ui", "theme", "dark")
+    kind.set("ui", "theme", "light", strength=0.1)
+    assert kind.get("ui", "theme").value == "dark"
+
+
+# ---------------------------------------------------------------------------------------------- refusals
+
+
+def test_impossible_arguments_are_refused_before_anything_is_written(
+    root: Path, preferences: Preferences[Applied]
+) -> None:
+    for wrong in ({"strength": 1.1}, {"strength": -0.1}, {"confidence": float("nan")}, {"policy": "newest"}):
+        arguments: dict[str, Any] = dict(wrong)
+        with pytest.raises(Usage):
+            preferences.set("ui", "theme", "dark", **arguments)
+    for value in ({1: "a"}, {"a"}, b"x", ("a",)):
+        with pytest.raises(Usage):
+            preferences.set("ui", "theme", value)
+    with pytest.raises(Usage):
+        preferences.top(-1)
+    for name in ("", ".", ".."):
+        with pytest.raises(PathRefused):
+            preferences.set(name, "theme", "dark")
+    assert not (root / "preferences").exists()
+
+
+def test_a_base_refuses_what_somebody_else_changed(root: Path, preferences: Preferences[Applied]) -> None:
+    seen = preferences.set("ui", "theme", "dark").files[0].after
+    assert seen is not None
+    preferences.set("ui", "theme", "light", base=seen[:8])
+    with pytest.raises(Conflict) as caught:
+        preferences.set("ui", "theme", "blue", base=seen)
+    assert "-value: dark" in caught.value.diff
+    assert "value: light" in theme(root)
+    with pytest.raises(MemoryNotFound):
+        preferences.set("ui", "font", "mono", base=seen)
+
+
+def test_a_new_preference_beyond_the_limit_is_refused_but_old_ones_change(root: Path, clock: Clock) -> None:
+    (root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 2\n")
+    vault = Vault(str(root))
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
+    kind.set("ui", "theme", "dark", strength=0.1)
+    kind.set("ui", "font", "mono")
+    clock.pass_days(5)
+    with pytest.raises(LimitReached, match="sweep") as caught:
+        kind.set("ui", "size", 12)
+    assert caught.value.limit == 2
+    kind.set("ui", "font", "serif")
+    kind.sweep()
+    kind.set("ui", "size", 12)
+    assert [p.key for p in kind.list()] == ["font", "size"]
+
+
+def test_a_preference_whose_fields_cannot_be_read_is_not_overwritten(
+    root: Path, preferences: Preferences[Applied]
+) -> None:
+    theme(root, "---\nvalue: [dark\n---\n")
+    with pytest.raises(EditRefused):
+        preferences.set("ui", "theme", "light")
+    with pytest.raises(FieldNotFound):
+        preferences.get("ui", "theme")
+    assert theme(root) == "---\nvalue: [dark\n---\n"
+
+
+def test_a_schema_of_the_vault_is_kept(root: Path, preferences: Preferences[Applied]) -> None:
+    (root / ".mdmem" / "schemas").mkdir()
+    schema = {"properties": {"value": {"enum": ["dark", "light"]}}}
+    (root / ".mdmem" / "schemas" / "preference.json").write_text(json.dumps(schema))
+    with pytest.raises(Invalid):
+        preferences.set("ui", "theme", "blue")
+    preferences.set("ui", "theme", "dark")
+
+
+# ----------------------------------------------------------------------------------------------- reading
+
+
+def test_strength_fades_when_it_is_read_and_never_in_the_file(
+    root: Path, preferences: Preferences[Applied], clock: Clock
+) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.6)
+    before = theme(root)
+    clock.pass_days(10)
+    for _ in range(5):
+        found = preferences.get("ui", "theme")
+        assert (found.strength, found.stored_strength, found.hidden) == (0.54, 0.6, False)
+    clock.pass_days(-20)
+    assert preferences.get("ui", "theme").strength == 0.6
+    assert theme(root) == before
+
+
+def test_what_has_faded_is_hidden_until_it_is_asked_for_or_said_again(
+    preferences: Preferences[Applied], clock: Clock
+) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.5)
+    clock.pass_days(80)
+    assert preferences.get("ui", "theme").strength == 0.1
+    clock.pass_days(1)
+    with pytest.raises(NamedNotFound):
+        preferences.get("ui", "theme")
+    assert preferences.list() == []
+    assert preferences.get("ui", "theme", hidden=True).hidden
+    assert [p.strength for p in preferences.list(hidden=True)] == [0.095]
+    preferences.set("ui", "theme", "dark", strength=0.05)
+    assert preferences.get("ui", "theme").strength == 0.195
+
+
+def test_a_file_written_by_hand_counts_fully_and_does_not_fade_without_a_time(
+    root: Path, preferences: Preferences[Applied], clock: Clock
+) -> None:
+    theme(root, "---\nvalue: dark\n---\n")
+    clock.pass_days(400)
+    found = preferences.get("ui", "theme")
+    assert (found.strength, found.confidence, found.updated) == (1.0, 1.0, None)
+    theme(root, "---\nvalue: dark\ncreated: 2025-02-24\nstrength: high\n---\n")
+    assert preferences.get("ui", "theme").strength == pytest.approx(0.9, abs=0.01)
+
+
+def test_list_top_and_stats(preferences: Preferences[Applied], clock: Clock) -> None:
+    assert preferences.stats().as_dict() == {
+        "total": 0,
+        "hidden": 0,
+        "by_category": {},
+        "mean_strength": 0.0,
+        "bands": {"strong": 0, "medium": 0, "weak": 0},
+    }
+    preferences.set("ui", "theme", "dark", strength=0.7)
+    preferences.set("format", "indent", 4, strength=0.1)
+    clock.pass_days(1)
+    preferences.set("ui", "font", "mono", strength=0.4)
+    preferences.set("code", "style", "short", strength=0.693)
+    preferences.set("code", "tests", None, strength=0.2)
+    assert [p.name for p in preferences.list()] == ["code/style", "code/tests", "ui/font", "ui/theme"]
+    assert [p.name for p in preferences.list("ui")] == ["ui/font", "ui/theme"]
+    assert preferences.list("u") == []
+    assert [p.name for p in preferences.top(3)] == ["code/style", "ui/theme", "ui/font"]
+    stats = preferences.stats()
+    assert (stats.total, stats.hidden, stats.by_category) == (5, 1, {"code": 2, "ui": 2})
+    assert stats.mean_strength == pytest.approx(0.4965)
+    assert stats.bands.as_dict() == {"strong": 0, "medium": 3, "weak": 1}
+
+
+def test_unreadable_files_hide_nothing_else(root: Path, preferences: Preferences[Applied]) -> None:
+    preferences.set("ui", "theme", "dark")
+    folder = root / "preferences" / "ui"
+    (folder / "latin.md").write_bytes(b"---\nvalue: caf\xe9\n---\n")
+    (folder / "broken.md").write_text("---\nvalue: [a\n---\n")
+    (folder / "empty.md").write_text("")
+    (folder / "deeper").mkdir()
+    (folder / "deeper" / "x.md").write_text("---\nvalue: 1\n---\n")
+    (root / "preferences" / "loose.md").write_text("---\nvalue: 1\n---\n")
+    assert [p.name for p in preferences.list()] == ["ui/theme"]
+    assert preferences.stats().total == 1
+
+
+def test_an_absent_preference_names_the_nearest(preferences: Preferences[Applied]) -> None:
+    preferences.set("ui", "theme", "dark")
+    with pytest.raises(NamedNotFound) as caught:
+        preferences.get("ui", "them")
+    assert caught.value.near == ("ui/theme",)
+
+
+# ---------------------------------------------------------------------------------------------- deleting
+
+
+def test_delete_and_sweep_are_plans_first(
+    root: Path, preferences: Preferences[Applied], plans: Preferences[EditPlan], clock: Clock
+) -> None:
+    preferences.set("ui", "theme", "dark", strength=0.1)
+    preferences.set("ui", "font", "mono")
+    clock.pass_days(1)
+    proposed = plans.sweep()
+    assert proposed.paths == ("preferences/ui/theme.md",)
+    assert "-value: dark" in proposed.diff()
+    assert theme(root)
+    assert [file.after for file in preferences.sweep().files] == [None]
+    assert preferences.sweep().files == ()
+    preferences.delete("ui", "font")
+    with pytest.raises(NamedNotFound):
+        preferences.delete("ui", "font")
+    assert preferences.list(hidden=True) == []
+
+
+# ---------------------------------------------------------------------------------------- aster's files
+
+
+def entry(**changed: object) -> dict[str, object]:
+    return {
+        "ID": "pref-u1-17",
+        "UserID": "u1",
+        "Category": "ui",
+        "Key": "theme",
+        "Value": "dark",
+        "Strength": 0.6,
+        "Confidence": 0.8,
+        "CreatedAt": "2024-01-01T08:00:00.123456789+08:00",
+        "UpdatedAt": "2024-01-21T20:30:00.5+08:00",
+        "AccessCount": 17,
+        "Metadata": None,
+        **changed,
+    }
+
+
+def test_aster_preferences_come_in_as_one_change(root: Path, preferences: Preferences[Applied]) -> None:
+    text = json.dumps([entry(), entry(Key="font/size", Value="12", Metadata={"from": "chat"}, Pinned=True)])
+    done = preferences.import_aster("\ufeff" + text)
+    assert [file.path for file in done.files] == ["preferences/ui/theme.md", "preferences/ui/font%2Fsize.md"]
+    assert theme(root) == (
+        "---\ntype: preference\ncategory: ui\nkey: theme\nvalue: dark\nstrength: 0.6\nconfidence: 0.8\n"
+        "created: 2024-01-01T00:00:00Z\nupdated: 2024-01-21T12:30:00Z\n"
+        "source:\n  type: aster\n  ids:\n    - pref-u1-17\n---\n"
+    )
+    found = preferences.get("ui", "font/size")
+    assert (found.value, found.strength) == ("12", 0.54)
+    written = (root / found.path).read_text()
+    assert "metadata:\n  Pinned: true\n  from: chat\n" in written
+    assert "17" not in written.replace("pref-u1-17", "")
+
+
+def test_the_same_aster_file_again_changes_nothing(preferences: Preferences[Applied]) -> None:
+    text = json.dumps([entry(), entry(Key="font", Value="mono", UpdatedAt="0001-01-01T00:00:00Z")])
+    for policy in ("keep-latest", "keep-stronger", "merge"):
+        done = preferences.import_aster(text, policy=policy)
+        assert bool(done.files) == (policy == "keep-latest")
+
+
+def test_aster_preferences_go_through_the_policy_and_the_later_one_is_newer(
+    preferences: Preferences[Applied],
+) -> None:
+    preferences.set("ui", "theme", "light", strength=0.3)
+    older = json.dumps([entry()])
+    assert preferences.import_aster(older).files == ()
+    assert preferences.import_aster(older, policy="keep-stronger").files != ()
+    assert preferences.get("ui", "theme").value == "dark"
+    newer = json.dumps([entry(Value="blue", UpdatedAt="2024-01-31T00:00:00Z", Strength=0.5)])
+    preferences.import_aster(newer, policy="keep-latest")
+    found = preferences.get("ui", "theme")
+    assert (found.value, found.stored_strength) == ("blue", 0.5)
+
+
+def test_other_spellings_of_the_fields_and_no_preferences_at_all(preferences: Preferences[Applied]) -> None:
+    text = '[{"category": "ui", "key": "theme", "value": "dark", "updated_at": "2024-01-31", "access_count": 3}]'
+    preferences.import_aster(text)
+    found = preferences.get("ui", "theme")
+    assert (found.strength, found.confidence) == (pytest.approx(0.7, abs=0.01), 0.8)
+    assert preferences.import_aster("null").files == ()
+    assert preferences.import_aster("[]").files == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", "not a list"),
+        ("[1]", "entry 1 is not an object"),
+        (json.dumps([entry(), entry(Category=3)]), "entry 2: category"),
+        (json.dumps([{"Category": "ui", "Key": "theme"}]), r"entry 1 \(ui/theme\) has no value"),
+        (json.dumps([entry(Strength=1.5)]), r"entry 1 \(ui/theme\): strength"),
+        (json.dumps([entry(Confidence=True)]), "confidence"),
+        (json.dumps([entry(UpdatedAt="yesterday")]), "updatedat is a time"),
+        (json.dumps([entry(Metadata=[1])]), "metadata is an object"),
+        (json.dumps([entry(Key="..")]), r"entry 1 \(ui/\.\.\)"),
+    ],
+)
+def test_a_malformed_aster_file_is_refused_whole_and_names_the_entry(
+    root: Path, preferences: Preferences[Applied], text: str, problem: str
+) -> None:
+    with pytest.raises(Usage, match=problem):
+        preferences.import_aster(text)
+    assert not (root / "preferences").exists()
+
+
+def test_the_limit_counts_for_a_whole_import(root: Path, clock: Clock) -> None:
+    (root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 1\n")
+    vault = Vault(str(root))
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
+    with pytest.raises(LimitReached):
+        kind.import_aster(json.dumps([entry(), entry(Key="font")]))
+    assert kind.list() == []
+    kind.import_aster(json.dumps([entry(), entry(Value="light")]))
+    assert kind.get("ui", "theme").value == "light"
+
+
+# ------------------------------------------------------------------------------- many names, many writers
+
+
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Preferences[EditPlan]]:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / ".mdmem").mkdir()
+        yield Preferences(Vault(folder), lambda build: build(), clock=lambda: START)
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=("Cs", "Cc"))),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(NAMES.filter(lambda name: name not in {".", ".."}), VALUES)
+@settings(deadline=None, max_examples=150)
+def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: str, value: object) -> None:
+    from mdmem.memory import preference
+    from mdmem.text.document import parse
+
+    (change,) = scratch.set(name, name, value).changes
+    assert change.content is not None
+    found = preference.read(parse(change.path, change.content), START)
+    assert (found.category, found.key) == (name, name)
+    assert same(found.value, value)
+
+
+def test_processes_that_set_at_once_lose_no_word(root: Path) -> None:
+    program = (
+        "import sys; from mdmem.memory.preferences import Preferences; from mdmem.vault.vault import Vault\n"
+        "vault = Vault(sys.argv[1]); kind = Preferences(vault, vault.transact)\n"
+        "for n in range(5): kind.set('ui', 'words', [f'{sys.argv[2]}-{n}'], strength=0.5, policy='merge')\n"
+    )
+    command = [sys.executable, "-c", program, str(root)]
+    running = [subprocess.Popen([*command, str(number)]) for number in range(3)]
+    assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
+    vault = Vault(str(root))
+    kind: Preferences[Applied] = Preferences(vault, vault.transact)
+    assert sorted(kind.get("ui", "words").value) == [f"{who}-{n}" for who in range(3) for n in range(5)]

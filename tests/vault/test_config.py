@@ -1,0 +1,107 @@
+"""The config: defaults that its text documents truly, and errors that name what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import ConfigInvalid
+from mdmem.text.document import Limits
+from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, POLICIES, Config, Trash, parse
+
+TABLES = ("limits", "trash", "working", "preferences")
+
+
+def test_nothing_means_the_defaults() -> None:
+    assert parse("") == Config()
+    assert parse(DEFAULT_TEXT) == Config()
+
+
+def test_the_commented_defaults_are_the_defaults() -> None:
+    text = re.sub(r"(?m)^# (\w+ = )", r"\1", DEFAULT_TEXT)
+    assert text != DEFAULT_TEXT
+    assert parse(text) == Config()
+    documented = re.findall(r"(?m)^(\w+) = ", text)
+    assert sorted(documented) == sorted(
+        field.name for table in TABLES for field in fields(getattr(Config(), table))
+    )
+
+
+def test_a_value_that_is_given_counts() -> None:
+    config = parse('[limits]\nmax_bytes = 10\n[trash]\nmax_days = 0\n[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    assert config.limits == Limits(max_bytes=10)
+    assert config.trash == Trash(max_days=0)
+    assert config.mounts == {"AGENTS.md": "../AGENTS.md"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_is_accepted(policy: str) -> None:
+    assert parse(f'preferences.policy = "{policy}"').preferences.policy == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        *((f"[{table}]\nunknown_key = 1", f"[{table}] 'unknown_key'") for table in TABLES),
+        *(
+            (f"[{table}]\n{field.name} = {value}", f"[{table}] {field.name}")
+            for table in TABLES
+            for field in fields(getattr(Config(), table))
+            for value in ("[]", "true", "1.5", "-1" if field.name != "policy" else "1", "1979-05-27")
+        ),
+        *((f"{table} = 3", table) for table in TABLES),
+        ('[preferences]\npolicy = "newest"', "keep-latest, keep-stronger, merge"),
+        ("mount = {}", "'mount'"),
+        ("[mounts]\na = 3", "[mounts]"),
+        ("[mounts]\nAGENTS.md = '../AGENTS.md'", "[mounts]"),
+        ("mounts = 3", "[mounts]"),
+        ("limits = [", "end of document"),
+        ("\n\n[limits]\nmax_bytes = x", "line 4"),
+        ("[trash]\nmax_days = 1\nmax_days = 2", "not TOML"),
+    ],
+)
+def test_an_error_names_the_file_and_the_key(text: str, named: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parse(text)
+    assert refused.value.path == CONFIG_PATH
+    assert named in refused.value.reason
+
+
+def test_an_unknown_key_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parse("[trash]\ndays = 3")
+    assert refused.value.hint == "known: max_bytes, max_days"
+
+
+def test_a_number_that_no_clock_can_hold_is_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="max_days"):
+        parse(f"[trash]\nmax_days = 1{'0' * 400}")
+
+
+def test_a_config_nested_without_end_is_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="TOML"):
+        parse("a = " + "[" * 20_000)
+
+
+LINES = st.sampled_from(
+    [
+        *DEFAULT_TEXT.splitlines(),
+        *("max_bytes = 1", "max_bytes = -1", "policy = 'merge'", "limits = 1", '"a.md" = "b.md"', "[[limits]]"),
+        *("[limits.max_bytes]", "mounts.a = 1", "= 1", "max_days = inf", "ttl_seconds = 1_000"),
+    ]
+)
+
+
+@given(st.lists(LINES | st.text(max_size=6), max_size=12).map("\n".join))
+@settings(deadline=None, max_examples=600)
+def test_any_text_is_a_config_or_refused(text: str) -> None:
+    try:
+        config = parse(text)
+    except ConfigInvalid as refused:
+        assert refused.reason
+        return
+    assert config.preferences.policy in POLICIES
+    assert config.limits.max_bytes >= 0

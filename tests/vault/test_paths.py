@@ -1,0 +1,272 @@
+"""A path never leaves its root, and an id and its file name stand for each other."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+
+import pytest
+from hypothesis import assume, event, given, settings, strategies as st
+
+from mdmem.errors import PathRefused
+from mdmem.vault.paths import (
+    MAX_NAME_BYTES,
+    MAX_PATH_BYTES,
+    check_folder,
+    check_memory,
+    check_new,
+    decode_id,
+    encode_id,
+    is_under,
+    join,
+    relative,
+)
+
+ROOT = "/vault/of/alice"
+NASTY = [
+    *("..", ".", "/", "//", "\\", "..\\", "../", "%2e%2e", "%2E%2E", "%2E%2E%2F", "%2e.", "%252e%252e", "%"),
+    *("%00", "%2F", "%5C", "%0A", "\0", "\n", "\x7f", "\x85", "\ud800", "\udcff", "\uff0e\uff0e", "\uff0f"),
+    *("\u2024", "e\u0301", "\xe9", "\u0301", "\u200c", "\u202e", "~", "C:", "nul", "a" * 300, "a", "b.md"),
+    *(".md", ".json", "notes", ".git", ".mdmem", " ", "/etc/passwd", "file://", "%c0%ae%c0%ae", "%u002e"),
+]
+PATHS = st.lists(st.sampled_from(NASTY) | st.text(max_size=4), max_size=8).map("".join)
+IDS = st.lists(
+    st.sampled_from(
+        [
+            *("%", "/", "\\", "<", ">", ":", '"', "|", "?", "*", ".", "..", " ", "\0", "\x1f", "\x7f", "\x80"),
+            *("a", "CON", "nul", "com1", "lpt\xb9", "conin$", "e\u0301", "\xe9", "\u0301", "\u0327", "\u0338"),
+            *("\u0307", "\u200b", "\u200c", "\u2028", "\xad", "\u212b", "\xc5", "%2E", "%41", ".md", "\ufb00"),
+            *("\u1100", "\u1161", "\u11a8", "\U0001f600", "~", "\u0344", "\u2126"),
+        ]
+    )
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
+    min_size=1,
+    max_size=6,
+).map("".join)
+
+
+# ------------------------------------------------------------------------------------------------ confinement
+
+
+@given(PATHS | PATHS.map(lambda path: path + ".md"))
+@settings(deadline=None, max_examples=1500)
+def test_no_path_leaves_the_root(path: str) -> None:
+    for check in (check_memory, check_folder):
+        try:
+            safe = check(path)
+        except PathRefused as refusal:
+            event(refusal.reason)
+            continue
+        inside = os.path.normpath(os.path.join(ROOT, safe))
+        assert inside == ROOT if safe == "" else inside.startswith(ROOT + "/")
+        assert inside == os.path.join(ROOT, safe).rstrip("/")
+        assert "\\" not in safe
+        assert "\0" not in safe
+        assert not any(part.startswith(".") for part in safe.split("/"))
+        assert len(safe.encode()) <= MAX_PATH_BYTES
+        assert unicodedata.is_normalized("NFC", safe)
+        assert check(safe) == safe
+
+
+@given(st.binary(max_size=30))
+@settings(deadline=None, max_examples=500)
+def test_no_bytes_of_another_system_leave_the_root(name: bytes) -> None:
+    """A name as `os.fsdecode` gives it: what is not UTF-8 comes as lone surrogates."""
+    try:
+        safe = check_memory(os.fsdecode(name) + ".md")
+    except PathRefused:
+        return
+    assert os.path.normpath(os.path.join(ROOT, safe)).startswith(ROOT + "/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../a.md", "notes/../../a.md", "/etc/a.md", "notes//a.md", "./a.md", "notes/./a.md", ".hidden.md"),
+        *("notes/.git/a.md", ".mdmem/a.md", "a\\b.md", "a\0.md", "a\n.md", "a\x7f.md", "a\x9f.md", "\ud800.md"),
+        *("%2e%2e/a.md", "%2E%2E/a.md", "%2E%2E%2Fa.md", "%2e%2e%2fa.md", "a%2fb.md", "a%00.md%", "%2emd/a.md"),
+        *("%2E/a.md", "x%5cy.md", "%0a.md", "notes/", "/", "a" * 300 + ".md", "a/" * 512 + "a.md", ""),
+    ],
+)
+def test_what_no_memory_can_be_called_is_refused_by_name(path: str) -> None:
+    with pytest.raises(PathRefused) as refused:
+        check_memory(path)
+    assert refused.value.path == unicodedata.normalize("NFC", path)
+    assert refused.value.reason
+    assert refused.value.remedy
+    assert repr(refused.value.path) in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["a.txt", "a", "notes/a.MD", "a.md.bak", "notes"])
+def test_a_memory_ends_in_md_or_json(path: str) -> None:
+    with pytest.raises(PathRefused, match=r"\.md or \.json") as refused:
+        check_memory(path)
+    assert refused.value.remedy == f"try {path}.md"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("a.md", "a.json", "notes/Über uns.md", "\uff0e\uff0e/a.md", "%20.md", "100%.md", "%zz.md", "a%252F.md"),
+        *("notes/日本語.md", "...a"[3:] + ".md", "a.b.md", "-.md", "--.md", "~.md", "$(x).md"),
+    ],
+)
+def test_what_is_harmless_is_kept_as_it_is(path: str) -> None:
+    assert check_memory(path) == path
+
+
+def test_a_path_is_brought_into_nfc() -> None:
+    assert check_memory("cafe\u0301.md") == "caf\xe9.md"
+    assert check_folder("cafe\u0301/") == "caf\xe9"
+
+
+def test_the_vault_itself_is_the_empty_folder() -> None:
+    assert (check_folder(""), check_folder("/"), check_folder("notes/")) == ("", "", "notes")
+    for path in ("//", "notes//", "/notes", "notes/..", ".."):
+        with pytest.raises(PathRefused):
+            check_folder(path)
+
+
+def test_the_limits_are_counted_in_bytes() -> None:
+    name = "é" * 126 + ".md"
+    assert len(name.encode()) == MAX_NAME_BYTES
+    assert check_memory(name) == name
+    with pytest.raises(PathRefused, match="255 bytes"):
+        check_memory("a" + name)
+    path = ("a" * 127 + "/") * 7 + "a" * 125 + ".md"
+    assert len(path) == MAX_PATH_BYTES
+    assert check_memory(path) == path
+    with pytest.raises(PathRefused, match="1024 bytes"):
+        check_memory("a" + path)
+
+
+# -------------------------------------------------------------------------------------------------- new names
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("con.md", "CON.md", "notes/nul.json", "aux/a.md", "com1.md", "lpt\xb9.md", "prn.x.md", "conin$.md"),
+        *("a:b.md", "a<b.md", "what?.md", 'a"b.md', "a|b.md", "a*b.md", "a /b.md", "a./b.md", " a.md"),
+        *("a\u200b.md", "a\u202eb.md", "a\u2028.md", "\ufeffa.md", "a\xad.md"),
+    ],
+)
+def test_a_new_name_must_be_one_on_every_system(path: str) -> None:
+    with pytest.raises(PathRefused) as refused:
+        check_new(check_memory(path))
+    assert refused.value.path == path
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize("path", ["console.md", "nully.md", "com.md", "com10.md", "a b.md", "a.b.md", "aux-1.md"])
+def test_a_name_that_only_resembles_a_device_is_accepted(path: str) -> None:
+    check_new(path)
+
+
+# -------------------------------------------------------------------------------------------------------- ids
+
+
+@given(IDS)
+@settings(deadline=None, max_examples=2500)
+def test_an_id_comes_back_from_its_name(identifier: str) -> None:
+    try:
+        name = encode_id(identifier)
+    except PathRefused:
+        assume(identifier not in {"", ".", ".."})
+        assert len("".join(f"%{byte:02X}" for byte in identifier.encode())) > MAX_NAME_BYTES - 5
+        return
+    assert decode_id(name) == identifier
+    assert unicodedata.is_normalized("NFC", name), "the name on the disk would be another one"
+    assert "/" not in name
+    assert check_folder(name) == name
+    for suffix in (".md", ".json"):
+        assert check_memory(name + suffix) == name + suffix
+        check_new(name + suffix)
+    check_new(name)
+
+
+@given(IDS, IDS)
+@settings(deadline=None, max_examples=1500)
+def test_two_ids_never_share_a_name(one: str, other: str) -> None:
+    assume(one != other)
+    try:
+        names = [unicodedata.normalize("NFC", encode_id(each)) for each in (one, other)]
+    except PathRefused:
+        return
+    assert names[0] != names[1]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "name"),
+    [
+        ("alice", "alice"),
+        ("alice@example.org", "alice@example.org"),
+        ("a/b", "a%2Fb"),
+        ("../../etc", "%2E.%2F..%2Fetc"),
+        (".hidden", "%2Ehidden"),
+        ("a.", "a%2E"),
+        ("a/b.", "a%2Fb%2E"),
+        ("...", "%2E.%2E"),
+        ("a ", "a%20"),
+        ("a/b ", "a%2Fb%20"),
+        (" ", "%20"),
+        ("100%", "100%25"),
+        ("%2F", "%252F"),
+        ("CON", "%43ON"),
+        ("con.txt", "%63on.txt"),
+        ("caf\xe9", "caf\xe9"),
+        ("cafe\u0301", "cafe%CC%81"),
+        ("a\u200db", "a%E2%80%8Db"),
+        ("C:\\x", "C%3A%5Cx"),
+        ("<\u0327", "%3C%CC%A7"),
+    ],
+)
+def test_ids_are_escaped_only_where_a_name_cannot_carry_them(identifier: str, name: str) -> None:
+    assert encode_id(identifier) == name
+    assert decode_id(name) == identifier
+    assert check_memory(f"{name}.md") == f"{name}.md"
+
+
+@pytest.mark.parametrize("identifier", ["", ".", "..", "\ud800", "x" * 251, "\u4e00" * 100])
+def test_an_id_that_no_name_can_carry_is_refused(identifier: str) -> None:
+    with pytest.raises(PathRefused):
+        encode_id(identifier)
+
+
+def test_the_longest_id_still_makes_a_memory() -> None:
+    name = encode_id("x" * 250)
+    assert check_memory(name + ".json") == name + ".json"
+
+
+def test_an_escape_in_another_spelling_than_ours_is_refused() -> None:
+    """`a%2Fb` is the name of the id `a/b`; `a%2fb` could only be there to be decoded."""
+    assert check_memory("a%2Fb.md") == "a%2Fb.md"
+    for path in ("a%2fb.md", "%61%2Fb.md", "..%2Fb.md", "a%2F%2e%2e.md"):
+        with pytest.raises(PathRefused):
+            check_memory(path)
+
+
+# ----------------------------------------------------------------------------------------------- by their parts
+
+PARTS = st.lists(st.sampled_from(["a", "ab", "b", "alice", "alicebob"]), max_size=4)
+
+
+@given(PARTS, PARTS)
+def test_under_means_by_whole_parts(path: list[str], namespace: list[str]) -> None:
+    assert is_under("/".join(path), "/".join(namespace)) == (path[: len(namespace)] == namespace)
+
+
+@given(PARTS, PARTS)
+def test_relative_is_the_inverse_of_join(namespace: list[str], path: list[str]) -> None:
+    above, below = "/".join(namespace), "/".join(path)
+    whole = join(above, below)
+    assert whole == "/".join([*namespace, *path])
+    assert is_under(whole, above)
+    assert relative(whole, above) == below
+
+
+def test_alice_is_not_above_alicebob() -> None:
+    assert is_under("users/alice", "users/alice")
+    assert is_under("users/alice/a.md", "users/alice")
+    assert not is_under("users/alicebob/a.md", "users/alice")
+    assert is_under("anything.md", "")

@@ -1,0 +1,107 @@
+"""A scope names one namespace, and no two scopes share one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import PathRefused, Usage
+from mdmem.vault.paths import check_folder, is_under
+from mdmem.vault.scope import Scope
+
+
+@pytest.mark.parametrize(
+    ("scope", "namespace"),
+    [
+        (Scope(), ""),
+        (Scope(shared=True), ""),
+        (Scope(user="alice"), "users/alice"),
+        (Scope(user="alice", shared=True), ""),
+        (Scope(project="demo"), "projects/demo"),
+        (Scope(project="demo", shared=True), "projects/demo"),
+        (Scope(user="alice", project="demo"), "users/alice/projects/demo"),
+        (Scope(user="alice", project="demo", shared=True), "projects/demo"),
+        (Scope(resource_type="pr", resource_id="7"), "resources/pr/7"),
+        (Scope(user="alice", resource_type="pr", resource_id="7"), "users/alice/resources/pr/7"),
+        (Scope(project="demo", resource_type="pr", resource_id="7"), "projects/demo/resources/pr/7"),
+        (
+            Scope(user="alice", project="demo", resource_type="pr", resource_id="7"),
+            "users/alice/projects/demo/resources/pr/7",
+        ),
+        (
+            Scope(user="alice", project="demo", resource_type="pr", resource_id="7", shared=True),
+            "projects/demo/resources/pr/7",
+        ),
+        (Scope(user="../bob"), "users/%2E.%2Fbob"),
+        (Scope(user="a/b", project="c:d"), "users/a%2Fb/projects/c%3Ad"),
+        (Scope(user="CON"), "users/%43ON"),
+    ],
+)
+def test_the_namespace_of_a_scope(scope: Scope, namespace: str) -> None:
+    assert scope.namespace == namespace
+    assert check_folder(namespace) == namespace
+
+
+@pytest.mark.parametrize(
+    ("scope", "layers"),
+    [
+        (Scope(), ("",)),
+        (Scope(user="alice"), ("", "users/alice")),
+        (Scope(project="demo"), ("", "projects/demo")),
+        (
+            Scope(user="alice", project="demo"),
+            ("", "projects/demo", "users/alice", "users/alice/projects/demo"),
+        ),
+        (Scope(user="alice", project="demo", shared=True), ("", "projects/demo")),
+        (Scope(user="alice", shared=True), ("",)),
+    ],
+)
+def test_layers_go_from_everyones_to_its_own(scope: Scope, layers: tuple[str, ...]) -> None:
+    assert scope.layers == layers
+    assert scope.layers[-1] == scope.namespace
+
+
+@pytest.mark.parametrize("half", [{"resource_type": "pr"}, {"resource_id": "7"}])
+def test_a_resource_has_a_type_and_an_id(half: dict[str, str]) -> None:
+    with pytest.raises(Usage, match="a type and an id"):
+        Scope(**half)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "\udc80"])
+def test_an_id_that_no_file_name_can_carry_is_refused(name: str) -> None:
+    for scope in (
+        Scope(user=name),
+        Scope(project=name),
+        Scope(resource_type=name, resource_id="7"),
+        Scope(resource_type="pr", resource_id=name),
+    ):
+        with pytest.raises(PathRefused):
+            _ = scope.namespace
+
+
+WORDS = st.none() | st.sampled_from(["alice", "alicebob", "projects", "users", "a/b", "a", "b", "%2F", "é"])
+SCOPES = st.builds(
+    lambda user, project, resource, shared: Scope(
+        user=user,
+        project=project,
+        resource_type=resource and resource[0],
+        resource_id=resource and resource[1],
+        shared=shared,
+    ),
+    WORDS,
+    WORDS,
+    st.none() | st.tuples(WORDS.filter(bool), WORDS.filter(bool)),
+    st.booleans(),
+)
+
+
+@given(SCOPES, SCOPES)
+@settings(deadline=None, max_examples=400)
+def test_two_scopes_share_a_namespace_only_when_they_mean_the_same(one: Scope, other: Scope) -> None:
+    def meaning(scope: Scope) -> tuple[str | None, ...]:
+        user = None if scope.shared else scope.user
+        return user, scope.project, scope.resource_type, scope.resource_id
+
+    assert (one.namespace == other.namespace) == (meaning(one) == meaning(other))
+    if one.user and other.user and one.user != other.user and not one.shared and not other.shared:
+        assert not is_under(one.namespace, Scope(user=other.user).namespace)

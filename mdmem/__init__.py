@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from mdmem.vault.init import init
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.scope import Scope
-    from mdmem.vault.vault import Applied
+    from mdmem.vault.transaction import Applied
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Loaded when it is first used, so that `mdmem --version` loads none of them.
 _HOMES = {
-    "Applied": "mdmem.vault.vault",
+    "Applied": "mdmem.vault.transaction",
     "Change": "mdmem.vault.plan",
     "Conflict": "mdmem.errors",
     "Diagnostic": "mdmem.diagnostic",

@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from mdmem.cli.app import Target
-from mdmem.cli.options import base_option, change_command, json_option, path_argument, text_argument
+from mdmem.cli.options import (
+    base_option,
+    change_command,
+    json_option,
+    path_argument,
+    read_value,
+    text_argument,
+)
 from mdmem.cli.render import print_applied, print_diff
 
 Verb = Callable[[Any], Any]
@@ -90,11 +97,7 @@ def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
             return key, json.loads(value)
         except ValueError as error:
             raise click.UsageError(f"{value!r} is not JSON: {error}") from None
-    from mdmem.text.yaml_tree import parse
-
-    parsed = parse(value, max_depth=32, max_values=10_000)
-    # What is no YAML is a text: `title=SQLite: one file` means what it says.
-    return key, parsed.node.value if parsed.node and not parsed.flaws else value or None
+    return key, read_value(value)
 
 
 @click.command("unset", epilog="Example: mdmem unset notes/db.md source.ids")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from mdmem.cli.options import path_argument, read_command
-from mdmem.cli.render import print_findings, print_hits, print_json
+from mdmem.cli.render import print_document, print_findings, print_hits, print_json
 
 if TYPE_CHECKING:
     from mdmem.index.grep import Case
@@ -26,25 +25,15 @@ def show_command(
 ) -> None:
     """Print a memory exactly as it is; its hash goes to standard error."""
     document = memory.show(path)
-    start, end = 0, len(document.text)
+    if only_hash:
+        print(document.hash)
+        return
+    span = None
     if heading is not None:
         from mdmem.text.section import find
 
-        start, end = find(document, heading).span
-    text = document.text[start:end]
-    if as_json:
-        shape = {"path": document.path, "hash": document.hash, "fields": document.fields, "text": text}
-        print_json(shape)
-    elif only_hash:
-        print(document.hash)
-    else:
-        print(f"{document.path}  {document.hash}", file=sys.stderr, flush=True)
-        if number:
-            first, last = document.lines.number(start), document.lines.number(max(start, end - 1))
-            numbers = range(first, last + 1) if text else range(0)
-            text = "".join(f"{n:6}\t{document.lines.content(n)}\n" for n in numbers)
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
+        span = find(document, heading).span
+    print_document(document, span, number=number, as_json=as_json)
 
 
 @click.command("ls", epilog="Example: mdmem ls notes --glob '2026-*'")

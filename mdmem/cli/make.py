@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.app import Target
-from mdmem.cli.options import change_command, json_option, path_argument, read_command
+from mdmem.cli.options import (
+    change_command,
+    json_option,
+    path_argument,
+    read_command,
+    read_variables,
+    variable_options,
+)
 from mdmem.cli.render import print_findings, print_json
 
 if TYPE_CHECKING:
@@ -34,33 +40,6 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
         print(f"    {path}")
 
 
-def variable_options(command: Any) -> Any:
-    """The options --var and --vars."""
-    command = click.option(
-        "--vars", "from_stdin", is_flag=True, help="Read a JSON object from standard input."
-    )(command)
-    return click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="A variable; repeatable.")(
-        command
-    )
-
-
-def _variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
-    variables: dict[str, Any] = {}
-    if from_stdin:
-        try:
-            variables = json.loads(sys.stdin.buffer.read())
-        except ValueError as error:
-            raise click.UsageError(f"standard input is not JSON: {error}") from None
-        if not isinstance(variables, dict):
-            raise click.UsageError("standard input is not a JSON object")
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"{pair!r} is not KEY=VALUE")
-        variables[key] = value
-    return variables
-
-
 @click.command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
 @click.argument("template")
 @path_argument()
@@ -68,7 +47,7 @@ def _variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
 @change_command
 def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Callable[[Any], Any]:
     """Make a memory from a template; what is rendered is validated before it is written."""
-    variables = _variables(pairs, from_stdin=from_stdin)
+    variables = read_variables(pairs, from_stdin=from_stdin)
     return lambda m: m.new(template, path, variables)
 
 
@@ -80,7 +59,7 @@ def render_command(
     memory: Memory, template: str, pairs: tuple[str, ...], from_stdin: bool, as_json: bool
 ) -> None:
     """Print what a template renders to, and write nothing."""
-    text = memory.render(template, _variables(pairs, from_stdin=from_stdin))
+    text = memory.render(template, read_variables(pairs, from_stdin=from_stdin))
     if as_json:
         print_json({"template": template, "text": text})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -59,6 +60,42 @@ def _read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> s
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
+
+
+def variable_options(command: F) -> F:
+    """The options --var and --vars."""
+    command = click.option(
+        "--vars", "from_stdin", is_flag=True, help="Read a JSON object from standard input."
+    )(command)
+    return click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="A variable; repeatable.")(
+        command
+    )
+
+
+def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
+    """The variables that the options --var and --vars give."""
+    variables: dict[str, Any] = {}
+    if from_stdin:
+        try:
+            variables = json.loads(sys.stdin.buffer.read())
+        except ValueError as error:
+            raise click.UsageError(f"standard input is not JSON: {error}") from None
+        if not isinstance(variables, dict):
+            raise click.UsageError("standard input is not a JSON object")
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{pair!r} is not KEY=VALUE")
+        variables[key] = value
+    return variables
+
+
+def read_value(text: str) -> Any:
+    """A value given on the command line: YAML, or the text itself where it is none (`SQLite: one file`)."""
+    from mdmem.text.yaml_tree import parse
+
+    parsed = parse(text, max_depth=32, max_values=10_000)
+    return parsed.node.value if parsed.node and not parsed.flaws else text or None
 
 
 def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Callable[..., None]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mdmem.diagnostic import Diagnostic
+    from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
     from mdmem.index.hit import Hit
+    from mdmem.text.document import Document
     from mdmem.vault.plan import EditPlan
-    from mdmem.vault.vault import Applied
+    from mdmem.vault.transaction import Applied
 
 _GITHUB_LEVELS = {"error": "error", "warning": "warning"}
 
@@ -30,6 +31,25 @@ def print_error(error: MdmemError) -> None:
     if (context and context.params.get("as_json")) or "--json" in sys.argv:
         print_json({"error": error.as_dict()})
     print(f"mdmem: {error}", file=sys.stderr)
+
+
+def print_document(
+    document: Document, span: Span | None = None, *, number: bool = False, as_json: bool
+) -> None:
+    """Print a memory, or a stretch of it, exactly as it is; its hash goes to standard error."""
+    start, end = span or (0, len(document.text))
+    text = document.text[start:end]
+    if as_json:
+        print_json({"path": document.path, "hash": document.hash, "fields": document.fields, "text": text})
+        return
+    print(f"{document.path}  {document.hash}", file=sys.stderr, flush=True)
+    if number and text:
+        lines = document.lines
+        shown = range(lines.number(start), lines.number(end - 1) + 1)
+        text = "".join(f"{n:6}\t{lines.content(n)}\n" for n in shown)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
 
 
 def print_applied(applied: Applied, *, as_json: bool) -> None:
@@ -57,16 +77,18 @@ def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
     if as_json:
         print_json({"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out)})
         return
-    print(_coloured(diff) if sys.stdout.isatty() else diff, end="")
+    print(_coloured_diff(diff), end="")
     print_left_out(plan)
 
 
-def _coloured(diff: str) -> str:
+def _coloured(text: str, colour: str) -> str:
+    return click.style(text, fg=colour) if sys.stdout.isatty() else text
+
+
+def _coloured_diff(diff: str) -> str:
     colours = {"+": "green", "-": "red", "@": "cyan"}
-    return "".join(
-        click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
-        for line in diff.splitlines(keepends=True)
-    )
+    lines = diff.split("\n")
+    return "\n".join(_coloured(line, colours[line[0]]) if line[:1] in colours else line for line in lines)
 
 
 def print_hits(hits: Iterable[Hit], *, as_json: bool) -> int:
@@ -82,11 +104,11 @@ def print_hits(hits: Iterable[Hit], *, as_json: bool) -> int:
         here = (hit.path, hit.heading)
         if here != above:
             title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
-            print(f"{'' if count == 1 else chr(10)}{click.style(hit.path, fg='magenta')}  {hit.date}{title}")
+            print(f"{'' if count == 1 else chr(10)}{_coloured(hit.path, 'magenta')}  {hit.date}{title}")
         above = here
         for number, line in enumerate(hit.before, hit.line - len(hit.before)):
             print(f"{number}-{line}")
-        print(f"{click.style(str(hit.line), fg='green')}:{hit.text}")
+        print(f"{_coloured(str(hit.line), 'green')}:{hit.text}")
         for number, line in enumerate(hit.after, hit.line + 1):
             print(f"{number}-{line}")
         if hit.left_out:

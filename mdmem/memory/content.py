@@ -11,17 +11,16 @@ from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usag
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
-from mdmem.text.frontmatter import BOM
 from mdmem.text.section import append_block
 from mdmem.text.tree_edit import same
 
-_BLANK_START = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))+")
+_PADDING = re.compile(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
 
 def unpadded(text: str) -> str:
-    """`text` without the blank lines around it; the first line keeps its indentation."""
-    blank = _BLANK_START.match(text)
-    return text[blank.end() if blank else 0 :].rstrip(" \t\r\n")
+    """`text` without blank lines around it, nor a byte-order mark; the first line keeps its indentation."""
+    padding = _PADDING.match(text)
+    return text[padding.end() if padding else 0 :].rstrip(" \t\r\n")
 
 
 def as_text(content: Any) -> str:
@@ -30,10 +29,11 @@ def as_text(content: Any) -> str:
     Raises:
         Usage: it is blank, or no JSON value.
     """
-    if content is None or (isinstance(content, str) and not content.strip()):
+    given = unpadded(content) if isinstance(content, str) else content
+    if given is None or (isinstance(given, str) and not given.strip()):
         raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
-    if isinstance(content, str):
-        return unpadded(content.removeprefix(BOM))
+    if isinstance(given, str):
+        return given
     try:
         text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
         is_exact = same(json.loads(text), content)
@@ -46,7 +46,7 @@ def as_text(content: Any) -> str:
 
 def shown(document: Document | None) -> str:
     """What a caller sees of a memory: the body of Markdown, or the JSON text, without blank edges."""
-    return unpadded(document.body.removeprefix(BOM)) if document else ""
+    return unpadded(document.body) if document else ""
 
 
 def with_body(document: Document, body: str) -> Document:

@@ -24,8 +24,9 @@ from mdmem.text.document import Document
 from mdmem.vault.paths import check_folder, join, relative
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
+from mdmem.vault.transaction import Applied
 from mdmem.vault.trash import Entry
-from mdmem.vault.vault import Applied, Vault
+from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 

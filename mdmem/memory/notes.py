@@ -162,11 +162,12 @@ class Notes(Generic[R]):
 
     def _section(self, path: str, content: str, title: str | None) -> str:
         """The section that is to be added, ready before any lock is taken."""
-        if not content.strip():
+        text = unpadded(content)
+        if not text.strip():
             raise Usage(problem="a note needs content", remedy="give the text of the section")
         _refuse_open(path, content, 0, "the content")
         written = heading_text(title or "") or f"{self._clock():%Y-%m-%d %H:%M:%S}"
-        return f"{_MARKS} {written}\n\n{unpadded(content)}\n"
+        return f"{_MARKS} {written}\n\n{text}\n"
 
     def _at(self, path: str, base: str | None) -> Document | None:
         return self._verbs._at(path, base)  # noqa: SLF001 - one comparison of a base for all kinds

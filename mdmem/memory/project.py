@@ -19,6 +19,7 @@ from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
 from mdmem.text.scan import Section
+from mdmem.text.tree_edit import merged
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
@@ -29,7 +30,7 @@ _TEMPLATE = "project"
 _TITLE = "Project memory"
 _MARKS = re.compile(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
 _ATX = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
-_MARKER = re.compile(r"\A\s*[-+*][ \t]+(\S[^\r\n]*)\s*\Z")
+_MARKER = re.compile(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
 _LINE_END = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
 _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
@@ -136,7 +137,7 @@ class Project(Generic[R]):
         def change(document: Document, found: Section | None) -> _Wanted:
             same = [b for b in _bullets(document, found) if b.text.startswith(f"[{name}]")]
             bullet = _only(document, same, f"[{name}]")
-            return _Wanted((), (new,)) if bullet is None else _Wanted(((bullet, bullet.head, new),), ())
+            return _Wanted((), (new,)) if bullet is None else _Wanted((TextEdit(*bullet.head, new),), ())
 
         return self._change(section, f"step {name}: {state}", change)
 
@@ -162,8 +163,8 @@ class Project(Generic[R]):
                     added.append(f"{name}: {value}".rstrip())
                 else:
                     at = matches[bullet].end()
-                    lead = "" if document.text[at - 1] in " \t" else " "
-                    replaced.append((bullet, Span(at, bullet.head.end), lead + value))
+                    lead = "" if document.text[at - 1] in " \t：" else " "  # noqa: RUF001 - as in `_named`
+                    replaced.append(TextEdit(at, bullet.head.end, lead + value if value else ""))
             return _Wanted(tuple(replaced), tuple(added))
 
         return self._change(section, f"record {', '.join(new)}", change)
@@ -201,10 +202,10 @@ class Project(Generic[R]):
 class _Wanted(NamedTuple):
     """What is to become of the bullets of a section.
 
-    `replaced` has bullets, the span in each that gives way, and what stands there then; `added` are texts.
+    `replaced` are edits inside bullets that stand there, `added` the texts of new ones.
     """
 
-    replaced: tuple[tuple[Bullet, Span, str], ...]
+    replaced: tuple[TextEdit, ...]
     added: tuple[str, ...]
 
 
@@ -278,16 +279,14 @@ def _named(document: Document, bullet: Bullet, name: str) -> re.Match[str] | Non
 def _edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
     """The edits that make what is wanted, when nothing but that results from them."""
     newline = document.lines.newline
-    edits = [
-        TextEdit(*span, new) for bullet, span, new in wanted.replaced if document.text[slice(*span)] != new
-    ]
+    edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
         edits.append(_insertion(document, found.own, wanted.added))
     elif wanted.added:
         level, title = _heading(section)
         block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
         edits.append(_at_end(document, with_newline(block, newline)))
-    return _verified(document, section, found, wanted, edits) if edits else []
+    return _verified(document, section, found, wanted, merged(edits)) if edits else []
 
 
 def _insertion(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
@@ -325,10 +324,12 @@ def _at_end(document: Document, block: str) -> TextEdit:
     """The insertion of a block at the end, with a blank line before it."""
     text, newline, end = document.text, document.lines.newline, len(document.text)
     body = text[document.body_span.start :]
-    if not body.strip(" \t\r\n"):
-        lead = newline if document.frontmatter.present and not body else ""
+    if not body.strip(" \t\r\n") and not document.frontmatter.present:
+        lead = ""
     elif text[-1] not in "\r\n":
         lead = newline * 2
+    elif not body:
+        lead = newline
     else:
         lead = "" if _BLANK_LINES.search(body, len(body.rstrip(" \t\r\n"))) else newline
     return TextEdit(end, end, lead + block + newline)

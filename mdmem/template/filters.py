@@ -9,6 +9,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from mdmem.text import yaml_write
+from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
 from mdmem.text.scan import Heading, Scan, scan
 
@@ -18,11 +19,11 @@ _LEADING_MARKS = re.compile(r"\A(?:#+\s*)+")
 _CLOSING_MARKS = re.compile(r"(?:\A|(?<= ))(#+)\Z")
 _BLOCK_ID = re.compile(r"(?:\A|(?<= ))\^(?=[A-Za-z0-9-]+\Z)")
 _BLANK_START = re.compile(r"\A(?:[ \t]*\n)+")
-_ATX = re.compile(r"( {0,3})#{1,6}(?=[ \t]|$)", re.MULTILINE)
+_ATX = re.compile(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HTML_ENDS = (">", "-->", "?>", "]]>", "</pre>")  # CommonMark 0.31.2, section 4.6, kinds 1 to 5
 # Directives alone: C libraries take a width between `%` and the letter, and fill that many characters.
-_DIRECTIVES = re.compile(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*", re.DOTALL)
+_DIRECTIVES = re.compile(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*+", re.DOTALL)
 
 
 def to_yaml(value: Any) -> str:
@@ -84,21 +85,17 @@ def under(value: Any, level: int) -> str:
     found = scan(text)
     shift = level + 1 - min((h.level for h in found.headings), default=level + 1)
     if shift > 0:
-        for part in reversed(found.headings):
-            text = _deeper(text, part, shift)
+        text = splice(text, [_deeper(text, part, shift) for part in found.headings])
     return _closed(text)
 
 
-def _deeper(text: str, part: Heading, shift: int) -> str:
+def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
     marks = "#" * min(part.level + shift, _DEEPEST_HEADING)
-    written = text[slice(*part.span)]
-    atx = _ATX.match(written)
+    atx = _ATX.match(text, part.span.start)
     if atx:
-        new = f"{atx[1]}{marks}{written[atx.end() :]}"
-    else:
-        title = _CLOSING_MARKS.sub(r"\\\1", line(part.title))
-        new = f"{marks} {title}" + "\n" * written.endswith("\n")
-    return text[: part.span.start] + new + text[part.span.end :]
+        return TextEdit(atx.start("marks"), atx.end("marks"), marks)
+    title = _CLOSING_MARKS.sub(r"\\\1", line(part.title))
+    return TextEdit(*part.span, f"{marks} {title}" + "\n" * text.endswith("\n", *part.span))
 
 
 def _closed(text: str) -> str:

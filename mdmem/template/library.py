@@ -70,7 +70,7 @@ class Templates:
             name: the template's path, with or without `.md` or `.json`.
             variables: plain values: texts, numbers, booleans, None, dates, and lists and mappings of these.
             now: the moment that `now` and `today` mean, with a time zone; templates see it in UTC.
-            max_chars: how long the result may be; ten times as much may be made on the way to it.
+            max_chars: how long the result may be; what may be made on the way to it grows with that.
 
         Raises:
             NamedNotFound, PathRefused: as `show`.

@@ -20,7 +20,7 @@ from mdmem.template.sandbox import Exhausted, Sandbox
 Lookup = Callable[[str], str | None]
 
 _LEAST_WORK = 1_000_000
-_WORK_FOR_A_CHARACTER = 10
+_WORK_FOR_A_CHARACTER = 16
 _LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
 # Whatever a template makes Python raise is the template's failure; the sandbox lets it reach nothing else.
 _FAILURES = (

@@ -31,13 +31,14 @@ from jinja2.visitor import NodeTransformer
 
 from mdmem.template import filters
 
-_NODE, _TURN, _CALL, _LOAD = 8, 10, 100, 200  # what a value, a loop's turn, a call, a template cost at least
+_NODE, _TURN, _CALL, _LOAD = 12, 16, 160, 300  # what a value, a loop's turn, a call, a template cost at least
 _DEEPEST = 32
+_SCANS = 4  # what finding the headings of a text costs for each of its characters
 _MOST_BITS = 10_000  # about 3,000 digits; Python itself writes no more than 4,300
 _MOST_PLACES = 30
 _WIDEST_INDENT = 100
 
-_DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_DICT_VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _LEAVES = (float, type(None), date, time, timedelta, Undefined)
 _LISTS = (list, tuple, *_DICT_VIEWS)
 _VALUES = (str, int, dict, range, *_LISTS, *_LEAVES)
@@ -66,11 +67,12 @@ _FILTERS = """
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
 # Conversions with a width and a precision of at most three digits, and none taken from the arguments.
 _PERCENT = re.compile(
-    r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*[0-9]{0,3}(?:\.[0-9]{0,3})?[diouxXeEfFgGcrsa%])*", re.DOTALL
+    r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*+(?:[1-9][0-9]{0,2})?(?:\.[0-9]{0,3}+)?[diouxXeEfFgGcrsa%])*+",
+    re.DOTALL,
 )
 
 
-class Exhausted(TemplateRuntimeError):  # noqa: N818 - a signal between sandbox and rendering
+class Exhausted(TemplateRuntimeError):
     """A template that would do or write more than it may."""
 
 
@@ -106,7 +108,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "listed": filters.listed,
             "slug": filters.slug,
             "time": filters.format_time,
-            "under": filters.under,
+            "under": self._under,
             "yaml": filters.to_yaml,
             "format": self._format,
             "indent": self._indent,
@@ -139,7 +141,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             Exhausted: it is too large, or nested too deeply.
             SecurityError: something in it is not a plain value.
         """
-        waiting = [(value, 1)]
+        waiting: list[tuple[Any, int]] = [(value, 1)]
         while waiting:
             part, depth = waiting.pop()
             if depth > _DEEPEST:
@@ -268,9 +270,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _written(self, value: Any) -> str:
         """What `{{ value }}` writes."""
-        return str(self.weighed(str(self.weighed(value))))
+        self.weighed(value)
+        return value if isinstance(value, str) else str(self.weighed(str(value)))
 
-    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override] - generated code calls it so
+    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override]
         """What a macro, a block or `{% set %}` has written, as one text."""
         found = list(parts)
         self.pay(sum(map(len, found)))
@@ -350,6 +353,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.weighed(value)
         self.pay((before - self.work) * (1 + (indent or 0)))
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_json_value)
+
+    def _under(self, text: Any, level: int) -> str:
+        text = str(text)
+        self.pay(_SCANS * len(text))
+        return filters.under(text, level)
 
     def _trim(self, text: str, characters: str | None = None) -> str:
         text = str(text)

@@ -121,7 +121,7 @@ class Transaction:
                 merged.append(change.path)
             content = after.data if after else None
             if change.move_to is None:
-                if now is None or now.data != content:
+                if (now.data if now else None) != content:
                     yield Step(path=change.path, before=now, after=content)
             elif self.read(change.move_to) is not None:
                 raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")

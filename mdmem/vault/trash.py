@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import time
@@ -80,36 +81,44 @@ class TrashFolder:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            self.keep(files.read(folder, name).data, digest)
+            content = files.read(folder, name)
+            self.keep(content.data, digest, content)
             files.remove(folder, name)
 
-    def keep(self, data: bytes, digest: str) -> None:
-        """Put a copy of some content into the trash under its hash.
+    def keep(self, data: bytes, digest: str, like: files.Content | None = None) -> None:
+        """Put a copy of some content into the trash under its hash, with the permissions and owner of `like`.
 
         Raises:
             OSError: it cannot be written.
         """
         with files.opened(self.path) as trash:
             if not files.exists(trash, digest):
-                files.write_new(trash, f"{digest}.part", data)
+                files.remove(trash, f"{digest}.part")  # a crash may have left one
+                files.write_new(trash, f"{digest}.part", data, like)
                 os.rename(f"{digest}.part", digest, src_dir_fd=trash, dst_dir_fd=trash)
 
     def content(self, digest: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
         try:
             with files.opened(self.path) as trash:
-                return files.read(trash, digest).data
+                data = files.read(trash, digest).data
         except FileNotFoundError:
             return None
+        # The log may have come with a repository, and a hash in it be a path; or the disk is failing.
+        return data if hashlib.sha256(data).hexdigest() == digest else None
 
     def record(self, entry: Entry) -> None:
         """Add an entry to the log, and sweep when it is time."""
         line = json.dumps(entry.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(os.path.join(self.path, _LOG), flags, 0o666)
         try:
             start = os.fstat(descriptor).st_size
-            os.write(descriptor, line.encode("utf-8", "surrogatepass"))
+            # Where a crash tore the last line, this one begins a new line.
+            torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
+            view = memoryview((b"\n" if torn else b"") + line.encode("utf-8", "surrogatepass"))
+            while view:
+                view = view[os.write(descriptor, view) :]
             end = os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)
@@ -123,9 +132,14 @@ class TrashFolder:
                 lines = log.read().split(b"\n")
         except FileNotFoundError:
             return
+        last = ""
         for line in reversed(lines):
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                yield entry_from(json.loads(line))
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+                entry = entry_from(json.loads(line))
+                # A crash after this line, and before the journal's record went, writes the line again.
+                if entry.id != last:
+                    yield entry
+                last = entry.id
 
     def sweep(self, now: float) -> int:
         """Drop, oldest first, what is older or more than the config allows; how many contents went.
@@ -134,9 +148,8 @@ class TrashFolder:
             now: seconds since the epoch.
         """
         oldest = now - self.policy.max_days * 86_400
-        kept, size, dropped = [], 0, 0
+        size, dropped = 0, 0
         replaced = self._replaced_at()
-        contents = []
         with os.scandir(self.path) as found:
             contents = [
                 (replaced.get(e.name, e.stat().st_mtime), e.stat().st_size, e.name)
@@ -149,8 +162,6 @@ class TrashFolder:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.path, name))
                 dropped += 1
-            else:
-                kept.append(name)
         self._shorten_log(oldest)
         return dropped
 

@@ -79,6 +79,12 @@ def appended(plans: tuple[Path, Notes[EditPlan]], before: str, content: str, tit
     return after
 
 
+def swallows(text: str) -> bool:
+    """Whether a heading behind `text` is none, as another parser sees it."""
+    tokens = MarkdownIt().parse(f"{text}\n\n## probe\n")
+    return len(tokens) < 3 or tokens[-3].tag != "h2"
+
+
 # -- append -----------------------------------------------------------------------------------------------
 
 
@@ -195,7 +201,7 @@ def test_any_title_makes_exactly_one_heading_that_says_it(
     assert after.text.endswith("\n\ncontent\n")
 
 
-@given(before=_TEXTS, content=_TEXTS.filter(str.strip))
+@given(before=_TEXTS, content=_TEXTS.filter(unpadded))
 @example("---\nk: v\n", "---\n")
 @example("<!--", "-->")
 @example("~~~~\n", "a")
@@ -208,11 +214,8 @@ def test_a_section_is_a_section_or_the_append_is_refused(
         last = appended(plans, after.text, "end", "U")
     except EditRefused:
         # Then one of the two must really swallow a heading behind it.
-        first = MarkdownIt().parse(f"{content}\n\n## probe\n")[-3:]
-        file = plans[0].read_bytes().decode()
-        assert file.startswith("---") or any(
-            tokens[0].tag != "h2" for tokens in (first, MarkdownIt().parse(f"{file}\n\n## probe\n")[-3:])
-        )
+        file = plans[0].read_bytes().decode().removeprefix("\ufeff")
+        assert file.startswith("---") or swallows(content) or swallows(file)
         return
     kept = parse("n.md", before.encode())
     assert after.text.startswith(before.rstrip(" \t\r\n"))
@@ -257,7 +260,7 @@ def test_content_that_would_swallow_later_sections_is_refused(
     assert not (root / "notes").exists()
 
 
-@pytest.mark.parametrize("content", ["", " \n\t\n", "\u2003\n"])
+@pytest.mark.parametrize("content", ["", " \n\t\n", "\u2003\n", "\ufeff\n"])
 def test_blank_content_is_refused(notes: Notes[Applied], content: str) -> None:
     with pytest.raises(Usage, match="content"):
         notes.append("db", content)

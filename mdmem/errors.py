@@ -132,6 +132,7 @@ class TextNotFound(NotFound):
     path: str
     old: str
     near: tuple[NearLine, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -139,10 +140,13 @@ class TextNotFound(NotFound):
 
     @property
     def hint(self) -> str:
-        if not self.near:
+        if not self.near and not self.left_out:
             return "no line is similar: look at the memory again with `mdmem show`"
-        lines = [f"  line {n.line}: {_shortened(n.text)} ({n.differs})" for n in self.near]
-        return "\n".join(["nearest lines:", *lines])
+        near = [f"  line {n.line}: {_shortened(n.text)} ({n.differs})" for n in self.near]
+        told = ["nearest lines:", *near] if near else []
+        if self.left_out:
+            told += ["these could not be looked into:", *(f"  {each}" for each in self.left_out)]
+        return "\n".join(told)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -406,6 +410,7 @@ class PatternInvalid(Refused):
     code: ClassVar[str] = "pattern-invalid"
     pattern: str
     reason: str
+    remedy: str = "to look for the characters themselves, leave --regex away"
 
     @property
     def message(self) -> str:
@@ -413,7 +418,7 @@ class PatternInvalid(Refused):
 
     @property
     def hint(self) -> str:
-        return "to look for the characters themselves, leave --regex away"
+        return self.remedy
 
 
 @dataclass(kw_only=True, eq=False)

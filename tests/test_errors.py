@@ -33,6 +33,7 @@ EXAMPLES: dict[str, Any] = {
     "path": "notes/a.md",
     "start": "/srv/project",
     "old": "the text that was looked for",
+    "left_out": ("notes/c.md: not UTF-8",),
     "heading": "Design > Index",
     "key": "source.type",
     "kind": "schema",

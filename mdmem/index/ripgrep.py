@@ -191,7 +191,7 @@ def failure(program: str, errors: str, pattern: str) -> MdmemError:
     """Why a search ended before it began: what `program` complained about, as an error to raise."""
     glob = _BAD_GLOB.match(errors)
     if glob:
-        return PatternInvalid(pattern=glob["glob"], reason=glob["reason"].strip())
+        return PatternInvalid(pattern=glob["glob"], reason=glob["reason"].strip(), remedy="mend the glob")
     if _BAD_PATTERN.match(errors):
         return PatternInvalid(pattern=pattern, reason=_reason(errors))
     found = version(program)

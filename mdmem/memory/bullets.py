@@ -168,11 +168,6 @@ def written(text: str, like: Bullet | None = None) -> str:
     Its further lines are indented, so whatever the text says stays inside.
     """
     lead = f"{like.indent}{like.marker}{like.padding}" if like else "- "
-    return lead + hanging(text, lead)
-
-
-def hanging(text: str, lead: str) -> str:
-    """A text whose further lines stand below what follows `lead`."""
     below = " " * _width(lead)
     first, *others = text.split("\n")
-    return "\n".join([first, *(below + line if line else "" for line in others)])
+    return "\n".join([lead + first, *(below + line if line else "" for line in others)])

@@ -3,7 +3,8 @@
 So `ls`, `replace` and rules choose the same files as `grep`. The rules are those of gitignore, as ripgrep
 14.1 reads them (https://docs.rs/globset/0.4/globset/#syntax): a glob with a slash is matched from the top,
 one without at any depth; `**` spans folders, `{a,b}` is either (not nested), a slash at the end means folders
-only. They compare bytes: `?` is one byte of UTF-8.
+only. They compare bytes: `?` is one byte of UTF-8. A `}` that closes nothing, which ripgrep 14.1 passes over
+as if it were not there, is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from mdmem.errors import PatternInvalid
 
+_REMEDY = "mend the glob; a backslash makes a special character stand for itself"
 _ANY = b"[^/]"
 _STAR = b"[^/]*"
 _AT_ANY_DEPTH = b"(?:/?|.*/)"
@@ -82,7 +84,7 @@ def _compiled(text: str) -> _Glob | None:
     try:
         pattern = re.compile(_Translation(glob, text).regex(), re.DOTALL)
     except re.error as error:  # the bytes of a range of letters beyond ASCII, which may run backwards
-        raise PatternInvalid(pattern=text, reason=str(error)) from None
+        raise PatternInvalid(pattern=text, reason=str(error), remedy=_REMEDY) from None
     return _Glob(pattern, excludes, folders_only)
 
 
@@ -131,7 +133,7 @@ class _Translation:
         return self._glob[self._at - 1]
 
     def _bad(self, reason: str) -> PatternInvalid:
-        return PatternInvalid(pattern=self._written, reason=reason)
+        return PatternInvalid(pattern=self._written, reason=reason, remedy=_REMEDY)
 
     def _literal(self, character: str) -> None:
         self._parts.append(re.escape(_bytes(character)))

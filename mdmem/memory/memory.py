@@ -14,6 +14,7 @@ from mdmem.errors import DocumentRefused, MemoryNotFound, VaultNotFound
 from mdmem.index.grep import Case, grep
 from mdmem.index.hit import Hit
 from mdmem.memory.doctor import Health, examine
+from mdmem.memory.globs import matcher
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.project import Project
@@ -94,8 +95,6 @@ class Memory(Kinds[Applied]):
         Raises:
             MemoryNotFound: nothing is below `within`.
         """
-        from mdmem.memory.globs import matcher  # noqa: PLC0415 - wcmatch only where there are globs
-
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         found = [f for f in self.vault.walk(within) if not f.problem]
         if within and not found:

@@ -278,7 +278,9 @@ class Preferences(Generic[R]):
     def _refuse_over_limit(self, more: int) -> None:
         limit = self._vault.config.preferences.max_per_user
         if more and sum(1 for _ in self._paths()) + more > limit:
-            remedy = "sweep those that have faded, delete some, or raise max_per_user in .mdmem/config.toml"
+            remedy = (
+                "sweep those that have faded (`mdmem preferences sweep`), or raise [preferences] max_per_user"
+            )
             raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
 
 

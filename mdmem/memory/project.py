@@ -33,7 +33,7 @@ _ATX = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
 _LINE_END = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
-_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
+_BLANK_LINES = re.compile(r"[ \t]*(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
 # Sections that say what was chosen; aster writes the Chinese ones.
 _CHOICES = re.compile(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE
@@ -324,14 +324,14 @@ def _at_end(document: Document, block: str) -> TextEdit:
     """The insertion of a block at the end, with a blank line before it."""
     text, newline, end = document.text, document.lines.newline, len(document.text)
     body = text[document.body_span.start :]
-    if not body.strip(" \t\r\n") and not document.frontmatter.present:
+    written_to = len(body.rstrip(" \t\r\n"))
+    if not written_to and not document.frontmatter.present:
         lead = ""
     elif text[-1] not in "\r\n":
         lead = newline * 2
-    elif not body:
-        lead = newline
     else:
-        lead = "" if _BLANK_LINES.search(body, len(body.rstrip(" \t\r\n"))) else newline
+        behind = body[written_to:] if written_to else newline + body
+        lead = "" if _BLANK_LINES.match(behind) else newline
     return TextEdit(end, end, lead + block + newline)
 
 
@@ -349,8 +349,8 @@ def _verified(
         texts = [b.text for b in bullets(after, after.sections[number].own)]
         if all(each in texts for each in wanted.added):
             return edits
-    reason = f"what is added to {section!r} would stand in code or HTML that is not closed before it"
-    raise EditRefused(path=document.path, reason=reason, remedy="close it first")
+    reason = f"a bullet in {section!r} would end in code or HTML that is not closed, or take in a heading"
+    raise EditRefused(path=document.path, reason=reason, remedy="close what is open, or edit the text itself")
 
 
 # ----------------------------------------------------------------------------------------------- the summary

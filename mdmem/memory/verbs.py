@@ -17,15 +17,18 @@ from mdmem.errors import (
     MemoryNotFound,
     NamedNotFound,
     NotEncodable,
+    StorageFailed,
     TextNotFound,
     Usage,
 )
+from mdmem.memory.globs import matcher
 from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
+from mdmem.text.form import SUFFIXES
 from mdmem.text.merge import merge
-from mdmem.vault.paths import check_folder, check_memory
+from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
@@ -178,12 +181,10 @@ class Verbs(Generic[R]):
     def _replace_across(
         self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]
     ) -> EditPlan:
-        from mdmem.memory.globs import matcher  # noqa: PLC0415 - wcmatch is needed here only
-
-        fits = matcher(globs)
+        fits, folder = matcher(globs), check_folder(within)
         changes, left_out = [], []
-        for found in self._vault.walk(within):
-            if not fits(found.path[len(within) :].lstrip("/")):
+        for found in self._vault.walk(folder):
+            if not fits(relative(found.path, folder)):
                 continue
             try:
                 if found.problem:
@@ -193,39 +194,44 @@ class Verbs(Generic[R]):
                 edits = text_edit.replace(document, old, new, count="all", regex=regex)
             except TextNotFound:
                 continue
-            except (DocumentRefused, MemoryNotFound) as error:
+            except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
                 left_out.append(error.message)
                 continue
             changes.append(Change(path=found.path, before=document, edits=tuple(edits), merge=False))
         if not changes:
-            raise TextNotFound(path=within or "every memory", old=old)
-        message = f"replace in {len(changes)} memories"
+            raise TextNotFound(path=folder or "every memory", old=old, left_out=tuple(left_out))
+        message = f"replace in {len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
     def mv(self, source: str, target: str, *, base: str | None = None) -> R:
-        """Move a memory, or a folder of memories, to a path where nothing stands."""
+        """Move a memory, or a folder of memories, to a path where nothing stands.
+
+        A `target` with a slash at its end is a folder to move into, under the same name.
+        """
 
         def build() -> EditPlan:
-            pairs = self._pairs(source, target)
-            if not pairs:
-                document = self._required(source, base)
-                into = target.rstrip("/") + "/" + document.path.rpartition("/")[2]
-                pairs = [(document.path, check_memory(into if target.endswith("/") else target))]
+            documents = self._all(source, base)
+            old = check_folder(source)
+            new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
             changes = tuple(
-                Change(path=old, before=self._vault.read(old), move_to=new)
-                for old, new in pairs
-                if old != new
+                Change(path=d.path, before=d, move_to=moved)
+                for d in documents
+                if (moved := check_memory(new + d.path[len(old) :])) != d.path
             )
             return EditPlan(changes=changes, message=f"move {source} to {target}")
 
         return self._run(build)
 
-    def _pairs(self, source: str, target: str) -> list[tuple[str, str]]:
-        """Old and new path of every memory of a folder; none when `source` is no folder."""
-        if source.endswith((".md", ".json")):
-            return []
-        source, target = check_folder(source), check_folder(target)
-        return [(path, f"{target}/{path[len(source) + 1 :]}") for path in self._below(source)]
+    def _all(self, path: str, base: str | None) -> list[Document]:
+        """The memory at `path`, or every memory of the folder that it names."""
+        if path.endswith(SUFFIXES):
+            return [self._required(path, base)]
+        if base is not None:
+            raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base away")
+        documents = [self._vault.read(each) for each in self._below(check_folder(path))]
+        if not documents:
+            raise MemoryNotFound(path=path)
+        return documents
 
     def _below(self, folder: str) -> Iterator[str]:
         if not folder:
@@ -241,8 +247,7 @@ class Verbs(Generic[R]):
         """Delete a memory, or a folder of memories; `restore` brings it back."""
 
         def build() -> EditPlan:
-            paths = [] if path.endswith((".md", ".json")) else list(self._below(check_folder(path)))
-            documents = [self._vault.read(p) for p in paths] or [self._required(path, base)]
+            documents = self._all(path, base)
             changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
             return EditPlan(changes=changes, message=f"delete {path}")
 
@@ -267,17 +272,16 @@ class Verbs(Generic[R]):
 
         Raises:
             NamedNotFound: nothing of that memory is kept.
+            Usage: `hash` has fewer than eight digits.
         """
+        digits = _digits(hash) if hash is not None else None
 
         def build() -> EditPlan:
             before = self._at(path, None)
             now = before.hash if before else None
             name = check_memory(path)
             kept = [f.before for e in self._vault.history() for f in e.files if f.path == name and f.before]
-            wanted = next(
-                (h for h in kept if h.startswith(hash) if hash) if hash else (h for h in kept if h != now),
-                None,
-            )
+            wanted = next((h for h in kept if (h.startswith(digits) if digits else h != now)), None)
             data = self._vault.content(wanted) if wanted else None
             if wanted is None or data is None:
                 near = tuple(dict.fromkeys(h[:12] for h in kept if h != now))
@@ -296,12 +300,15 @@ class Verbs(Generic[R]):
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
         """
+        wanted = change
 
         def build() -> EditPlan:
-            entries = self._vault.history()
-            entry = next((e for e in entries if change is None or e.id == change), None)
+            nonlocal wanted
+            entry = next((e for e in self._vault.history() if wanted in {None, e.id}), None)
             if entry is None:
-                raise NamedNotFound(kind="change", name=change or "last")
+                raise NamedNotFound(kind="change", name=wanted or "last")
+            # Built again under the lock, this must not become the change that somebody made meanwhile.
+            wanted = entry.id
             changes = tuple(self._undone(entry, file) for file in entry.files)
             return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
 
@@ -314,10 +321,11 @@ class Verbs(Generic[R]):
                 return Change(path=file.path, before=now, delete=True, merge=False)
             data = self._kept(entry, file.before)
             return Change(path=file.path, before=now, content=data, merge=False)
-        if now is None or file.before is None or file.after is None:
+        left = self._vault.content(file.after) if file.after else None
+        if now is None or file.before is None or left is None:
             raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
-        base = parse(file.path, self._kept(entry, file.after))
-        merged = merge(base, parse(file.path, self._kept(entry, file.before)), now)
+        base = parse(file.path, left, now.limits)
+        merged = merge(base, parse(file.path, self._kept(entry, file.before), now.limits), now)
         if merged.text is None:
             diff = unified(base.text, now.text, file.path)
             raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
@@ -341,7 +349,7 @@ class Verbs(Generic[R]):
         return self._run(build)
 
     def _required(self, path: str, base: str | None) -> Document:
-        document = self._vault.read(path)
+        document = self._vault.read(check_memory(path))
         self._compare(document, base)
         return document
 
@@ -357,11 +365,10 @@ class Verbs(Generic[R]):
     def _compare(self, document: Document, base: str | None) -> None:
         if base is None:
             return
-        if len(base) < _LEAST_HASH:
-            raise Usage(problem=f"a base is a hash of {_LEAST_HASH} digits or more, not {base!r}")
-        if document.hash.startswith(base.lower()):
+        digits = _digits(base)
+        if document.hash.startswith(digits):
             return
-        full = next((h for h in self._hashes(document.path) if h.startswith(base.lower())), None)
+        full = next((h for h in self._hashes(document.path) if h.startswith(digits)), None)
         seen = self._vault.content(full) if full else None
         text = seen.decode("utf-8", "replace") if seen is not None else None
         diff = unified(text, document.text, document.path) if text is not None else ""
@@ -372,6 +379,13 @@ class Verbs(Generic[R]):
             for file in entry.files:
                 if file.path == path:
                     yield from filter(None, (file.after, file.before))
+
+
+def _digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
+    """The beginning of a hash, long enough to name one content, as hashes are written."""
+    if len(hash) < _LEAST_HASH:
+        raise Usage(problem=f"a hash is named by {_LEAST_HASH} digits or more, not {hash!r}")
+    return hash.lower()
 
 
 def encoded(path: str, text: str) -> bytes:

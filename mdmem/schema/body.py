@@ -36,7 +36,8 @@ class Body(str):
     @classmethod
     def of(cls, document: Document) -> Body:
         """The body of `document`."""
-        body = cls(document.body)
+        # The blank lines around it belong to the layout of the file, not to the text that a schema is about.
+        body = cls(document.body.strip("\r\n"))
         body.document = document
         return body
 

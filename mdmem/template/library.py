@@ -99,7 +99,9 @@ class Templates:
     def _find(self, name: str) -> tuple[str, str]:
         reason = refusal(name)
         if reason:
-            raise PathRefused(path=name, reason=reason, remedy="name a template as `mdmem template ls` does")
+            raise PathRefused(
+                path=name, reason=reason, remedy="name a template as `mdmem template list` does"
+            )
         for suffix in _SUFFIXES:
             source = self._source(name + suffix)
             if source is not None:

@@ -20,7 +20,7 @@ from mdmem.template.sandbox import Exhausted, Sandbox
 Lookup = Callable[[str], str | None]
 
 _LEAST_WORK = 1_000_000
-_WORK_FOR_A_CHARACTER = 16
+_WORK_FOR_A_CHARACTER = 20
 _LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
 # Whatever a template makes Python raise is the template's failure; the sandbox lets it reach nothing else.
 _FAILURES = (
@@ -145,7 +145,11 @@ def _explained(error: BaseException, *, running: bool) -> tuple[str, str]:
     if isinstance(error, RecursionError | MemoryError | SyntaxError):
         return "it is nested too deeply", _SIMPLER
     if isinstance(error, TemplateNotFound):
-        return f"there is no template {error.message!r}", "see what there is with `mdmem template ls`"
+        names = getattr(error, "templates", [error.name])
+        return (
+            f"there is no template {' or '.join(map(repr, names))}",
+            "see what there is with `mdmem template list`",
+        )
     missing = _MISSING.fullmatch(str(error)) if isinstance(error, UndefinedError) else None
     if missing:
         return f"missing variable: {missing[1]}", f"give --var {missing[1]}=…"

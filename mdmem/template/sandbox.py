@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -31,14 +31,14 @@ from jinja2.visitor import NodeTransformer
 
 from mdmem.template import filters
 
-_NODE, _TURN, _CALL, _LOAD = 12, 16, 160, 300  # what a value, a loop's turn, a call, a template cost at least
+_NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
 _DEEPEST = 32
-_SCANS = 4  # what finding the headings of a text costs for each of its characters
+_SCANNED_LINE = 80  # what finding the headings of a text costs for each of its lines
 _MOST_BITS = 10_000  # about 3,000 digits; Python itself writes no more than 4,300
 _MOST_PLACES = 30
 _WIDEST_INDENT = 100
 
-_DICT_VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_DICT_VIEWS = (KeysView, ValuesView, ItemsView)
 _LEAVES = (float, type(None), date, time, timedelta, Undefined)
 _LISTS = (list, tuple, *_DICT_VIEWS)
 _VALUES = (str, int, dict, range, *_LISTS, *_LEAVES)
@@ -64,6 +64,8 @@ _FILTERS = """
     min reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode
     wordcount
 """
+_JINJA: Mapping[str, Any] = FILTERS
+_TESTS: Mapping[str, Any] = TESTS
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
 # Conversions with a width and a precision of at most three digits, and none taken from the arguments.
 _PERCENT = re.compile(
@@ -119,10 +121,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "tojson": self._tojson,
             "trim": self._trim,
         }
-        self.filters = {name: self._paid(FILTERS[name]) for name in _FILTERS.split()}
-        self.filters |= {name: self._paid(_needs_value(function)) for name, function in own.items()}
+        self.filters = {name: self._paid(_JINJA[name]) for name in _FILTERS.split()}
+        self.filters |= {name: self._paid(function, missing=False) for name, function in own.items()}
         self.filters |= {_WEIGHED: self.weighed, _JOINED: self._joined, _COUNTED: self._counted}
-        self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in TESTS.items()}
+        self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in _TESTS.items()}
 
     def pay(self, amount: int) -> None:
         """Take `amount` from the work that is left.
@@ -134,10 +136,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if self.work < 0:
             raise Exhausted("it does more work than a template may")
 
-    def weighed(self, value: Any) -> Any:
+    def weighed(self, value: Any, *, missing: bool = True) -> Any:
         """`value`, once its size is paid for.
 
+        Args:
+            value: any value.
+            missing: whether something in it may be undefined.
+
         Raises:
+            UndefinedError: something in it is undefined.
             Exhausted: it is too large, or nested too deeply.
             SecurityError: something in it is not a plain value.
         """
@@ -150,6 +157,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 self.pay(_NODE + len(part))
             elif isinstance(part, int):
                 self.pay(_NODE + _bits(part) // 8)
+            elif isinstance(part, Undefined) and not missing:
+                str(part)  # raises, with the name of what is missing
             elif isinstance(part, _LEAVES):
                 self.pay(_NODE)
             elif isinstance(part, range):
@@ -270,10 +279,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _written(self, value: Any) -> str:
         """What `{{ value }}` writes."""
-        self.weighed(value)
+        self.weighed(value, missing=False)
         return value if isinstance(value, str) else str(self.weighed(str(value)))
 
-    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override]
+    def concat(self, parts: Iterable[str]) -> str:
         """What a macro, a block or `{% set %}` has written, as one text."""
         found = list(parts)
         self.pay(sum(map(len, found)))
@@ -285,14 +294,17 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _counted(self, values: Any) -> _Counted:
         return _Counted(self, self.weighed(values))
 
-    def _paid(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter or test whose arguments and result are paid for; what it makes lazily becomes a list."""
+    def _paid(self, function: Callable[..., Any], *, missing: bool = True) -> Callable[..., Any]:
+        """A filter or test whose arguments and result are paid for; what it makes lazily becomes a list.
+
+        With `missing` false, it fails on a missing value before it is called.
+        """
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @functools.wraps(function)
         def paid(*args: Any, **kwargs: Any) -> Any:
             for value in (*args[first:], *kwargs.values()):
-                self.weighed(value)
+                self.weighed(value, missing=missing)
             result = function(*args, **kwargs)
             return self.weighed(list(result) if isinstance(result, Iterator) else result)
 
@@ -320,7 +332,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         def join(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> Any:
             parts = list(value)
             self.pay(len(parts) * len(str(d)))
-            return FILTERS["join"](context, parts, d, attribute)
+            return _JINJA["join"](context, parts, d, attribute)
 
         return join
 
@@ -337,7 +349,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _round(self, value: float, precision: int = 0, method: str = "common") -> float:
         if abs(precision) > _MOST_PLACES:
             raise Exhausted(f"a number is rounded to {_MOST_PLACES} places at most")
-        rounded: float = FILTERS["round"](value, precision, method)
+        rounded: float = _JINJA["round"](value, precision, method)
         return rounded
 
     def _sum(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
@@ -356,7 +368,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _under(self, text: Any, level: int) -> str:
         text = str(text)
-        self.pay(_SCANS * len(text))
+        self.pay(len(text) + _SCANNED_LINE * text.count("\n"))
         return filters.under(text, level)
 
     def _trim(self, text: str, characters: str | None = None) -> str:
@@ -378,19 +390,6 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, (*_DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
-
-
-def _needs_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that fails on a missing variable, by its name, as everything but `default` does."""
-
-    @functools.wraps(function)
-    def needing(*args: Any, **kwargs: Any) -> Any:
-        for value in (*args, *kwargs.values()):
-            if isinstance(value, Undefined):
-                str(value)
-        return function(*args, **kwargs)
-
-    return needing
 
 
 class _Counted:
@@ -431,10 +430,10 @@ class _Metered(NodeTransformer):
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         replacement = self._replacements.get(type(node))
-        node = self.generic_visit(node, *args, **kwargs)
-        return replacement(node) if replacement else node
+        visited = self.generic_visit(node, *args, **kwargs)
+        return replacement(visited) if replacement else visited
 
-    def _filter(self, name: str, node: nodes.Expr) -> nodes.Filter:
+    def _filter(self, name: str, node: nodes.Node) -> nodes.Filter:
         values = {"lineno": node.lineno, "environment": self._sandbox}
         return nodes.Filter(node, name, [], [], None, None, **values)
 

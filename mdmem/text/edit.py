@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
+from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
+from mdmem.text.diff import hunks
 from mdmem.text.document import Document
-from mdmem.text.lines import Lines, with_newline
+from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.near import nearest
+
+_CRLF = re.compile(r"\r\n")
 
 
 class TextEdit(NamedTuple):
@@ -54,10 +58,14 @@ def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
 
 def inverse(text: str, edits: Sequence[TextEdit]) -> list[TextEdit]:
     """The edits that turn `splice(text, edits)` back into `text`."""
-    result, shift = [], 0
+    result: list[TextEdit] = []
+    shift = 0
     for edit in ordered(edits, len(text), ""):
-        start = edit.start + shift
-        result.append(TextEdit(start, start + len(edit.new), text[edit.start : edit.end]))
+        start, old = edit.start + shift, text[edit.start : edit.end]
+        if result and result[-1].end == start:
+            # Edits that touch become one: two deletions side by side would be insertions at one place.
+            start, old = result[-1].start, result.pop().new + old
+        result.append(TextEdit(start, edit.start + shift + len(edit.new), old))
         shift += len(edit.new) - (edit.end - edit.start)
     return result
 
@@ -78,10 +86,10 @@ def replace(
         old: the literal text; with `regex`, a pattern of Python's `re` in which `^` and `$` match at lines.
         new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.
         count: how often `old` must occur; "all" for every occurrence, at least one.
-        regex: read `old` as a pattern.
+        regex: read `old` as a pattern; it sees every line end as `\n`.
 
     Raises:
-        EditRefused: `old` is empty, or the pattern matches the empty text.
+        EditRefused: `old` is empty, or the pattern matches the empty text, or lines that end differently.
         TextNotFound: no occurrence; it carries the nearest lines and what differs.
         TextAmbiguous: another number of occurrences, or occurrences that overlap.
         PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
@@ -116,19 +124,39 @@ def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
 
 def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
     try:
-        found = list(re.compile(old, re.MULTILINE).finditer(document.text))
-        edits = [TextEdit(*match.span(), fitted(document, match.expand(new))) for match in found]
+        pattern = re.compile(old, re.MULTILINE)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternInvalid(pattern=old, reason=str(error)) from None
-    except IndexError:
-        raise PatternInvalid(
-            pattern=new, reason="the replacement names a group that the pattern has not"
-        ) from None
-    if any(edit.start == edit.end for edit in edits):
-        raise EditRefused(
-            path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
-        )
+    # For `re` only a line feed ends a line, so `$` would never match before a carriage return.
+    plain = with_newline(document.text, "\n")
+    pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
+    edits = []
+    for match in pattern.finditer(plain):
+        start, end = (at + bisect_left(pairs, at) for at in match.span())
+        if start == end:
+            raise EditRefused(
+                path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
+            )
+        edits.append(TextEdit(start, end, _expanded(document, match, new, Span(start, end))))
     return edits
+
+
+def _expanded(document: Document, match: re.Match[str], new: str, span: Span) -> str:
+    """What stands for a match afterwards, with the line ends that it had, else with the document's."""
+    try:
+        text = match.expand(new)
+    except (re.error, IndexError) as error:
+        raise PatternInvalid(pattern=new, reason=f"as the replacement: {error}") from None
+    ends = set(LINE_END.findall(document.text, *span))
+    if not ends or "\n" not in text or "\r" in text:
+        return fitted(document, text)
+    if len(ends) > 1:
+        raise EditRefused(
+            path=document.path,
+            reason=f"the match in line {document.lines.number(span.start)} has line ends of several kinds",
+            remedy="replace it as literal text",
+        )
+    return with_newline(text, ends.pop())
 
 
 def insert(document: Document, line: int, new: str) -> list[TextEdit]:
@@ -153,7 +181,7 @@ def insert(document: Document, line: int, new: str) -> list[TextEdit]:
             reason=f"line {line} is in the frontmatter, which ends in line {last}",
             remedy="change fields with `mdmem set`",
         )
-    return [_lines_at(document, max(at, start), new)]
+    return _lines_at(document, max(at, start), new)
 
 
 def append(document: Document, new: str) -> list[TextEdit]:
@@ -163,7 +191,7 @@ def append(document: Document, new: str) -> list[TextEdit]:
         EditRefused: the document is JSON.
     """
     _refuse_json(document, "append to")
-    return [_lines_at(document, len(document.text), new)]
+    return _lines_at(document, len(document.text), new)
 
 
 def prepend(document: Document, new: str) -> list[TextEdit]:
@@ -173,7 +201,7 @@ def prepend(document: Document, new: str) -> list[TextEdit]:
         EditRefused: the document is JSON.
     """
     _refuse_json(document, "prepend to")
-    return [_lines_at(document, document.body_span.start, new)]
+    return _lines_at(document, document.body_span.start, new)
 
 
 def delete_lines(document: Document, first: int, last: int) -> list[TextEdit]:
@@ -211,31 +239,25 @@ def _refuse_json(document: Document, action: str) -> None:
         )
 
 
-def _lines_at(document: Document, at: int, new: str) -> TextEdit:
-    """An insertion of whole lines at `at`, which is the end of a line."""
+def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
+    """The insertion of whole lines at `at`, which is the end of a line; none when there is nothing to add."""
+    if not new:
+        return []
     text, newline = document.text, document.lines.newline
     new = fitted(document, new)
-    open_line = at > document.body_span.start and text[at - 1] not in "\r\n"
+    open_line = at > document.frontmatter.span.start and text[at - 1] not in "\r\n"
     before = newline if open_line else ""
-    after = "" if not new or new[-1] in "\r\n" else newline
-    return TextEdit(at, at, before + new + after)
+    after = "" if new[-1] in "\r\n" else newline
+    return [TextEdit(at, at, before + new + after)]
 
 
 def between(before: str, after: str) -> list[TextEdit]:
     """The edits, line by line, that turn `before` into `after`."""
     old, new = (_with_ends(text) for text in (before, after))
-    lead = 0
-    while lead < min(len(old), len(new)) and old[lead] == new[lead]:
-        lead += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - lead and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
     starts = [0, *accumulate(map(len, old))]
-    matcher = SequenceMatcher(None, old[lead : len(old) - tail], new[lead : len(new) - tail], autojunk=False)
     return [
-        TextEdit(starts[lead + a], starts[lead + b], "".join(new[lead + c : lead + d]))
-        for tag, a, b, c, d in matcher.get_opcodes()
-        if tag != "equal"
+        TextEdit(starts[hunk.start], starts[hunk.end], "".join(new[hunk.new_start : hunk.new_end]))
+        for hunk in hunks(old, new)
     ]
 
 

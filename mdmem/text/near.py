@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 
@@ -13,57 +13,81 @@ from mdmem.text.lines import LINE_END
 
 _MOST = 3
 _SIMILAR = 0.6  # SequenceMatcher's own threshold for a close match
-_MOST_COMPARED = 20_000  # lines; comparing is quadratic in their length
+# Comparing is quadratic in the length of lines, so only their beginnings are compared, and only the lines
+# that a cheaper bound puts first.
+_LONGEST_COMPARED = 200  # code points
+_MOST_COMPARED = 20
+_MOST_LINES = 20_000
 
 
 def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
     """The lines of `document` that are almost `old`, best first; at most three.
 
-    What differs is tried from the smallest slip up: line ends, a trailing newline, whitespace, case, both;
+    What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
     then lines that are similar to the first line of `old`.
     """
     lines = [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
     wanted = LINE_END.sub("\n", old)
-    tries: list[tuple[str, str, Callable[[str], str]]] = [
-        ("line ends", wanted, str),
-        ("a trailing newline", wanted.strip("\n"), str),
-        ("case", wanted.casefold(), str.casefold),
-    ]
-    for differs, needle, fold in tries:
-        found = _lines_of(needle, [fold(line) for line in lines], "\n")
-        if found and needle:
-            return tuple(NearLine(line=n, text=lines[n - 1], differs=differs) for n in found)
-    words = [(word, number) for number, line in enumerate(lines, 1) for word in line.split()]
-    for differs, fold in (("whitespace", str), ("whitespace and case", str.casefold)):
-        needle = " ".join(fold(old).split())
-        found = _lines_of(needle, [fold(word) for word, _ in words], " ")
-        if found and needle:
-            return tuple(
-                NearLine(line=words[n - 1][1], text=lines[words[n - 1][1] - 1], differs=differs)
-                for n in found
-            )
+    for differs, needle in (("line ends", wanted), ("a trailing newline", wanted.strip("\n"))):
+        found = _places(needle, lines, "\n")
+        if found:
+            return _named(differs, (place + 1 for place in found), lines)
+    words = [word for line in lines for word in line.split()]
+    spaced = " ".join(old.split())
+    slips: tuple[tuple[str, str, list[str], str], ...] = (
+        ("whitespace", spaced, words, " "),
+        ("case", wanted, lines, "\n"),
+        ("whitespace and case", spaced, words, " "),
+    )
+    for differs, needle, parts, separator in slips:
+        folds = "case" in differs
+        found = _places(
+            needle.casefold() if folds else needle,
+            [part.casefold() for part in parts] if folds else parts,
+            separator,
+        )
+        if found:
+            numbers = range(1, len(lines) + 1) if parts is lines else _line_of_each_word(lines)
+            return _named(differs, (numbers[place] for place in found), lines)
     return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
 
 
-def _lines_of(needle: str, parts: list[str], separator: str) -> list[int]:
-    """The 1-based numbers of the parts in which `needle` begins, in the parts joined by `separator`."""
+def _named(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[NearLine, ...]:
+    return tuple(
+        NearLine(line=number, text=lines[number - 1], differs=differs) for number in dict.fromkeys(numbers)
+    )
+
+
+def _line_of_each_word(lines: Sequence[str]) -> list[int]:
+    return [number for number, line in enumerate(lines, 1) for _ in line.split()]
+
+
+def _places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
+    """The 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
+    if not needle:
+        return []
     joined = separator.join(parts)
     ends = list(accumulate(len(part) + 1 for part in parts))
     found: list[int] = []
-    at = joined.find(needle) if needle else -1
+    at = joined.find(needle)
     while at != -1 and len(found) < _MOST:
-        found.append(bisect_right(ends, at) + 1)
-        at = joined.find(needle, at + 1)
-    return list(dict.fromkeys(found))
+        place = bisect_right(ends, at)
+        found.append(place)
+        at = joined.find(needle, ends[place])
+    return found
 
 
-def _similar(wanted: str, lines: list[str]) -> tuple[NearLine, ...]:
+def _similar(wanted: str, lines: Sequence[str]) -> tuple[NearLine, ...]:
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted.strip())
+    matcher.set_seq2(wanted.strip()[:_LONGEST_COMPARED])
+    bounds = []
+    for number, line in enumerate(lines[:_MOST_LINES], 1):
+        matcher.set_seq1(line.strip()[:_LONGEST_COMPARED])
+        if matcher.real_quick_ratio() >= _SIMILAR and (bound := matcher.quick_ratio()) >= _SIMILAR:
+            bounds.append((-bound, number))
     scored = []
-    for number, line in enumerate(lines[:_MOST_COMPARED], 1):
-        matcher.set_seq1(line.strip())
-        if line.strip() and matcher.real_quick_ratio() >= _SIMILAR and matcher.quick_ratio() >= _SIMILAR:
-            scored.append((-matcher.ratio(), number, line))
-    best = sorted(s for s in scored if -s[0] >= _SIMILAR)[:_MOST]
-    return tuple(NearLine(line=number, text=line, differs="similar words") for _, number, line in best)
+    for _, number in sorted(bounds)[:_MOST_COMPARED]:
+        matcher.set_seq1(lines[number - 1].strip()[:_LONGEST_COMPARED])
+        scored.append((-matcher.ratio(), number))
+    best = sorted(score for score in scored if -score[0] >= _SIMILAR)[:_MOST]
+    return _named("similar words", (number for _, number in best), lines)

@@ -1,4 +1,8 @@
-"""Edits of one section, found by its heading or its heading path."""
+"""Edits of one section, found by its heading or its heading path.
+
+An edit that would make something else of the headings outside of it, or whose text would stand in code or
+HTML that is never closed, is refused: Markdown reads a line by what stands above it.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +10,64 @@ import re
 from difflib import get_close_matches
 
 from mdmem.diagnostic import Span
-from mdmem.errors import SectionAmbiguous, SectionNotFound
+from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound
+from mdmem.text import frontmatter, scan
 from mdmem.text.document import Document
-from mdmem.text.edit import TextEdit, fitted
-from mdmem.text.scan import Section
+from mdmem.text.edit import TextEdit, fitted, splice
+from mdmem.text.lines import LINE_END
+from mdmem.text.scan import Heading, Section
 
 SEPARATOR = " > "
-_MARKS = re.compile(r"(#{1,6})[ \t]+(.*)")
+_MARKS = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
 _BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))+")
 _LIST_ITEM = re.compile(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_NESTED_ITEM = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_IN_ITEM = re.compile(r"[ \t]*$|  |\t")
+_COMMENT = re.compile(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
 _MOST_NAMED = 20
+_LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
+_PROBE = "\n\n# probe"
 
 
 def find(document: Document, heading: str) -> Section:
-    """The section with this heading: a title (`Index`), a path (`Design > Index`), or with marks (`## Index`).
+    """The section with this heading: a title (`Index`), a path (`Design > Index`), or either with marks.
+
+    Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
 
     Raises:
         SectionNotFound: no such section; it carries the headings that there are.
         SectionAmbiguous: more than one; it carries their lines.
     """
     marks = _MARKS.fullmatch(heading.strip())
-    level, wanted = (len(marks.group(1)), marks.group(2).strip()) if marks else (None, heading.strip())
+    level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
     sections = [s for s in document.sections if level in (None, s.heading.level)]
-    found = [s for s in sections if s.heading.title == wanted]
-    parts = tuple(part.strip() for part in wanted.split(SEPARATOR.strip()))
-    if not found and len(parts) > 1:
-        found = [s for s in sections if s.path[-len(parts) :] == parts]
+    path = _spaced(wanted)
+    found = [s for s in sections if s.heading.title == wanted or path in _endings(s)]
     if not found:
-        titles = [s.heading.title for s in document.sections]
-        near = get_close_matches(wanted, titles) or titles[:_MOST_NAMED]
-        raise SectionNotFound(path=document.path, heading=heading, near=tuple(dict.fromkeys(near)))
+        raise SectionNotFound(path=document.path, heading=heading, near=_near(document, wanted))
     if len(found) > 1:
         lines = tuple(s.heading.line for s in found)
         raise SectionAmbiguous(path=document.path, heading=heading, lines=lines)
     return found[0]
+
+
+def _endings(section: Section) -> set[str]:
+    """Every heading path that means this section, from its title up to its whole path."""
+    return {_spaced(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
+
+
+def _spaced(path: str) -> str:
+    return SEPARATOR.join(part.strip() for part in path.split(SEPARATOR.strip()))
+
+
+def _near(document: Document, wanted: str) -> tuple[str, ...]:
+    """The headings that are almost the wanted one; without any, those that there are."""
+    is_path = SEPARATOR.strip() in wanted
+    names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
+    near = [name for name in names if name.casefold() == wanted.casefold()]
+    if len(wanted) <= _LONGEST_COMPARED:
+        near += get_close_matches(wanted, names)
+    return tuple(dict.fromkeys(near or names[:_MOST_NAMED]))
 
 
 def replace_section(
@@ -52,34 +80,41 @@ def replace_section(
 
     Raises:
         SectionNotFound, SectionAmbiguous: as `find`.
+        EditRefused: the new text begins with the heading itself, or would swallow the headings behind it.
     """
     section = find(document, heading)
     region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
     content = _trimmed(document, region)
-    new = fitted(document, new).strip("\r\n")
+    new = _block(document, new)
+    _refuse_own_heading(document, section.heading, new)
     if content.start == content.end:
-        return [_block_at(document, region.start, new)] if new else []
+        return _settled(document, section, _block_at(document, region.start, new)) if new else []
     if not new:
-        return [TextEdit(region.start, _line_end(document, content.end), "")]
-    return [TextEdit(content.start, content.end, new)]
+        end = _line_end(document, content.end)
+        return _settled(document, section, TextEdit(region.start, end, ""))
+    return _settled(document, section, TextEdit(content.start, content.end, new))
 
 
 def append_to_section(document: Document, heading: str, new: str) -> list[TextEdit]:
     """Add text at the end of a section's own text, before its first subsection.
 
-    A list item joins a list without a blank line; anything else is set off by one.
+    A list item joins a list, without a blank line unless its items are set apart by one; anything else is
+    set off by a blank line.
 
     Raises:
         SectionNotFound, SectionAmbiguous: as `find`.
+        EditRefused: the text would stand in code or HTML that is never closed, or swallow the headings
+            behind it.
     """
     section = find(document, heading)
     content = _trimmed(document, section.own)
-    new = fitted(document, new).strip("\r\n")
+    new = _block(document, new)
+    if not new:
+        return []
     if content.start == content.end:
-        return [_block_at(document, section.own.start, new)]
-    newline = document.lines.newline
-    gap = newline if _joins_list(document, content, new) else newline * 2
-    return [TextEdit(content.end, content.end, gap + new)]
+        return _settled(document, section, _block_at(document, section.own.start, new))
+    added = _gap(document, content, new) + new
+    return _settled(document, section, TextEdit(content.end, content.end, added))
 
 
 def insert_before_section(document: Document, heading: str, new: str) -> list[TextEdit]:
@@ -87,10 +122,12 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
 
     Raises:
         SectionNotFound, SectionAmbiguous: as `find`.
+        EditRefused: as `append_to_section`.
     """
-    return [
-        _block_at(document, find(document, heading).heading.span.start, fitted(document, new).strip("\r\n"))
-    ]
+    section = find(document, heading)
+    new = _block(document, new)
+    at = section.heading.span.start
+    return _settled(document, section, _block_at(document, at, new)) if new else []
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
@@ -98,22 +135,40 @@ def insert_after_section(document: Document, heading: str, new: str) -> list[Tex
 
     Raises:
         SectionNotFound, SectionAmbiguous: as `find`.
+        EditRefused: as `append_to_section`.
     """
-    return [_block_at(document, find(document, heading).span.end, fitted(document, new).strip("\r\n"))]
+    section = find(document, heading)
+    new = _block(document, new)
+    return _settled(document, section, _block_at(document, section.span.end, new)) if new else []
 
 
 def append_block(document: Document, new: str) -> list[TextEdit]:
     """Add text at the end of the document, set off by exactly one blank line.
 
-    A body of nothing but blank lines counts as empty: its blank lines give way to the text.
+    A body of nothing but blank lines counts as empty: its blank lines give way to the text. What stands
+    above is not looked at: in code that is never closed the text is code.
     """
     content = _trimmed(document, document.body_span)
-    new = fitted(document, new).strip("\r\n") + document.lines.newline
-    end = len(document.text)
+    newline = document.lines.newline
+    new = _block(document, new)
+    if not new:
+        return []
+    start = document.body_span.start
     if content.start == content.end:
-        gap = document.lines.newline if document.frontmatter.present else ""
-        return [TextEdit(document.body_span.start, end, gap + new)]
-    return [TextEdit(content.end, end, document.lines.newline * 2 + new)]
+        return [TextEdit(start, len(document.text), _below_frontmatter(document) + new + newline)]
+    return [TextEdit(content.end, len(document.text), newline * 2 + new + newline)]
+
+
+# ------------------------------------------------------------------------------------ where the text goes
+
+
+def _block(document: Document, new: str) -> str:
+    """`new` with the document's line ends, without blank lines around it."""
+    new = fitted(document, new)
+    blank = _BLANK_LINES.match(new)
+    ending = LINE_END.search(new, len(new.rstrip(" \t\r\n")))
+    new = new[blank.end() if blank else 0 : ending.start() if ending else len(new)]
+    return new if new.strip(" \t") else ""
 
 
 def _trimmed(document: Document, region: Span) -> Span:
@@ -122,7 +177,11 @@ def _trimmed(document: Document, region: Span) -> Span:
     blank = _BLANK_LINES.match(text, region.start, region.end)
     start = blank.end() if blank else region.start
     end = start + len(text[start : region.end].rstrip(" \t\r\n"))
-    return Span(start, end) if end > start else Span(region.start, region.start)
+    if end <= start:
+        return Span(region.start, region.start)
+    # Blanks at the end of the last line belong to that line.
+    ending = LINE_END.search(text, end, region.end)
+    return Span(start, ending.start() if ending else region.end)
 
 
 def _line_end(document: Document, offset: int) -> int:
@@ -130,18 +189,32 @@ def _line_end(document: Document, offset: int) -> int:
     return document.lines.span(document.lines.number(offset)).end
 
 
-def _joins_list(document: Document, content: Span, new: str) -> bool:
-    last = document.lines.content(document.lines.number(content.end - 1))
-    continues = bool(_LIST_ITEM.match(last)) or last.startswith((" ", "\t"))
-    return continues and bool(_LIST_ITEM.match(new))
+def _gap(document: Document, content: Span, new: str) -> str:
+    """What stands between the text of a section and what is appended to it."""
+    lines, newline = document.lines, document.lines.newline
+    if not _NESTED_ITEM.match(new):
+        return newline * 2
+    first = lines.number(content.start)
+    number = lines.number(content.end - 1)
+    while not _LIST_ITEM.match(lines.content(number)):
+        if number == first or not _IN_ITEM.match(lines.content(number)):
+            return newline * 2
+        number -= 1
+    above = number - 1
+    while above >= first and not lines.content(above).strip(" \t"):
+        above -= 1
+    follows_item = above >= first and (
+        _LIST_ITEM.match(lines.content(above)) or _IN_ITEM.match(lines.content(above))
+    )
+    return newline * 2 if follows_item and above < number - 1 else newline
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:
     """An insertion of `new` at a line boundary, with one blank line between it and its neighbours."""
     text, newline = document.text, document.lines.newline
     before, after = text[document.body_span.start : at], text[at:]
-    if not before.strip(" \t\r\n"):
-        lead = ""
+    if not before:
+        lead = _below_frontmatter(document)
     elif before[-1] not in "\r\n":
         lead = newline * 2
     else:
@@ -150,7 +223,103 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
     return TextEdit(at, at, lead + new + tail)
 
 
+def _below_frontmatter(document: Document) -> str:
+    """What stands between the frontmatter, where there is one, and a text right behind it."""
+    block = document.text[slice(*document.frontmatter.span)]
+    newline = document.lines.newline
+    return "" if not block else newline if block[-1] in "\r\n" else newline * 2
+
+
 def _ends_blank(text: str) -> bool:
     """Whether the last line of `text`, which ends in a line end, is blank."""
     body = text[:-2] if text.endswith("\r\n") else text[:-1]
     return not body or not body[max(body.rfind("\n"), body.rfind("\r")) + 1 :].strip(" \t")
+
+
+# ------------------------------------------------------------------------------------ what it would change
+
+
+def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
+    first = next(iter(scan.scan(new).headings), None)
+    if first and first.span.start == 0 and (first.level, first.title) == (heading.level, heading.title):
+        raise EditRefused(
+            path=document.path,
+            reason=f"the new text begins with the heading {heading.title!r}, which stays",
+            remedy="give only what stands under it",
+        )
+
+
+def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
+    """The edit, once it is sure that it changes nothing outside of it.
+
+    Raises:
+        EditRefused: it would.
+    """
+    if edit.start >= section.own.start:
+        _refuse_open_html(document, section.heading.span.start, edit.start)
+    # Before a setext heading, or behind HTML that a blank line ends, the new text needs a blank line more.
+    for tail in ("", document.lines.newline):
+        tried = edit._replace(new=edit.new + tail)
+        text = splice(document.text, [tried])
+        if frontmatter.locate(text)[0] != document.frontmatter.span:
+            raise EditRefused(
+                path=document.path,
+                reason="the frontmatter would not end where it does, since a `---` is in the new text",
+                remedy="write the line as `***`",
+            )
+        after = scan.scan(text, document.body_span.start)
+        _refuse_open_fence(document, tried, after)
+        if _keeps_headings(document, tried, after):
+            return [tried]
+    raise EditRefused(
+        path=document.path,
+        reason="the new text opens code or HTML that is never closed: the headings behind it would be lost",
+        remedy="close it in the new text",
+    )
+
+
+def _keeps_headings(document: Document, edit: TextEdit, after: scan.Scan) -> bool:
+    """Whether the headings before and behind an edit are what they were."""
+    reached = edit.start + len(edit.new)
+    shift = reached - edit.end
+    above = [_key(h, 0) for h in document.headings if h.span.start < edit.start]
+    below = [_key(h, shift) for h in document.headings if h.span.start >= edit.end]
+    return above == [_key(h, 0) for h in after.headings if h.span.start < edit.start] and below == [
+        _key(h, 0) for h in after.headings if h.span.start >= reached
+    ]
+
+
+def _key(heading: Heading, shift: int) -> tuple[int, int, str]:
+    return heading.span.start + shift, heading.level, heading.title
+
+
+def _refuse_open_fence(document: Document, edit: TextEdit, after: scan.Scan) -> None:
+    """Refuse a text that would stand in a fence that was opened before it."""
+    begins = edit.start + len(edit.new) - len(edit.new.lstrip("\r\n"))
+    fence = next((f for f in after.fences if f.start < edit.start and f.end > begins), None)
+    if fence and edit.new:
+        line = document.lines.number(fence.start)
+        raise EditRefused(
+            path=document.path,
+            reason=f"the fence in line {line} is never closed: the new text would become code",
+            remedy="close it first",
+        )
+
+
+def _refuse_open_html(document: Document, start: int, end: int) -> None:
+    """Refuse to write at `end` when HTML that begins behind `start`, where a heading is, is open there."""
+    text = document.text[start:end]
+    if "<" not in text:
+        return
+    probed = scan.scan(text + _PROBE)
+    if probed.headings[-1].title == "probe" and probed.headings[-1].span.start == len(text) + 2:
+        return
+    if any(fence.end > len(text) for fence in probed.fences):
+        return
+    opening = _COMMENT.search(text, max(0, text.rfind("-->")))
+    where = f"the comment in line {document.lines.number(start + opening.end())}" if opening else "HTML above"
+    raise EditRefused(
+        path=document.path,
+        reason=f"{where} is never closed: the new text would be a part of it",
+        remedy="close it first",
+    )

@@ -59,6 +59,23 @@ class _Seat(NamedTuple):
     after: str | None
 
 
+class _Folders:
+    """The open folders of a transaction, each opened once: thousands of files may stand in a few."""
+
+    def __init__(self, stack: contextlib.ExitStack, staging: int) -> None:
+        self.staging = staging
+        self._stack = stack
+        self._open: dict[Place, int] = {}
+
+    def of(self, place: Place) -> int:
+        """The descriptor of the folder in which `place` is; it is made when it is missing."""
+        folder = Place(place.root, place.parts[:-1])
+        if folder not in self._open:
+            opened = files.opened(folder.root, folder.parts, create=True)
+            self._open[folder] = self._stack.enter_context(opened)
+        return self._open[folder]
+
+
 class Journal:
     """The journal of the vault at `root`; `place` says where a memory's file is.
 
@@ -90,24 +107,30 @@ class Journal:
         with contextlib.ExitStack() as stack:
             staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
             files.write_new(staging, record, json.dumps(entry.as_dict()).encode(), durable=many)
+            done = f"{entry.id}.done"
             seats: list[_Seat] = []
+            folders = _Folders(stack, staging)
             try:
                 for number, change in enumerate(entry.files):
+                    seats.append(self._seat(folders, entry, number))
                     if change.before is None:
-                        self._refuse_twin(stack, change.path)
-                    seats.append(self._seat(stack, staging, entry, number))
+                        files.refuse_case_twin(*seats[-1].target)
                 if many:
                     os.fsync(staging)
                 self._do(seats, steps)
+                os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
+                if many:
+                    os.fsync(staging)
             except BaseException:
+                if files.exists(staging, done):
+                    os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
                 self._undo(seats)
                 files.remove(staging, record)
                 raise
-            os.rename(record, f"{entry.id}.done", src_dir_fd=staging, dst_dir_fd=staging)
-            if many:
-                os.fsync(staging)
-            self._finish(seats, entry)
-            files.remove(staging, f"{entry.id}.done")
+            # The change is made. Should its bookkeeping fail, the next command finishes it.
+            with contextlib.suppress(OSError):
+                self._finish(seats, entry)
+                files.remove(staging, done)
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
@@ -133,20 +156,17 @@ class Journal:
             # Torn by a crash: a record of several files is on the disk before any step, so none happened.
             return
         with contextlib.ExitStack() as stack, contextlib.suppress(MdmemError):
-            seats = [self._seat(stack, staging, entry, number) for number in range(len(entry.files))]
+            folders = _Folders(stack, staging)
+            seats = [self._seat(folders, entry, number) for number in range(len(entry.files))]
             if record.endswith(".done") or (record.endswith(".one") and _happened(seats[0])):
                 self._finish(seats, entry)
             else:
                 self._undo(seats)
 
-    def _refuse_twin(self, stack: contextlib.ExitStack, path: str) -> None:
-        root, (*folders, name) = self.place(path)
-        files.refuse_case_twin(stack.enter_context(files.opened(root, folders, create=True)), name)
-
-    def _seat(self, stack: contextlib.ExitStack, staging: int, entry: Entry, number: int) -> _Seat:
+    def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
-        root, (*folders, name) = self.place(change.path)
-        folder = stack.enter_context(files.opened(root, folders, create=True))
+        place = self.place(change.path)
+        name, staging, folder = place.parts[-1], folders.staging, folders.of(place)
         if not files.exists(folder, name):
             name = files.twin_of(folder, name) or name
         staged = (staging, f"{entry.id}.{number}")

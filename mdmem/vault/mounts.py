@@ -39,7 +39,8 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
             name = check_memory(path)
         except PathRefused as error:
             raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
-        file = os.path.realpath(os.path.join(root, target))
+        # No file name holds a NUL: what stands before it decides where the target lies.
+        file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
         parts = tuple(os.path.relpath(file, workspace).split(os.sep))
         reason = ""
         if "\0" in target or parts[0] == os.pardir or file == workspace:
@@ -48,7 +49,7 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
             reason = "lies in the vault itself"
         elif ".git" in parts:
             reason = "lies in git's own folder"
-        elif parts in resolved.values():
+        elif parts in resolved.values() or name in resolved:
             reason = "is mounted twice"
         if reason:
             problem = f"[mounts] {name} = {target!r} {reason}"

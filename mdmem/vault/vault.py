@@ -152,10 +152,18 @@ class Vault:
             DocumentRefused: its bytes cannot be a memory.
             StorageFailed: the system refused.
         """
-        self.recover()
-        return parse(path, self._content(path, _READ_SETTLE_SECONDS).data, self.config.limits)
+        document = self.find(path)
+        if document is None:
+            raise MemoryNotFound(path=path, near=self._near(path))
+        return document
 
-    def _content(self, path: str, settle: float) -> Content:
+    def find(self, path: str) -> Document | None:
+        """As `read`, with None where there is no memory."""
+        self.recover()
+        content = self._content(path, _READ_SETTLE_SECONDS)
+        return parse(path, content.data, self.config.limits) if content else None
+
+    def _content(self, path: str, settle: float) -> Content | None:
         root, (*folders, name) = self.place(path)
         try:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
@@ -163,7 +171,7 @@ class Vault:
                     name = files.twin_of(folder, name) or name
                 return files.read_settled(folder, name, settle) or files.read(folder, name)
         except MemoryNotFound:
-            raise MemoryNotFound(path=path, near=self._near(path)) from None
+            return None
 
     def _near(self, path: str) -> tuple[str, ...]:
         names = [found.path for found in self.walk()]
@@ -173,11 +181,7 @@ class Vault:
 
     def exists(self, path: str) -> bool:
         """Whether there is a memory at `path`."""
-        try:
-            self._content(path, 0)
-        except MemoryNotFound:
-            return False
-        return True
+        return self._content(path, 0) is not None
 
     def walk(self, namespace: str = "") -> Iterator[Found]:
         """Every memory under `namespace`, sorted by the parts of its path, mounts included.

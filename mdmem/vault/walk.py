@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -41,34 +43,57 @@ def walk(
     Returns:
         The files in the order of the parts of their paths, compared by code points.
     """
-    mounted = {path: file for path, file in (mounts or {}).items() if os.path.isfile(file)}
-    folder = os.path.join(root, *parts)
-    if any(os.path.islink(os.path.join(root, *parts[: n + 1])) for n in range(len(parts))):
+    mounts = mounts or {}
+    folder = _start(root, parts)
+    if folder is None:
         return
     # The vault's own folder is hidden; the schemas and templates inside it are asked for by name.
     prefix = "/".join(part for part in parts) if not (parts and parts[0].startswith(".")) else ""
-    pending = [(path.split("/"), path) for path in mounted]
-    pending.sort(reverse=True)
+    pending = sorted(((path.split("/"), path) for path in mounts), reverse=True)
     for found in _below(folder, prefix, suffixes):
         while pending and pending[-1][0] < found.path.split("/"):
-            yield _mounted(pending[-1][1], mounted)
-            pending.pop()
-        if found.path not in mounted:
+            path = pending.pop()[1]
+            yield from _mounted(path, mounts[path])
+        if found.path not in mounts:
             yield found
     while pending:
-        yield _mounted(pending[-1][1], mounted)
-        pending.pop()
+        path = pending.pop()[1]
+        yield from _mounted(path, mounts[path])
 
 
-def _mounted(path: str, mounted: Mapping[str, str]) -> Found:
-    status = os.stat(mounted[path])
-    return Found(path, status.st_size, status.st_mtime_ns)
+def _start(root: str, parts: tuple[str, ...]) -> str | None:
+    """The folder to begin at, whatever Unicode spelling its names have on the disk; None where one is a link."""
+    folder = root
+    for part in parts:
+        name = part
+        if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
+            with contextlib.suppress(OSError):
+                name = next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == part), part)
+        folder = os.path.join(folder, name)
+        if os.path.islink(folder):
+            return None
+    return folder
+
+
+def _mounted(path: str, file: str) -> Iterator[Found]:
+    """The mounted file, when it is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        status = os.lstat(file)
+        if stat.S_ISREG(status.st_mode):
+            yield Found(path, status.st_size, status.st_mtime_ns)
+        else:
+            yield Found(path, 0, 0, _other(is_link=stat.S_ISLNK(status.st_mode)))
+
+
+def _other(*, is_link: bool) -> str:
+    return "a symbolic link" if is_link else "not a regular file"
 
 
 def _below(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Found]:
     try:
         with os.scandir(folder) as entries:
-            present = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+            shown = (e for e in entries if not e.name.startswith("."))
+            present = sorted(shown, key=lambda e: unicodedata.normalize("NFC", e.name))
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -80,13 +105,14 @@ def _below(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Foun
         if entry.is_dir(follow_symlinks=False):
             yield from _below(entry.path, path, suffixes)
         elif entry.name.endswith(suffixes):
-            yield _found(entry, path, suffixes)
+            # A file may be gone since its folder was listed.
+            with contextlib.suppress(FileNotFoundError):
+                yield _found(entry, path, suffixes)
 
 
 def _found(entry: os.DirEntry[str], path: str, suffixes: tuple[str, ...]) -> Found:
     if not entry.is_file(follow_symlinks=False):
-        problem = "a symbolic link" if entry.is_symlink() else "not a regular file"
-        return Found(_shown(path), 0, 0, problem)
+        return Found(_shown(path), 0, 0, _other(is_link=entry.is_symlink()))
     status = entry.stat(follow_symlinks=False)
     if suffixes is not SUFFIXES:
         return Found(path, status.st_size, status.st_mtime_ns)

@@ -15,21 +15,24 @@ from mdmem.memory.globs import matcher
 
 RG = os.path.join(os.path.dirname(sys.executable), "rg")
 FILES = (
-    "a.py", "b.PY", "c.pyi", "src/a.py", "src/deep/b.py", "src/deep/er/c.md", "docs/a.md", "docs/x/README.md",
-    "README.md", "a,b.py", "{x}.md", "[x].md", "src/[id]/p.ts", "src/main/java/A.java", "test/src/a.py", "x!.md",
-    "sp ace.md", "héllo.md", "日本.md", "src/deep.md", "#h.md", "a/b/c/d/e.md", "a/c.md", "a/b/c.md", "abc/b/c.md",
-    "star*.md", "q?.md", "!n.md", "vendor/src/a.py", "test_a.py", "src/x.test.ts", ".hidden/a.md", "-a.md",
+    "a.py", "b.PY", "c.pyi", "src/a.py", "src/deep/b.py", "src/deep/er/c.md", "docs/a.md",
+    "docs/x/README.md", "README.md", "a,b.py", "{x}.md", "[x].md", "src/[id]/p.ts",
+    "src/main/java/A.java", "test/src/a.py", "x!.md", "sp ace.md", "héllo.md", "日本.md", "src/deep.md",
+    "#h.md", "a/b/c/d/e.md", "a/c.md", "a/b/c.md", "abc/b/c.md", "star*.md", "q?.md", "!n.md",
+    "vendor/src/a.py", "test_a.py", "src/x.test.ts", ".hidden/a.md", "-a.md",
 )  # fmt: skip
 GLOBS = (
-    ["*.py"], ["/*.py"], ["src/*.py"], ["/src/*.py"], ["src/**"], ["src/**/*.py"], ["**/a.py"], ["**"], ["*"],
-    ["src"], ["src/"], ["/src"], ["**/src/**"], ["*.{py,md}"], ["{src,docs}/**"], ["[ab].py"], ["[!a].py"],
-    ["[^a].py"], ["[a-c].py*"], ["?.py"], ["h?llo.md"], ["h??llo.md"], ["日???.md"], ["h[é]llo.md"], ["\\[x\\].md"],
-    ["src/[[]id]/*"], ["src/[id]/*"], ["!*.py"], ["*.md", "!README.md"], ["!README.md", "*.md"],
-    ["*.md", "!docs/**", "docs/a.md"], ["!docs"], ["*.py", "!src/"], ["*.py", "!/src"], ["a/**/c.md"], ["a/*/c.md"],
-    ["a**c.md"], ["a/**"], ["**/*"], ["*/*.md"], ["*/**/*.md"], ["{,x}a.py"], ["{src/a,b}.py"], ["*.[pP][yY]"],
-    ["{**/a.py,b*}"], ["{*.md,/a.py}"], ["src//a.py"], ["a.py "], ["./a.py"], ["../a.py"], ["{x}.md"], ["{a\\,b}.py"],
-    ["a,b.py"], ["\\#h.md"], ["\\!n.md"], ["-a.md"], ["star\\*.md"], ["**/"], ["/**"], ["*/"], ["[]x].md"], ["a[/]b*"],
-    ["[[:alpha:]].py"], ["{a..c}.py"], ["!**", "*.py"], ["README.md", "!/README.md"], ["src/***"], ["**/**/a.py"],
+    ["*.py"], ["/*.py"], ["src/*.py"], ["/src/*.py"], ["src/**"], ["src/**/*.py"], ["**/a.py"], ["**"],
+    ["*"], ["src"], ["src/"], ["/src"], ["**/src/**"], ["*.{py,md}"], ["{src,docs}/**"], ["[ab].py"],
+    ["[!a].py"], ["[^a].py"], ["[a-c].py*"], ["?.py"], ["h?llo.md"], ["h??llo.md"], ["日???.md"],
+    ["h[é]llo.md"], ["\\[x\\].md"], ["src/[[]id]/*"], ["src/[id]/*"], ["!*.py"], ["*.md", "!README.md"],
+    ["!README.md", "*.md"], ["*.md", "!docs/**", "docs/a.md"], ["!docs"], ["*.py", "!src/"],
+    ["*.py", "!/src"], ["a/**/c.md"], ["a/*/c.md"], ["a**c.md"], ["a/**"], ["**/*"], ["*/*.md"],
+    ["*/**/*.md"], ["{,x}a.py"], ["{src/a,b}.py"], ["*.[pP][yY]"], ["{**/a.py,b*}"], ["{*.md,/a.py}"],
+    ["src//a.py"], ["a.py "], ["./a.py"], ["../a.py"], ["{x}.md"], ["{a\\,b}.py"], ["a,b.py"],
+    ["\\#h.md"], ["\\!n.md"], ["-a.md"], ["star\\*.md"], ["**/"], ["/**"], ["*/"], ["[]x].md"],
+    ["a[/]b*"], ["[[:alpha:]].py"], ["{a..c}.py"], ["!**", "*.py"], ["README.md", "!/README.md"],
+    ["src/***"], ["**/**/a.py"],
 )  # fmt: skip
 BROKEN = ("[a", "{a", "{a,{b,c}}", "[b-a].md", "a\\")
 

@@ -28,7 +28,8 @@ from mdmem.errors import (
 from mdmem.memory.preferences import Preferences
 from mdmem.text.tree_edit import same
 from mdmem.vault.plan import EditPlan
-from mdmem.vault.vault import Applied, Vault
+from mdmem.vault.transaction import Applied
+from mdmem.vault.vault import Vault
 
 START = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 
@@ -96,14 +97,15 @@ def test_a_changed_value_keeps_every_byte_that_people_wrote(
     root: Path, preferences: Preferences[Applied], clock: Clock
 ) -> None:
     written = (
-        "\ufeff---\r\n# mine\r\nvalue:   'light'   # since May\r\ntags: [a,b]\r\nupdated: \"2024-01-30T00:00:00Z\"\r\n"
+        "\ufeff---\r\n# mine\r\nvalue:   'light'   # since May\r\ntags: [a,b]\r\n"
+        'updated: "2024-01-30T00:00:00Z"\r\n'
         "---\r\n\r\nBecause.\r\n\r\n- more\r\n"
     )
     theme(root, written)
     clock.pass_days(1)
     preferences.set("ui", "theme", "dark")
     assert theme(root) == written.replace("'light'", "'dark'").replace(
-        "2024-01-30T00:00:00Z\"\r\n", "2024-02-01T12:30:00Z\"\r\nstrength: 0.7\r\nconfidence: 0.8\r\n"
+        '2024-01-30T00:00:00Z"\r\n', '2024-02-01T12:30:00Z"\r\nstrength: 0.7\r\nconfidence: 0.8\r\n'
     )
 
 
@@ -125,7 +127,9 @@ def test_a_file_that_is_all_body_gets_its_value_above(root: Path, preferences: P
     assert preferences.get("ui", "theme").value == "dark"
 
 
-def test_the_same_value_again_grows_stronger_and_surer(preferences: Preferences[Applied], clock: Clock) -> None:
+def test_the_same_value_again_grows_stronger_and_surer(
+    preferences: Preferences[Applied], clock: Clock
+) -> None:
     preferences.set("ui", "theme", "dark", strength=0.5, confidence=0.9)
     clock.pass_days(10)
     for policy, expected in (("keep-latest", 0.55), ("keep-stronger", 0.65), ("merge", 0.75)):
@@ -137,7 +141,9 @@ def test_the_same_value_again_grows_stronger_and_surer(preferences: Preferences[
     assert preferences.get("ui", "theme").strength == 1.0
 
 
-def test_what_was_given_more_strongly_counts_when_a_value_is_repeated(preferences: Preferences[Applied]) -> None:
+def test_what_was_given_more_strongly_counts_when_a_value_is_repeated(
+    preferences: Preferences[Applied],
+) -> None:
     preferences.set("ui", "theme", "dark", strength=0.2)
     preferences.set("ui", "theme", "dark", strength=0.6)
     assert preferences.get("ui", "theme").strength == 0.7
@@ -168,7 +174,9 @@ def test_keep_latest_is_the_default_and_replaces_a_stronger_value(
     assert (found.created, found.updated) == (START, clock.now)
 
 
-def test_keep_stronger_keeps_only_what_is_strictly_stronger(root: Path, preferences: Preferences[Applied]) -> None:
+def test_keep_stronger_keeps_only_what_is_strictly_stronger(
+    root: Path, preferences: Preferences[Applied]
+) -> None:
     preferences.set("ui", "theme", "dark")
     before = theme(root)
     refused = preferences.set("ui", "theme", "light", strength=0.6, why="Sun.", policy="keep-stronger")
@@ -458,10 +466,12 @@ def test_aster_preferences_go_through_the_policy_and_the_later_one_is_newer(
 
 
 def test_other_spellings_of_the_fields_and_no_preferences_at_all(preferences: Preferences[Applied]) -> None:
-    text = '[{"category": "ui", "key": "theme", "value": "dark", "updated_at": "2024-01-31", "access_count": 3}]'
+    text = (
+        '[{"category": "ui", "key": "theme", "value": "dark", "updated_at": "2024-01-31", "access_count": 3}]'
+    )
     preferences.import_aster(text)
     found = preferences.get("ui", "theme")
-    assert (found.strength, found.confidence) == (pytest.approx(0.7, abs=0.01), 0.8)
+    assert (round(found.strength, 1), found.confidence) == (0.7, 0.8)
     assert preferences.import_aster("null").files == ()
     assert preferences.import_aster("[]").files == ()
 
@@ -511,9 +521,13 @@ def scratch() -> Iterator[Preferences[EditPlan]]:
         yield Preferences(Vault(folder), lambda build: build(), clock=lambda: START)
 
 
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=("Cs", "Cc"))),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3),
     max_leaves=6,
 )

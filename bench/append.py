@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from mdmem.memory.memory import Memory
 from setting import Setting
 from table import Row, ratio_row
 from timing import paired
+
+from mdmem.memory.memory import Memory
 
 _MOST = 1.5
 _PAIRS = 400
@@ -19,49 +21,54 @@ _PROSE = "A sentence of the note that is there already, about one thing or anoth
 
 def measure(setting: Setting) -> list[Row]:
     return [
-        _appends(setting, "1 KB, with frontmatter", _FRONTMATTER + _prose(1024 - len(_FRONTMATTER))),
-        _appends(setting, "4 KB, without frontmatter", _prose(4096)),
+        _appends(setting, "1 KB, with frontmatter", 1024, _FRONTMATTER),
+        _appends(setting, "4 KB, without frontmatter", 4096, ""),
     ]
 
 
-def _prose(size: int) -> str:
-    return (_PROSE * (size // len(_PROSE) + 1))[: size - 1] + "\n"
-
-
-def _appends(setting: Setting, what: str, text: str) -> Row:
-    """Append once to each of many notes: none grows, and none is put back in between, which the disk would notice."""
-    count = setting.count(_PAIRS)
+def _appends(setting: Setting, what: str, size: int, frontmatter: str) -> Row:
+    """Append once to each of many notes: none grows, and none has to be put back in between."""
+    count = _WARM + setting.count(_PAIRS)
     root, plain = setting.path(f"append {what}"), setting.path(f"plain {what}")
+    notes = os.path.join(root, "notes")
     os.makedirs(os.path.join(root, ".mdmem"))
-    for folder in (os.path.join(root, "notes"), plain):
-        _make(folder, _WARM + count, text)
+    texts = [_text(size, frontmatter, number) for number in range(count)]
+    for folder in (notes, plain):
+        _make(folder, texts)
     os.sync()
 
     memory = Memory(root)
-    data = f"{text}{_LINE}\n".encode()
+    wanted = [f"{text}{_LINE}\n".encode() for text in texts]
     pairs = paired(
         lambda number: memory.append(f"notes/{number}.md", _LINE),
-        lambda number: replace(plain, f"{number}.md", data),
-        count,
+        lambda number: replace(plain, f"{number}.md", wanted[number]),
+        count - _WARM,
         warm=_WARM,
     )
-    for number in range(_WARM + count):
-        for file in (os.path.join(root, "notes", f"{number}.md"), os.path.join(plain, f"{number}.md")):
-            _expect(file, data)
+    for folder in (notes, plain):
+        _expect(folder, wanted)
     return ratio_row(f"append to a note, durable, warm ({what})", "write, fsync, rename, fsync", pairs, _MOST)
 
 
-def _make(folder: str, count: int, text: str) -> None:
+def _text(size: int, frontmatter: str, number: int) -> str:
+    """A note of `size` bytes; no two are alike, or the trash would keep only one of them."""
+    start = f"{frontmatter}This is note {number}.\n"
+    rest = size - len(start) - 1
+    return start + (_PROSE * (rest // len(_PROSE) + 1))[:rest] + "\n"
+
+
+def _make(folder: str, texts: Sequence[str]) -> None:
     os.makedirs(folder)
-    for number in range(count):
+    for number, text in enumerate(texts):
         with open(os.path.join(folder, f"{number}.md"), "w", encoding="utf-8") as file:
             file.write(text)
 
 
-def _expect(path: str, data: bytes) -> None:
-    with open(path, "rb") as file:
-        if file.read() != data:
-            raise RuntimeError(f"{path} is not what was to be written")
+def _expect(folder: str, wanted: Sequence[bytes]) -> None:
+    for number, data in enumerate(wanted):
+        with open(os.path.join(folder, f"{number}.md"), "rb") as file:
+            if file.read() != data:
+                raise RuntimeError(f"{file.name} is not what was to be written")
 
 
 def replace(folder: str, name: str, data: bytes) -> None:

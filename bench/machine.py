@@ -7,6 +7,9 @@ import platform
 import sys
 from collections.abc import Iterator
 
+import mdmem
+from mdmem.index import ripgrep
+
 _MOUNTS = "/proc/self/mounts"
 # Each of these changes what is measured: PYTHONDONTWRITEBYTECODE alone makes every start two to three times
 # slower, PYTHONUNBUFFERED every print a system call, and MDMEM_* names another vault or scope.
@@ -24,10 +27,12 @@ def installed(name: str) -> str:
 
 
 def description(folder: str) -> list[str]:
-    """The machine, a line each: cores and memory, Python and kernel, the disk of `folder`, the environment."""
+    """The machine, a line each: processors, programs, the disk of `folder`, what the environment lacks."""
     taken = sorted(set(os.environ) - set(environment()))
+    rg = ".".join(map(str, ripgrep.version(ripgrep.program())))
     lines = [
         f"{os.cpu_count()} cores ({_processor()}), {_memory()}",
+        f"mdmem {mdmem.__version__}, ripgrep {rg}",
         f"Python {platform.python_version()}, {platform.system()} {platform.release()}",
         f"files on {_file_system(folder)}",
     ]

@@ -11,6 +11,8 @@ from setting import Setting
 from table import Row, difference_row
 from timing import paired, program
 
+from mdmem.index import ripgrep
+
 _MOST = 0.080
 _PAIRS = 20
 _NOTES = 10_000
@@ -24,7 +26,9 @@ def measure(setting: Setting) -> list[Row]:
     notes = setting.count(_NOTES)
     vaults.make(root, notes, setting.seed, _PLANTED)
     return [
-        _question(setting, root, f"`mdmem grep{limited}` in {notes:,} notes, {hits} matching lines", word, limited)
+        _question(
+            setting, root, f"`mdmem grep{limited}` in {notes:,} notes, {hits} matching lines", word, limited
+        )
         for word, hits in _PLANTED.items()
         for limited in ("", f" --limit {_LIMIT}")
     ]
@@ -33,7 +37,7 @@ def measure(setting: Setting) -> list[Row]:
 def _question(setting: Setting, root: str, what: str, word: str, limited: str) -> Row:
     environ = environment()
     command = [installed("mdmem"), "--vault", root, "grep", word]
-    theirs = program([installed("rg"), *_RIPGREP, "--", word, root], environ)
+    theirs = program([ripgrep.program(), *_RIPGREP, "--", word, root], environ)
     _compare(program([*command, "--json"], environ)(0), theirs(0), root)
     pairs = paired(program([*command, *limited.split()], environ), theirs, setting.count(_PAIRS))
     return difference_row(f"{what}, whole process", "`rg`", pairs, _MOST)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from timing import Paired, Spread, spread
 
-_HEADER = ("what", "mdmem", "beside it", "compared", "budget", "kept")
+_HEADER = ("what", "mdmem", "beside it", "ratio or difference", "budget", "kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,12 @@ class Row:
 
 def ratio_row(what: str, beside: str, pairs: Paired, most: float) -> Row:
     """A row whose budget is a ratio: as many times as long, at most."""
-    return _compared(what, beside, pairs, pairs.ratio.text(times), f"≤ {times(most)}", pairs.ratio, most)
+    return _compared(what, beside, pairs, pairs.ratio.text(ratio), f"≤ {ratio(most)}", pairs.ratio, most)
 
 
 def difference_row(what: str, beside: str, pairs: Paired, most: float) -> Row:
     """A row whose budget is a difference: so many seconds longer, at most."""
-    compared = f"{times(pairs.ratio.median)}; + {pairs.difference.text(milliseconds)}"
+    compared = f"+ {pairs.difference.text(milliseconds)}; ratio {ratio(pairs.ratio.median)}"
     return _compared(what, beside, pairs, compared, f"≤ + {milliseconds(most)}", pairs.difference, most)
 
 
@@ -64,5 +64,5 @@ def seconds(duration: float) -> str:
     return f"{duration:.2f} s"
 
 
-def times(ratio: float) -> str:
-    return f"{ratio:.2f} ×"
+def ratio(value: float) -> str:
+    return f"{value:.2f}"

@@ -41,7 +41,8 @@ class Worker:
 
     def _reports(self) -> list[object]:
         reports: list[object] = []
-        with self._ours, contextlib.suppress(EOFError):
+        # A process that was killed before it had read anything resets its pipe.
+        with self._ours, contextlib.suppress(EOFError, ConnectionResetError):
             while True:
                 reports.append(self._ours.recv())
         self._process.join()

@@ -26,11 +26,29 @@ NOW = datetime(2025, 11, 20, 10, 36, 5, tzinfo=UTC)
 BUILTIN = ["daily", "decision", "note", "preference", "project", "working"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 # Texts that are likelier to mean something to Markdown, YAML or Jinja than random ones.
-MARKS = st.sampled_from(
-    "#|# a|---|```|~~~|<!--|<pre>|<?|<!X|<![CDATA[|===|{{|}}|{% raw %}|{#|\"|'|:|: | #|- |> |    |a|^x| ^x|no"
-    "|2025-01-02|12:30|&a|*a|!t|%|@|`|,|[|]|\n|\r\n|\r|\n\n|\t|\u2028|\x85|\ufeff".split("|")
-)
-TRICKY = st.one_of(TEXTS, st.lists(MARKS, max_size=12).map("".join))
+MARKS = ["#", "##", "---", "===", "```", "~~~", "<!--", "<pre>", "<?", "<!X", "<![CDATA[", "{{", "}}", "{%"]
+MARKS += [
+    '"',
+    "'",
+    ":",
+    "-",
+    ">",
+    "^x",
+    "no",
+    "2025-01-02",
+    "12:30",
+    "&a",
+    "*a",
+    "!t",
+    "%",
+    "@",
+    "`",
+    ",",
+    "[",
+    "{#",
+]
+BLANKS = [" ", "    ", "\t", "\n", "\r\n", "\r", "\n\n", "\u2028", "\x85", "\ufeff", "a"]
+TRICKY = st.one_of(TEXTS, st.lists(st.sampled_from([*MARKS, *BLANKS]), max_size=12).map("".join))
 
 
 def render(source: str, variables: dict[str, Any] | None = None, **options: Any) -> str:
@@ -124,7 +142,7 @@ def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
         assert "template's name" in error.reason
     assert "template's name" in failure("{% include name %}", {"name": name}).reason
     assert (
-        "template's name" in failure("{% include [name, 'note.md'] ignore missing %}", {"name": name}).reason
+        "template's name" in failure("{% include [name, 'daily.md'] ignore missing %}", {"name": name}).reason
     )
 
 
@@ -260,6 +278,7 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
         ("\n{% include ['a.md', 'b.md'] %}", 2, "there is no template 'a.md' or 'b.md'"),
         ("\n{% include 'bad.md' %}", 3, "ZeroDivisionError"),
         ("\n{% include 'worse.md' %}", 2, "Encountered unknown tag 'nope'"),
+        ("\n{% include '../x.md' %}", 2, "'../x.md': a template's name has no empty part"),
         ("\n{% include 'worst.md' %}", 2, "No filter named 'nofilter'."),
         ("{{ 'x'|truncate(1) }}", 1, "AssertionError"),
         ("{% macro m() %}{% endmacro %}\n{{ m(1, 2) }}", 2, "TypeError"),
@@ -344,6 +363,9 @@ BOMBS = {
     "power": "{{ 2**(10**9) }}",
     "power of power": "{{ 10**(10**10) }}",
     "squares": "{% set x = 10**100 %}" + "{% set x = x * x %}" * 60,
+    "numbers of one hash": "{{ [" + ",".join(str(n * (2**61 - 1)) for n in range(8000)) + "]|unique|list }}",
+    "keys of one hash": "{{ {" + ",".join(f"{n * (2**61 - 1)}: 0" for n in range(6000)) + "} }}",
+    "count in a list": "{% set x = range(9999)|list %}{% for i in x %}{% set y = x.count(0) %}{% endfor %}",
     "long number": "{{ " + "9" * 100_000 + " }}",
     "percent width": "{{ '%1000000000d' % 1 }}",
     "percent precision": "{{ '%.1000000000f' % 1 }}",
@@ -374,7 +396,7 @@ BOMBS = {
     "nested loops": "{% for i in range(10**5) %}{% for j in range(10**5) %}{% endfor %}{% endfor %}",
     "filtered loops": "{% for i in range(9999) %}{% for j in range(9999) if false %}{% endfor %}{% endfor %}",
     "recursive loop": "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-    "recursive loops": "{% for a in range(99) recursive %}{{ loop(range(99)) if loop.depth < 9 }}{% endfor %}",
+    "recursive loops": "{% for a in range(99) recursive %}{{ loop(range(99)) if loop.depth < 6}}{% endfor %}",
     "include itself": "{% include 'self.md' %}",
     "extends itself": "{% extends 'self.md' %}",
     "imports itself": "{% import 'self.md' as m %}",
@@ -574,8 +596,9 @@ def test_yaml_reads_back_as_the_same_value_in_yaml_1_1_and_1_2(value: Any) -> No
     assert not parsed.flaws
     assert parsed.node
     assert parsed.node.value == {"key": value}
-    # An ISO date stands plain on purpose, and is a date to YAML 1.1.
-    assume(not re.search(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text))
+    # An ISO date stands plain on purpose, and is a date to YAML 1.1. PyYAML's own reader, unlike libyaml's,
+    # ends a plain text at a `?` inside brackets.
+    assume(not re.search(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[\[{].*\?", text))
     assert yaml.safe_load(f"key: {text}\n") == {"key": value}
 
 

@@ -173,7 +173,7 @@ def replace_command(
     dry_run: bool,
     base: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
 
     OLD must occur exactly once, unless --count or --all says otherwise.
@@ -183,18 +183,25 @@ def replace_command(
         raise click.UsageError("give OLD and NEW with --in or --glob, else PATH, OLD and NEW")
     if count and every:
         raise click.UsageError("--count and --all exclude each other")
+    if across and (count or base):
+        raise click.UsageError("--count and --base are about one memory: give its PATH instead")
     path = None if across else arguments[0]
     old, new = arguments[-2:]
     options: dict[str, Any] = {"count": "all" if every else count or 1, "regex": regex, "base": base}
     memory = target.open()
+    if not across and not dry_run:
+        print_applied(memory.replace(path, old, new, **options), as_json=as_json)
+        return 0
     plan = memory.plan.replace(path, old, new, within=within or "", globs=globs, **options)
-    if dry_run or across:
-        diff = memory.diff(plan)
-        if dry_run or not as_json:
-            print_diff(diff, plan, as_json=as_json)
+    diff = memory.diff(plan)
+    if dry_run or not as_json:
+        print_diff(diff, plan, as_json=as_json)
     if dry_run:
-        return
-    if across and not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        click.confirm(f"change {len(plan.changes)} memories?", abort=True)
-    applied = memory.apply(plan) if across else memory.replace(path, old, new, **options)
-    print_applied(applied, as_json=as_json)
+        return 0
+    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+        memories = f"{len(plan.changes)} {'memory' if len(plan.changes) == 1 else 'memories'}"
+        if not click.confirm(f"change {memories}?"):
+            print("nothing was changed", file=sys.stderr)
+            return 1
+    print_applied(memory.apply(plan), as_json=as_json)
+    return 0

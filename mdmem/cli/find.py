@@ -101,5 +101,6 @@ def doctor_command(memory: Memory, as_json: bool) -> int:
     for name, value in health.facts.items():
         print(f"{name}: {value}")
     code = print_findings(health.findings, "text")
-    print("clean" if not health.findings else f"{len(health.findings)} findings")
+    count = len(health.findings)
+    print(f"{count} finding{'' if count == 1 else 's'}" if count else "clean")
     return code

@@ -71,7 +71,7 @@ def template_command() -> None:
     """Templates: the vault's own in .mdmem/templates, over the built-in ones."""
 
 
-@template_command.command("list")
+@template_command.command("list", epilog="Example: mdmem template list")
 @read_command
 def template_list(memory: Memory, as_json: bool) -> None:
     """List the templates."""
@@ -83,7 +83,7 @@ def template_list(memory: Memory, as_json: bool) -> None:
         print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.description}".rstrip())
 
 
-@template_command.command("show")
+@template_command.command("show", epilog="Example: mdmem template show decision")
 @click.argument("name")
 @read_command
 def template_show(memory: Memory, name: str, as_json: bool) -> None:
@@ -103,7 +103,7 @@ def schema_command() -> None:
     """Schemas: the vault's own in .mdmem/schemas, over the built-in ones."""
 
 
-@schema_command.command("list")
+@schema_command.command("list", epilog="Example: mdmem schema list")
 @read_command
 def schema_list(memory: Memory, as_json: bool) -> None:
     """List the schemas."""
@@ -115,7 +115,7 @@ def schema_list(memory: Memory, as_json: bool) -> None:
         print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.title}".rstrip())
 
 
-@schema_command.command("show")
+@schema_command.command("show", epilog="Example: mdmem schema show note")
 @click.argument("name")
 @click.pass_obj
 def schema_show(target: Target, name: str) -> None:
@@ -123,7 +123,7 @@ def schema_show(target: Target, name: str) -> None:
     print(target.open().vault.schemas.show(name).rstrip("\n"))
 
 
-@schema_command.command("check")
+@schema_command.command("check", epilog="Example: mdmem schema check")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
 )

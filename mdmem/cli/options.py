@@ -94,6 +94,10 @@ def read_value(text: str) -> Any:
     """A value given on the command line: YAML, or the text itself where it is none (`SQLite: one file`)."""
     from mdmem.text.yaml_tree import parse
 
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError(f"{text!r} is not UTF-8") from None
     parsed = parse(text, max_depth=32, max_values=10_000)
     return parsed.node.value if parsed.node and not parsed.flaws else text or None
 

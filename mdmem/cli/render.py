@@ -25,12 +25,25 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def print_error(error: MdmemError) -> None:
+def print_error(error: MdmemError, *, as_json: bool) -> None:
     """Print an error: to people on standard error; with --json as an object on standard output too."""
-    context = click.get_current_context(silent=True)
-    if (context and context.params.get("as_json")) or "--json" in sys.argv:
+    if as_json:
         print_json({"error": error.as_dict()})
     print(f"mdmem: {error}", file=sys.stderr)
+
+
+def print_usage(error: click.ClickException, *, as_json: bool) -> None:
+    """Print that a command line cannot be understood, as `print_error` does, below the command's usage."""
+    from mdmem.errors import Usage
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    if context and not as_json:
+        print(context.get_usage(), file=sys.stderr)
+    remedy = f"see `{context.command_path} --help`" if context else ""
+    print_error(Usage(problem=error.format_message(), remedy=remedy), as_json=as_json)
 
 
 def print_document(

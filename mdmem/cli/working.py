@@ -26,9 +26,7 @@ Verb = Callable[[Any], Any]
 
 def owner_options(command: Any) -> Any:
     """The options --thread and --resource."""
-    command = click.option("--resource", "resource_", metavar="ID", help="The memory of this resource.")(
-        command
-    )
+    command = click.option("--resource", metavar="ID", help="The memory of this resource.")(command)
     return click.option("--thread", metavar="ID", help="The memory of this thread.")(command)
 
 
@@ -51,7 +49,7 @@ def working_command() -> None:
 def working_get(
     memory: Memory,
     thread: str | None,
-    resource_: str | None,
+    resource: str | None,
     template: str | None,
     pairs: tuple[str, ...],
     from_stdin: bool,
@@ -59,7 +57,7 @@ def working_get(
 ) -> int:
     """Print the content; nothing, and exit code 1, where there is none or it has expired."""
     variables = read_variables(pairs, from_stdin=from_stdin)
-    content = memory.working.get(thread=thread, resource=resource_, template=template, variables=variables)
+    content = memory.working.get(thread=thread, resource=resource, template=template, variables=variables)
     if as_json:
         print_json({"content": content})
     elif content:
@@ -79,13 +77,13 @@ def working_get(
 def working_update(
     content: str,
     thread: str | None,
-    resource_: str | None,
+    resource: str | None,
     ttl: int | None,
     schema: str | None,
     base: str | None,
 ) -> Verb:
     """Replace the whole content."""
-    owner = {"thread": thread, "resource": resource_}
+    owner = {"thread": thread, "resource": resource}
     return lambda m: m.working.update(content, **owner, ttl=ttl, schema=schema, base=base)
 
 
@@ -98,10 +96,10 @@ def working_update(
 @ttl_option
 @change_command
 def working_find_and_replace(
-    search: str, new: str, thread: str | None, resource_: str | None, ttl: int | None
+    search: str, new: str, thread: str | None, resource: str | None, ttl: int | None
 ) -> Verb:
     """Replace a text that occurs once; an empty SEARCH appends."""
-    return lambda m: m.working.find_and_replace(search, new, thread=thread, resource=resource_, ttl=ttl)
+    return lambda m: m.working.find_and_replace(search, new, thread=thread, resource=resource, ttl=ttl)
 
 
 @working_command.command("merge", epilog="""Example: mdmem working merge '{"step": 2}' --resource r1""")
@@ -109,21 +107,21 @@ def working_find_and_replace(
 @owner_options
 @ttl_option
 @change_command
-def working_merge(patch: str, thread: str | None, resource_: str | None, ttl: int | None) -> Verb:
+def working_merge(patch: str, thread: str | None, resource: str | None, ttl: int | None) -> Verb:
     """Change members of a JSON memory by a JSON merge patch; null removes one."""
     try:
         members = json.loads(patch)
     except ValueError as error:
         raise click.UsageError(f"the patch is not JSON: {error}") from None
-    return lambda m: m.working.merge(members, thread=thread, resource=resource_, ttl=ttl)
+    return lambda m: m.working.merge(members, thread=thread, resource=resource, ttl=ttl)
 
 
 @working_command.command("clear", epilog="Example: mdmem working clear --thread t1")
 @owner_options
 @change_command
-def working_clear(thread: str | None, resource_: str | None) -> Verb:
+def working_clear(thread: str | None, resource: str | None) -> Verb:
     """Delete it; undo brings it back."""
-    return lambda m: m.working.clear(thread=thread, resource=resource_)
+    return lambda m: m.working.clear(thread=thread, resource=resource)
 
 
 @working_command.command("sweep", epilog="Example: mdmem working sweep --dry-run")

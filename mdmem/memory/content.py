@@ -12,7 +12,6 @@ from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.section import append_block
-from mdmem.text.tree_edit import same
 
 _PADDING = re.compile(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
@@ -34,6 +33,8 @@ def as_text(content: Any) -> str:
         raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
     if isinstance(given, str):
         return given
+    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up: it loads yaml, which notes do not need
+
     try:
         text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
         is_exact = same(json.loads(text), content)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.journal import STAGING
 from mdmem.vault.vault import Vault
+
+Facts: TypeAlias = dict[str, str | int]
+_BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
+_RECORDS = (".one", ".many", ".done")  # … and the records of its changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What the doctor found: facts by name, and findings; without findings the vault is clean."""
 
-    facts: dict[str, str | int]
+    facts: Facts
     findings: tuple[Diagnostic, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -32,42 +36,66 @@ def examine(vault: Vault) -> Health:
 
     What a crash left behind is put right first, as every command does.
     """
-    facts: dict[str, str | int] = {"vault": vault.root, "workspace": vault.workspace}
+    facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     findings: list[Diagnostic] = []
-    try:
-        facts["recovered"] = vault.recover()
-        findings += [*_leftovers(vault), *_mounts(vault), *vault.schemas.lint()]
-        met = list(vault.walk())
-        facts["memories"] = sum(not found.problem for found in met)
-        findings += [
-            about_file(f.path, "not-a-memory", f.problem, severity="warning") for f in met if f.problem
-        ]
-        facts["kept versions"] = _count(os.path.join(vault.root, ".mdmem/local/trash"))
-    except MdmemError as error:
-        findings.append(
-            about_file(getattr(error, "path", CONFIG_PATH), error.code, error.message, error.hint)
-        )
+    for look in (_files, _leftovers, _mounts, _schemas, _programs):
+        try:
+            findings += look(vault, facts)
+        except MdmemError as error:
+            findings.append(_failure(error, getattr(error, "path", CONFIG_PATH)))
+    # A broken config is met wherever it is needed.
+    return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
+
+
+def _failure(error: MdmemError, path: str) -> Diagnostic:
+    return about_file(path, error.code, error.message, error.hint)
+
+
+def _files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
+    facts["recovered"] = vault.recover()
+    met = list(vault.walk())
+    facts["memories"] = sum(not found.problem for found in met)
+    facts["kept versions"] = _count(os.path.join(vault.root, ".mdmem/local/trash"))
+    for found in met:
+        if found.problem:
+            yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
+
+
+def _schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
+    return vault.schemas.lint()
+
+
+def _programs(_: Vault, facts: Facts) -> list[Diagnostic]:
     try:
         program = ripgrep.program()
         facts["ripgrep"] = f"{program} {'.'.join(map(str, ripgrep.version(program)))}"
     except MdmemError as error:
-        findings.append(about_file("rg", error.code, error.message, error.hint))
-    return Health(facts=facts, findings=tuple(findings))
+        return [_failure(error, "rg")]
+    return []
 
 
-def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
+def _leftovers(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     """Temporary files that nothing will finish: in the staging folder, and beside mounted files."""
-    folders = {os.path.join(vault.root, ".mdmem/local/staging"): ""}
-    folders |= {os.path.join(vault.workspace, *parts[:-1]): ".mdmem-" for parts in vault.mounts.values()}
-    for folder, prefix in folders.items():
-        with contextlib.suppress(FileNotFoundError):
-            for name in sorted(os.listdir(folder)):
-                if name.startswith(prefix):
-                    path = os.path.relpath(os.path.join(folder, name), vault.root)
-                    yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
+    staging = os.path.join(vault.root, STAGING)
+    beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.mounts.values()}
+    found = [(f, name) for f, prefix in ({staging: ""} | beside).items() for name in _names(f, prefix)]
+    # A change that another process is making right now has its record there, or is done by now.
+    running = tuple(name.partition(".")[0] for name in _names(staging) if name.endswith(_RECORDS))
+    for folder, name in found:
+        file = os.path.join(folder, name)
+        if not name.removeprefix(_BESIDE).startswith(running) and os.path.lexists(file):
+            path = os.path.relpath(file, vault.root)
+            yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
 
 
-def _mounts(vault: Vault) -> Iterator[Diagnostic]:
+def _names(folder: str, prefix: str = "") -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.startswith(prefix))
+    except OSError:
+        return []  # whether it can be read is for those to say who need it
+
+
+def _mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     for path, parts in vault.mounts.items():
         target = os.path.join(vault.workspace, *parts)
         if not os.path.exists(target):

@@ -7,20 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, VaultNotFound
-from mdmem.index.grep import Case, grep
-from mdmem.index.hit import Hit
-from mdmem.memory.doctor import Health, examine
 from mdmem.memory.globs import matcher
-from mdmem.memory.notes import Notes
-from mdmem.memory.preferences import Preferences
-from mdmem.memory.project import Project
-from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Build, Verbs
-from mdmem.memory.working import Working
 from mdmem.text.document import Document
 from mdmem.vault.paths import check_folder, join, relative
 from mdmem.vault.plan import EditPlan
@@ -28,6 +20,16 @@ from mdmem.vault.scope import Scope
 from mdmem.vault.transaction import Applied
 from mdmem.vault.trash import Entry
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:  # most commands use one of these, or none
+    from mdmem.index.grep import Case
+    from mdmem.index.hit import Hit
+    from mdmem.memory.doctor import Health
+    from mdmem.memory.notes import Notes
+    from mdmem.memory.preferences import Preferences
+    from mdmem.memory.project import Project
+    from mdmem.memory.rules import Rules
+    from mdmem.memory.working import Working
 
 R = TypeVar("R")
 
@@ -37,11 +39,42 @@ class Kinds(Verbs[R], Generic[R]):
 
     def __init__(self, vault: Vault, scope: Scope, run: Callable[[Build], R]) -> None:
         super().__init__(vault, run)
-        self.notes: Notes[R] = Notes(vault, run)
-        self.working: Working[R] = Working(vault, run)
-        self.preferences: Preferences[R] = Preferences(vault, run)
-        self.project: Project[R] = Project(vault, run)
-        self.rules = Rules(vault, scope)
+        self.scope = scope
+
+    @cached_property
+    def notes(self) -> Notes[R]:
+        """The notes."""
+        from mdmem.memory.notes import Notes  # noqa: PLC0415 - start-up
+
+        return Notes(self._vault, self._run)
+
+    @cached_property
+    def working(self) -> Working[R]:
+        """The working memory of threads and resources."""
+        from mdmem.memory.working import Working  # noqa: PLC0415 - start-up
+
+        return Working(self._vault, self._run)
+
+    @cached_property
+    def preferences(self) -> Preferences[R]:
+        """The preferences."""
+        from mdmem.memory.preferences import Preferences  # noqa: PLC0415 - start-up
+
+        return Preferences(self._vault, self._run)
+
+    @cached_property
+    def project(self) -> Project[R]:
+        """The project memory."""
+        from mdmem.memory.project import Project  # noqa: PLC0415 - start-up
+
+        return Project(self._vault, self._run)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules."""
+        from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
+
+        return Rules(self._vault, self.scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +99,9 @@ class Memory(Kinds[Applied]):
     """
 
     def __init__(self, root: str, scope: Scope | None = None, *, actor: str = "") -> None:
-        self.scope = scope or Scope()
-        vault = Vault(root, self.scope.namespace, actor)
-        super().__init__(vault, self.scope, vault.transact)
-        self.vault = vault
+        scope = scope or Scope()
+        self.vault = Vault(root, scope.namespace, actor)
+        super().__init__(self.vault, scope, self.vault.transact)
 
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
@@ -113,6 +145,8 @@ class Memory(Kinds[Applied]):
         limit: int | None = None,
     ) -> Iterator[Hit]:
         """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`."""
+        from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
+
         self.vault.recover()
         base = self.vault.namespace
         folder = join(base, check_folder(within))
@@ -174,6 +208,8 @@ class Memory(Kinds[Applied]):
 
     def doctor(self) -> Health:
         """What is wrong with the vault itself; see `mdmem.memory.doctor`."""
+        from mdmem.memory.doctor import examine  # noqa: PLC0415 - start-up
+
         return examine(self.vault)
 
     def history(self, path: str | None = None) -> list[Entry]:

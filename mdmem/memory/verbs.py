@@ -22,7 +22,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.globs import matcher
-from mdmem.text import edit as text_edit, field, section as text_section
+from mdmem.text import edit as text_edit, section as text_section
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
@@ -102,6 +102,7 @@ class Verbs(Generic[R]):
 
     def set(self, path: str, fields: Mapping[str, Any], *, base: str | None = None) -> R:
         """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
+        from mdmem.text import field  # noqa: PLC0415 - start-up: it loads yaml
 
         def change(document: Document) -> list[TextEdit]:
             text, changed = document.text, document
@@ -114,6 +115,8 @@ class Verbs(Generic[R]):
 
     def unset(self, path: str, key: str | Sequence[str | int], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
+        from mdmem.text import field  # noqa: PLC0415 - start-up: it loads yaml
+
         return self._edit(path, base, "unset a field of", lambda d: field.unset_field(d, key))
 
     def section(
@@ -309,27 +312,37 @@ class Verbs(Generic[R]):
                 raise NamedNotFound(kind="change", name=wanted or "last")
             # Built again under the lock, this must not become the change that somebody made meanwhile.
             wanted = entry.id
-            changes = tuple(self._undone(entry, file) for file in entry.files)
+            changes = tuple(change for file in entry.files for change in self._undone(entry, file))
             return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
 
         return self._run(build)
 
-    def _undone(self, entry: Entry, file: FileChange) -> Change:
+    def _undone(self, entry: Entry, file: FileChange) -> Iterator[Change]:
+        """What takes back one file of a change; nothing where it is as it was before."""
         now = self._at(file.path, None)
-        if (now.hash if now else None) == file.after:
-            if file.before is None:
-                return Change(path=file.path, before=now, delete=True, merge=False)
-            data = self._kept(entry, file.before)
-            return Change(path=file.path, before=now, content=data, merge=False)
-        left = self._vault.content(file.after) if file.after else None
-        if now is None or file.before is None or left is None:
+        digest = now.hash if now else None
+        if digest == file.before:
+            return
+        data = self._kept(entry, file.before) if file.before else None
+        if digest != file.after:
+            data = self._without(file, data, now)
+        yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False)
+
+    def _without(self, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
+        """What a memory that has changed since would be without the change.
+
+        Raises:
+            Conflict: the two cannot be told apart.
+        """
+        after = self._vault.content(file.after) if file.after else None
+        if now is None or before is None or after is None:
             raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
-        base = parse(file.path, left, now.limits)
-        merged = merge(base, parse(file.path, self._kept(entry, file.before), now.limits), now)
+        base = parse(file.path, after, now.limits)
+        merged = merge(base, parse(file.path, before, now.limits), now)
         if merged.text is None:
             diff = unified(base.text, now.text, file.path)
             raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
-        return Change(path=file.path, before=now, content=encoded(file.path, merged.text), merge=False)
+        return encoded(file.path, merged.text)
 
     def _kept(self, entry: Entry, digest: str) -> bytes:
         data = self._vault.content(digest)

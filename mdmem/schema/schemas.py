@@ -21,6 +21,7 @@ _FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", 
 _NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
 # What a JSON memory may carry for mdmem's sake, whatever its schema allows.
 _BOOKKEEPING = ("$schema", "expires")
+_MOST_REMEMBERED = 1024
 
 
 class SchemaInfo(NamedTuple):
@@ -45,6 +46,7 @@ class Schemas:
         self._catalog = Catalog(own)
         self._validators: dict[str, Validator] = {}
         self._faults: dict[str, str] = {}
+        self._blind: dict[tuple[str, str], bool] = {}
 
     def names(self) -> list[SchemaInfo]:
         """Every schema there is, by name."""
@@ -85,6 +87,28 @@ class Schemas:
             findings += self._violations(document, self.choose(document))
         return sorted(
             dict.fromkeys(findings), key=lambda found: (found.span, found.code, found.rule, found.message)
+        )
+
+    def ignores_difference(self, before: Document, after: Document) -> bool:
+        """Whether two states of a memory differ in the body alone, and its schema does not look at bodies.
+
+        Then both have the same violations, and neither needs to be checked. Most edits are of this kind.
+        """
+        head = before.text[: before.body_span.start]
+        if before.is_json or before.path != after.path or head != after.text[: after.body_span.start]:
+            return False
+        key = _by_place(before.path), head
+        if key not in self._blind:
+            if len(self._blind) >= _MOST_REMEMBERED:
+                self._blind.clear()
+            self._blind[key] = not self._sees_body(self.choose(before))
+        return self._blind[key]
+
+    def _sees_body(self, name: str) -> bool:
+        contents = self._catalog.contents(name)
+        closure = self._catalog.closure(name)
+        return (isinstance(contents, dict) and contents.get("type") == "string") or any(
+            body.KEYWORD in str(self._catalog.contents(each)) for each in closure
         )
 
     def lint(self) -> list[Diagnostic]:

@@ -15,11 +15,11 @@ from mdmem.errors import TemplateFailed
 from mdmem.template import variables as reading
 from mdmem.template.library import refusal
 from mdmem.template.model import Variable
-from mdmem.template.sandbox import Exhausted, Sandbox
+from mdmem.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
 
 Lookup = Callable[[str], str | None]
 
-_LEAST_WORK = 1_000_000
+_LEAST_WORK = 20_000_000  # a second or two of it
 _WORK_FOR_A_CHARACTER = 20
 _LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
 # Whatever a template makes Python raise is the template's failure; the sandbox lets it reach nothing else.
@@ -56,7 +56,9 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
 
     @cache
     def tree(other: str) -> nodes.Template | None:
-        found = load(other)
+        # A refused name is reported where it is used, with its line.
+        found = load(other) if other == name or not refusal(other) else None
+        sandbox.pay(PARSED_CHARACTER * len(found or ""))
         return None if found is None else sandbox.parse(found, other)
 
     with _failing_as(name):
@@ -85,7 +87,7 @@ def render(
     Raises:
         TemplateFailed: it cannot be parsed or rendered.
     """
-    work = _WORK_FOR_A_CHARACTER * max(max_chars, _LEAST_WORK // _WORK_FOR_A_CHARACTER)
+    work = max(_LEAST_WORK, _WORK_FOR_A_CHARACTER * max_chars)
     sandbox = Sandbox(_loader(name, source, lookup), values, work)
     parts: list[str] = []
     left = max_chars

@@ -20,21 +20,21 @@ from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, TemplateRuntimeError, Undefined, nodes, pass_eval_context
 from jinja2.environment import Template
-from jinja2.exceptions import SecurityError, TemplateAssertionError
+from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
 from jinja2.nodes import EvalContext
 from jinja2.runtime import BlockReference, Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import Namespace
-from jinja2.visitor import NodeTransformer
 
 from mdmem.template import filters
+from mdmem.template.metering import COUNTED, JOINED, MOST_BITS, WEIGHED, Metering
 
 _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
+PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
 _DEEPEST = 32
 _SCANNED_LINE = 80  # what finding the headings of a text costs for each of its lines
-_MOST_BITS = 10_000  # about 3,000 digits; Python itself writes no more than 4,300
 _MOST_PLACES = 30
 _WIDEST_INDENT = 100
 
@@ -91,8 +91,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             values: the global names, beside `range` and `namespace`.
             work: how much may be done, in characters made.
         """
+        self.work = work
         super().__init__(
-            loader=FunctionLoader(load),
+            loader=FunctionLoader(functools.partial(self._loaded, load)),
             undefined=StrictUndefined,
             optimized=False,
             trim_blocks=True,
@@ -100,7 +101,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
             keep_trailing_newline=True,
             auto_reload=False,
         )
-        self.work = work
         self.globals = {"range": range, "namespace": Namespace, **values}
         self.finalize = self._written
         own: dict[str, Callable[..., Any]] = {
@@ -123,7 +123,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         }
         self.filters = {name: self._paid(_JINJA[name]) for name in _FILTERS.split()}
         self.filters |= {name: self._paid(function, missing=False) for name, function in own.items()}
-        self.filters |= {_WEIGHED: self.weighed, _JOINED: self._joined, _COUNTED: self._counted}
+        self.filters |= {WEIGHED: self.weighed, JOINED: self._joined, COUNTED: self._counted}
         self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in _TESTS.items()}
 
     def pay(self, amount: int) -> None:
@@ -215,6 +215,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(owner, str):
             # Stripping looks up each character of the text in the argument.
             self.pay(len(owner) * (1 + sum(len(a) for a in args if isinstance(a, str))))
+        elif isinstance(owner, list | tuple):
+            self.weighed(owner)
         if isinstance(function, LoopContext) and args:
             args = (self._counted(args[0]), *args[1:])
         return self._paid_if_plain(super().call(context, function, *args, **kwargs))
@@ -233,10 +235,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(_LOAD)
         return super().select_template(names, parent, globals)
 
+    def _loaded(self, load: Callable[[str], str | None], name: str) -> str | None:
+        source = load(name)
+        self.pay(PARSED_CHARACTER * len(source or ""))
+        return source
+
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        tree = _Metered(self).visit(source)
+        tree = Metering(self).visit(source)
         return super()._generate(tree, name, filename, defer_init)
 
     # ------------------------------------------------------------------------- what a template may make
@@ -265,7 +272,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 self.pay(len(many) * max(times, 0))
 
     def _check_bits(self, bits: int) -> None:
-        if bits > _MOST_BITS:
+        if bits > MOST_BITS:
             raise Exhausted("a number has more digits than a template may make")
 
     def _percent(self, text: str, values: Any) -> str:
@@ -379,7 +386,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 def _bits(number: int) -> int:
     bits = number.bit_length()
-    if bits > _MOST_BITS:
+    if bits > MOST_BITS:
         raise Exhausted("a number has more digits than a template may use")
     return bits
 
@@ -406,65 +413,3 @@ class _Counted:
 
     def __len__(self) -> int:
         return len(self._values)
-
-
-# Filters that the compiler puts into a template; no template can write their names.
-_WEIGHED, _JOINED, _COUNTED = "(weighed)", "(joined)", "(counted)"
-
-
-class _Metered(NodeTransformer):
-    """Puts our filters where Jinja compiles to Python operators that it has no hook for."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
-            nodes.List: self._weighed,
-            nodes.Tuple: self._tuple,
-            nodes.Dict: self._dict,
-            nodes.Getitem: self._item,
-            nodes.Compare: self._compare,
-            nodes.Concat: self._concat,
-            nodes.For: self._for,
-            nodes.ScopedEvalContextModifier: self._refused,
-        }
-
-    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        replacement = self._replacements.get(type(node))
-        visited = self.generic_visit(node, *args, **kwargs)
-        return replacement(visited) if replacement else visited
-
-    def _filter(self, name: str, node: nodes.Node) -> nodes.Filter:
-        values = {"lineno": node.lineno, "environment": self._sandbox}
-        return nodes.Filter(node, name, [], [], None, None, **values)
-
-    def _weighed(self, node: nodes.Expr) -> nodes.Expr:
-        return node if isinstance(node, nodes.Const) else self._filter(_WEIGHED, node)
-
-    def _tuple(self, node: nodes.Tuple) -> nodes.Expr:
-        return self._weighed(node) if node.ctx == "load" else node
-
-    def _dict(self, node: nodes.Dict) -> nodes.Expr:
-        for pair in node.items:
-            # A key is hashed, and a tuple's hash goes through all that is in it.
-            pair.key = self._weighed(pair.key)
-        return self._weighed(node)
-
-    def _item(self, node: nodes.Getitem) -> nodes.Expr:
-        return self._weighed(node) if isinstance(node.arg, nodes.Slice) else node
-
-    def _compare(self, node: nodes.Compare) -> nodes.Expr:
-        node.expr = self._weighed(node.expr)
-        for operand in node.ops:
-            operand.expr = self._weighed(operand.expr)
-        return node
-
-    def _concat(self, node: nodes.Concat) -> nodes.Expr:
-        values = {"lineno": node.lineno, "environment": self._sandbox}
-        return self._filter(_JOINED, nodes.List(node.nodes, **values))
-
-    def _for(self, node: nodes.For) -> nodes.For:
-        node.iter = self._filter(_COUNTED, node.iter)
-        return node
-
-    def _refused(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
-        raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)

@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from mdmem.text.lines import LINE_END, with_newline
+from mdmem.text.three import Three
 
 # difflib compares every pair of equal lines, so repeated lines cost their product. Behind this many pairs
 # a stretch counts as replaced whole: still a true diff, only a coarser one.
@@ -28,14 +29,6 @@ class Hunk(NamedTuple):
     new_end: int
 
 
-class Region(NamedTuple):
-    """A stretch that at least one of two sides changed, as ranges of lines in the base and in both."""
-
-    base: slice
-    ours: slice
-    theirs: slice
-
-
 def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     """What turns the lines `before` into `after`, in order; at least one equal line parts two hunks."""
     found = []
@@ -47,8 +40,8 @@ def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     return found
 
 
-def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Region]:
-    """Where `ours` or `theirs` differ from `base`, in order; changes that overlap or touch are one region.
+def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Three[slice]]:
+    """Where `ours` or `theirs` differ from `base`, in order, as ranges of lines; changes that touch are one.
 
     This is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007), with touching changes
     taken together, as git does.
@@ -67,10 +60,8 @@ def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> 
                     end = max(end, hunk.end)
                     shifts[side] = hunk.new_end - hunk.end
                     growing = True
-        ours_slice, theirs_slice = (
-            slice(start + was, end + now) for was, now in zip(before, shifts, strict=True)
-        )
-        yield Region(slice(start, end), ours_slice, theirs_slice)
+        changed = (slice(start + was, end + now) for was, now in zip(before, shifts, strict=True))
+        yield Three(slice(start, end), *changed)
 
 
 def _matches(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int]]:

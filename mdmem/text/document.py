@@ -111,7 +111,8 @@ class Document:
     @cached_property
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
-        return Span(self.frontmatter.span.end, len(self.text))
+        block, _ = frontmatter.locate("" if self.is_json else self.text)
+        return Span(block.end, len(self.text))
 
     @property
     def body(self) -> str:
@@ -149,8 +150,13 @@ class Document:
     @cached_property
     def findings(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the document itself, whatever its schema says."""
-        flaws = self._json.flaws if self.is_json else (*self.frontmatter.flaws, *self._twin_blocks())
-        return tuple(self.diagnose(flaw) for flaw in flaws)
+        flaws = self._json.flaws if self.is_json else self.frontmatter.flaws
+        return (*map(self.diagnose, flaws), *self.body_findings)
+
+    @property
+    def body_findings(self) -> tuple[Diagnostic, ...]:
+        """Those of the findings that are about the body of a Markdown memory."""
+        return () if self.is_json else tuple(map(self.diagnose, self._twin_blocks()))
 
     def diagnose(self, flaw: Flaw) -> Diagnostic:
         """A flaw of this document's text as a finding."""

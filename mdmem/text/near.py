@@ -27,16 +27,17 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
     then lines that are similar to the first line of `old`.
     """
     lines = [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
+    ended = [*lines, ""] if document.text.endswith(("\n", "\r")) else lines
     wanted = LINE_END.sub("\n", old)
     for differs, needle in (("line ends", wanted), ("a trailing newline", wanted.strip("\n"))):
-        found = _places(needle, lines, "\n")
+        found = _places(needle, ended, "\n")
         if found:
             return _named(differs, (place + 1 for place in found), lines)
     words = [word for line in lines for word in line.split()]
     spaced = " ".join(old.split())
     slips: tuple[tuple[str, str, list[str], str], ...] = (
         ("whitespace", spaced, words, " "),
-        ("case", wanted, lines, "\n"),
+        ("case", wanted, ended, "\n"),
         ("whitespace and case", spaced, words, " "),
     )
     for differs, needle, parts, separator in slips:
@@ -47,7 +48,7 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
             separator,
         )
         if found:
-            numbers = range(1, len(lines) + 1) if parts is lines else _line_of_each_word(lines)
+            numbers = range(1, len(lines) + 1) if parts is ended else _line_of_each_word(lines)
             return _named(differs, (numbers[place] for place in found), lines)
     return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
 

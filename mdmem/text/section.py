@@ -192,7 +192,7 @@ def _line_end(document: Document, offset: int) -> int:
 def _gap(document: Document, content: Span, new: str) -> str:
     """What stands between the text of a section and what is appended to it."""
     lines, newline = document.lines, document.lines.newline
-    if not _NESTED_ITEM.match(new):
+    if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
         return newline * 2
     first = lines.number(content.start)
     number = lines.number(content.end - 1)
@@ -207,6 +207,11 @@ def _gap(document: Document, content: Span, new: str) -> str:
         _LIST_ITEM.match(lines.content(above)) or _IN_ITEM.match(lines.content(above))
     )
     return newline * 2 if follows_item and above < number - 1 else newline
+
+
+def _ends_in_paragraph(content: str) -> bool:
+    """Whether a text without headings ends in a paragraph of no list: underlined, that is a heading."""
+    return bool(scan.scan(f"{content}\n=").headings)
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:
@@ -273,8 +278,8 @@ def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextE
             return [tried]
     raise EditRefused(
         path=document.path,
-        reason="the new text opens code or HTML that is never closed: the headings behind it would be lost",
-        remedy="close it in the new text",
+        reason="the headings behind the new text would become a part of it",
+        remedy="close the code or HTML that it opens, and write headings without blanks before their marks",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from datetime import datetime
 from typing import Any
 
 import yaml
@@ -24,7 +25,7 @@ _ESCAPED = re.compile(
     "[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|[\ud800-\udfff]"
 )
 _INDICATORS = tuple("-?:,[]{}#&*!|>'\"%@`")
-_FLOW_INDICATORS = re.compile(r"[,\[\]{}]")
+_FLOW_INDICATORS = re.compile(r"[,\[\]{}?]")
 _ISO_DATE = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[-+][0-9]{2}:?[0-9]{2})?)?"
 )
@@ -134,7 +135,7 @@ def _is_plain(text: str, *, flow: bool) -> bool:
     if not isinstance(resolve(text), str) or _OLD_YAML.fullmatch(text):
         return False
     if _ISO_DATE.fullmatch(text):
-        return True
+        return _is_date(text)
     tag: str = _OLD_RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return tag == _TEXT_TAG
 
@@ -147,3 +148,12 @@ def _float(value: float) -> str:
     digits, exponent, power = repr(value).partition("e")
     # YAML 1.1 readers want a point in a float.
     return (digits if "." in digits else f"{digits}.0") + exponent + power
+
+
+def _is_date(text: str) -> bool:
+    """Whether a YAML 1.1 reader, which makes a date of the text, can: there is no 13th month."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

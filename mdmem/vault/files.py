@@ -174,7 +174,7 @@ def _content(descriptor: int, name: str) -> Content:
 def write_new(
     folder: int, name: str, data: bytes, like: Content | None = None, *, durable: bool = True
 ) -> None:
-    """Write a file that must not exist, with the permissions and owner of `like`; `durable` waits for the disk.
+    """Write a file that must not exist, with permissions and owner of `like`; `durable` waits for the disk.
 
     Raises:
         OSError: it exists, or cannot be written (nothing of it remains then).
@@ -284,3 +284,22 @@ def move(source: tuple[int, str], target: tuple[int, str]) -> None:
         os.unlink(source[1], dir_fd=source[0])
     except (FileExistsError, FileNotFoundError):
         raise Raced(target[1]) from None
+
+
+def rejoin(staged: tuple[int, str], target: tuple[int, str]) -> None:
+    """Put right what a crash left halfway through `exchange` or `move`, where the system has no such call.
+
+    A step of which both ends exist as one file is then a step that did not begin, or of which all is done.
+    """
+    aside = (staged[0], staged[1] + "~")
+    if exists(*aside):
+        if exists(*staged):
+            remove(*aside)
+        else:
+            os.rename(aside[1], staged[1], src_dir_fd=aside[0], dst_dir_fd=staged[0])
+    if exists(*staged) and exists(*target) and os.path.samestat(_status(staged), _status(target)):
+        remove(*staged)
+
+
+def _status(place: tuple[int, str]) -> os.stat_result:
+    return os.stat(place[1], dir_fd=place[0], follow_symlinks=False)

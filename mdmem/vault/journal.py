@@ -19,14 +19,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mdmem.errors import FileBusy, MdmemError
+from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.files import Content, Raced
+from mdmem.vault.paths import check_memory
 from mdmem.vault.trash import Entry, TrashFolder, entry_from
 
 STAGING = ".mdmem/local/staging"
 BUSY_SECONDS = 2.0
 _BESIDE = ".mdmem-"
+_NO_FILE = "no file"  # instead of a hash: it equals none
 
 
 class Place(NamedTuple):
@@ -100,7 +102,8 @@ class Journal:
         Raises:
             Raced: a program that takes no lock wrote in between; what it wrote stands in its file.
             FileBusy: such a program still has a file open for writing.
-            OSError: the system refused a step; everything is as before.
+            PathRefused, StorageFailed: a step cannot be done; everything is as before.
+            OSError: the journal itself cannot be written; everything is as before.
         """
         many = len(steps) > 1
         record = f"{entry.id}.many" if many else f"{entry.id}.one"
@@ -111,10 +114,11 @@ class Journal:
             seats: list[_Seat] = []
             folders = _Folders(stack, staging)
             try:
-                for number, change in enumerate(entry.files):
-                    seats.append(self._seat(folders, entry, number))
-                    if change.before is None:
-                        files.refuse_case_twin(*seats[-1].target)
+                for number, step in enumerate(steps):
+                    with files.translated(step.path, "write it"):
+                        seats.append(self._seat(folders, entry, number))
+                        if step.before is None:
+                            files.refuse_case_twin(*seats[-1].target)
                 if many:
                     os.fsync(staging)
                 self._do(seats, steps)
@@ -124,11 +128,15 @@ class Journal:
             except BaseException:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
+                _rejoin(seats)
                 self._undo(seats)
+                for change in entry.files[len(seats) :]:
+                    if change.before is None:
+                        self._prune(change.path)
                 files.remove(staging, record)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, MdmemError):
                 self._finish(seats, entry)
                 files.remove(staging, done)
 
@@ -141,27 +149,37 @@ class Journal:
             except FileNotFoundError:
                 return 0
             for record in sorted(os.listdir(staging)):
-                if record.endswith((".one", ".many", ".done")):
+                if record.endswith((".one", ".many", ".done")) and _digest((staging, record)) != _NO_FILE:
                     self._recover_one(staging, record)
-                    files.remove(staging, record)
                     recovered += 1
             for name in os.listdir(staging):
                 self._discard((staging, name))
         return recovered
 
     def _recover_one(self, staging: int, record: str) -> None:
-        try:
-            entry = entry_from(json.loads(files.read(staging, record).data))
-        except (ValueError, KeyError, TypeError):
-            # Torn by a crash: a record of several files is on the disk before any step, so none happened.
+        entry = _recorded(staging, record)
+        if entry is None:
+            files.remove(staging, record)
             return
-        with contextlib.ExitStack() as stack, contextlib.suppress(MdmemError):
+        done = f"{entry.id}.done"
+        with contextlib.ExitStack() as stack:
             folders = _Folders(stack, staging)
-            seats = [self._seat(folders, entry, number) for number in range(len(entry.files))]
-            if record.endswith(".done") or (record.endswith(".one") and _happened(seats[0])):
+            seats: list[_Seat] = []
+            for number, change in enumerate(entry.files):
+                # Where a folder has become a link or a file since then, its memory is out of reach: what was
+                # taken out of it goes to the trash.
+                with contextlib.suppress(PathRefused), files.translated(change.path, "recover it"):
+                    seats.append(self._seat(folders, entry, number))
+            _rejoin(seats)
+            if record.endswith(".one") and seats and _happened(seats[0]):
+                # Finishing takes away what tells that it happened, and may be cut short as well.
+                os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
+                record = done
+            if record == done:
                 self._finish(seats, entry)
             else:
                 self._undo(seats)
+        files.remove(staging, record)
 
     def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
@@ -178,14 +196,17 @@ class Journal:
     def _do(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
         for seat, step in zip(seats, steps, strict=True):
             if step.after is not None:
-                files.write_new(*seat.staged, step.after, step.before or step.like)
+                with files.translated(step.path, "write it"):
+                    files.write_new(*seat.staged, step.after, step.before or step.like)
         # Writing to the disk takes a hundred times as long as what follows: who came in between is seen here,
         # before anybody can have seen, and built upon, content of ours that lacks theirs.
         for seat, step in zip(seats, steps, strict=True):
-            if step.before is not None and _taken(seat, seat.target) != step.before.data:
-                raise Raced(seat.path)
-        for seat in seats:
-            _swap(seat)
+            with files.translated(step.path, "write it"):
+                if step.before is not None and _taken(seat, seat.target) != step.before.data:
+                    raise Raced(seat.path)
+        for seat, step in zip(seats, steps, strict=True):
+            with files.translated(step.path, "write it"):
+                _swap(seat)
         folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
         for folder in folders.values():
             os.fsync(folder)
@@ -214,7 +235,10 @@ class Journal:
         digest = _digest(staged)
         if digest is None:
             return
-        if digest == ours:
+        if digest == _NO_FILE:
+            with contextlib.suppress(OSError, PathRefused):
+                self.trash.put(*staged, f"{staged[1]}.aside")
+        elif digest == ours:
             files.remove(*staged)
         else:
             self.trash.put(*staged, digest)
@@ -226,8 +250,28 @@ class Journal:
             return
         with contextlib.suppress(OSError):
             for depth in range(len(parts) - 2, -1, -1):
-                with files.opened(root, parts[:depth]) as folder:
+                with (
+                    contextlib.suppress(FileNotFoundError),
+                    files.opened(root, parts[:depth]) as folder,
+                ):
                     os.rmdir(parts[depth], dir_fd=folder)
+
+
+def _recorded(staging: int, record: str) -> Entry | None:
+    """What a record says; None when it was torn by a crash, or is none of ours."""
+    # A record of several files is on the disk before any of its steps: where it is torn, none happened. And
+    # the folder may have come with a repository: a path in a record is checked like any other.
+    try:
+        entry = entry_from(json.loads(files.read(staging, record).data))
+        sound = all(check_memory(change.path) == change.path for change in entry.files)
+    except (ValueError, KeyError, TypeError, RecursionError, PathRefused):
+        return None
+    return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
+
+
+def _rejoin(seats: Sequence[_Seat]) -> None:
+    for seat in seats:
+        files.rejoin(seat.staged, seat.target)
 
 
 def _swap(seat: _Seat) -> None:
@@ -290,11 +334,14 @@ def _unreplace(seat: _Seat) -> None:
 
 
 def _digest(place: tuple[int, str]) -> str | None:
-    """The hash of a file's content; None when there is no file."""
+    """The hash of a file's content; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
     try:
-        return _hash(files.read(*place).data)
-    except FileNotFoundError:
+        with files.translated(place[1], "read it"):
+            return _hash(files.read(*place).data)
+    except MemoryNotFound:
         return None
+    except PathRefused:
+        return _NO_FILE
 
 
 def _hash(data: bytes) -> str:

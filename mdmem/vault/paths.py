@@ -106,7 +106,7 @@ def check_new(path: str) -> None:
     """Refuse a new name that not every system can hold.
 
     Raises:
-        PathRefused: a part is reserved on Windows, or has a character that Windows or a reader would trip over.
+        PathRefused: a part is reserved on Windows, or has a character that Windows or a reader trips over.
     """
     for part in path.split("/"):
         if _RESERVED.fullmatch(part):
@@ -139,8 +139,8 @@ def encode_id(identifier: str) -> str:
 
 def _encoded(identifier: str) -> str:
     name = _escaped(identifier, ascii_only=False)
-    # Names are compared in NFC, where two ids may be equal, and a mark may join the escape before it. An id that
-    # this could happen to is written in ASCII.
+    # Names are compared in NFC, where two ids may be equal, and a mark may join the escape before it: then
+    # the id is written in ASCII.
     stable = unicodedata.is_normalized("NFC", identifier) and unicodedata.is_normalized("NFC", name)
     return name if stable else _escaped(identifier, ascii_only=True)
 
@@ -173,7 +173,7 @@ def decode_id(name: str) -> str:
 
 
 def is_under(path: str, namespace: str) -> bool:
-    """Whether `path` is `namespace` or below it, part by part: `users/alice` is not above `users/alicebob`."""
+    """Whether `path` is `namespace` or below it, by parts: `users/alice` is not above `users/alicebob`."""
     return not namespace or path == namespace or path.startswith(namespace + "/")
 
 

@@ -18,7 +18,7 @@ from mdmem.text.merge import merge
 from mdmem.vault import files
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.journal import BUSY_SECONDS, Journal, Step
-from mdmem.vault.paths import join, relative
+from mdmem.vault.paths import check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange
 
@@ -80,16 +80,24 @@ class Transaction:
                 return Applied(id="", files=(), merged=(), plan=self.plan)
             entry = self._entry(steps, self.plan.message)
             try:
-                with files.translated(steps[0].path, "write it"):
-                    self.journal.commit(entry, steps)
+                self._commit(entry, steps)
             except Raced as race:
                 # What a program wrote in the instant of the exchange, and what it wrote right after that, on
                 # top of ours, are brought together. Then ours has landed already, and must not land twice.
                 if self._absorb(race.late, steps) and len(steps) == 1:
-                    return Applied(id=entry.id, files=entry.files, merged=(steps[0].path,), plan=self.plan)
+                    shown = self._shown(entry)
+                    return Applied(id=entry.id, files=shown, merged=(steps[0].path,), plan=self.plan)
                 continue
             return Applied(id=entry.id, files=self._shown(entry), merged=tuple(merged), plan=self.plan)
         raise FileBusy(path=self.plan.paths[0], seconds=BUSY_SECONDS)
+
+    def _commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        try:
+            self.journal.commit(entry, steps)
+        except FileBusy as error:
+            raise FileBusy(path=relative(error.path, self.namespace), seconds=error.seconds) from None
+        except OSError as error:
+            raise files.refusal(error, steps[0].path, "write it") from None
 
     def _entry(self, steps: Sequence[Step], message: str) -> Entry:
         changed = tuple(
@@ -114,20 +122,21 @@ class Transaction:
         """The steps of all changes, computed against what is on the disk now."""
         for change, prepared in zip(self.plan.changes, self.afters, strict=True):
             after = prepared
-            now = self.read(change.path)
+            path = check_memory(change.path)
+            now = self.read(path)
             base = change.before.data if change.before else None
             if (now.data if now else None) != base:
                 after = self._merge(change, after, now)
-                merged.append(change.path)
+                merged.append(path)
             content = after.data if after else None
             if change.move_to is None:
                 if (now.data if now else None) != content:
-                    yield Step(path=change.path, before=now, after=content)
+                    yield Step(path=path, before=now, after=content)
             elif self.read(change.move_to) is not None:
                 raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
             else:
-                yield Step(path=change.move_to, before=None, after=content, like=now)
-                yield Step(path=change.path, before=now, after=None)
+                yield Step(path=check_memory(change.move_to), before=None, after=content, like=now)
+                yield Step(path=path, before=now, after=None)
 
     def _merge(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
         """The change made to what is on the disk now, or a refusal that shows what became of it."""
@@ -184,8 +193,7 @@ class Transaction:
             again = Step(path=step.path, before=now, after=united)
             entry = self._entry([again], f"keep what another program wrote to {step.path}")
             try:
-                with files.translated(step.path, "write it"):
-                    self.journal.commit(entry, [again])
+                self._commit(entry, [again])
             except Raced as race:
                 self._absorb(race.late, [again])
                 continue

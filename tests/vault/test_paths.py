@@ -33,9 +33,51 @@ PATHS = st.lists(st.sampled_from(NASTY) | st.text(max_size=4), max_size=8).map("
 IDS = st.lists(
     st.sampled_from(
         [
-            *("%", "/", "\\", "<", ">", ":", '"', "|", "?", "*", ".", "..", " ", "\0", "\x1f", "\x7f", "\x80"),
-            *("a", "CON", "nul", "com1", "lpt\xb9", "conin$", "e\u0301", "\xe9", "\u0301", "\u0327", "\u0338"),
-            *("\u0307", "\u200b", "\u200c", "\u2028", "\xad", "\u212b", "\xc5", "%2E", "%41", ".md", "\ufb00"),
+            *(
+                "%",
+                "/",
+                "\\",
+                "<",
+                ">",
+                ":",
+                '"',
+                "|",
+                "?",
+                "*",
+                ".",
+                "..",
+                " ",
+                "\0",
+                "\x1f",
+                "\x7f",
+                "\x80",
+            ),
+            *(
+                "a",
+                "CON",
+                "nul",
+                "com1",
+                "lpt\xb9",
+                "conin$",
+                "e\u0301",
+                "\xe9",
+                "\u0301",
+                "\u0327",
+                "\u0338",
+            ),
+            *(
+                "\u0307",
+                "\u200b",
+                "\u200c",
+                "\u2028",
+                "\xad",
+                "\u212b",
+                "\xc5",
+                "%2E",
+                "%41",
+                ".md",
+                "\ufb00",
+            ),
             *("\u1100", "\u1161", "\u11a8", "\U0001f600", "~", "\u0344", "\u2126"),
         ]
     )
@@ -83,8 +125,25 @@ def test_no_bytes_of_another_system_leave_the_root(name: bytes) -> None:
     "path",
     [
         *("../a.md", "notes/../../a.md", "/etc/a.md", "notes//a.md", "./a.md", "notes/./a.md", ".hidden.md"),
-        *("notes/.git/a.md", ".mdmem/a.md", "a\\b.md", "a\0.md", "a\n.md", "a\x7f.md", "a\x9f.md", "\ud800.md"),
-        *("%2e%2e/a.md", "%2E%2E/a.md", "%2E%2E%2Fa.md", "%2e%2e%2fa.md", "a%2fb.md", "a%00.md%", "%2emd/a.md"),
+        *(
+            "notes/.git/a.md",
+            ".mdmem/a.md",
+            "a\\b.md",
+            "a\0.md",
+            "a\n.md",
+            "a\x7f.md",
+            "a\x9f.md",
+            "\ud800.md",
+        ),
+        *(
+            "%2e%2e/a.md",
+            "%2E%2E/a.md",
+            "%2E%2E%2Fa.md",
+            "%2e%2e%2fa.md",
+            "a%2fb.md",
+            "a%00.md%",
+            "%2emd/a.md",
+        ),
         *("%2E/a.md", "x%5cy.md", "%0a.md", "notes/", "/", "a" * 300 + ".md", "a/" * 512 + "a.md", ""),
     ],
 )
@@ -107,7 +166,16 @@ def test_a_memory_ends_in_md_or_json(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("a.md", "a.json", "notes/Über uns.md", "\uff0e\uff0e/a.md", "%20.md", "100%.md", "%zz.md", "a%252F.md"),
+        *(
+            "a.md",
+            "a.json",
+            "notes/Über uns.md",
+            "\uff0e\uff0e/a.md",
+            "%20.md",
+            "100%.md",
+            "%zz.md",
+            "a%252F.md",
+        ),
         *("notes/日本語.md", "...a"[3:] + ".md", "a.b.md", "-.md", "--.md", "~.md", "$(x).md"),
     ],
 )
@@ -158,7 +226,9 @@ def test_a_new_name_must_be_one_on_every_system(path: str) -> None:
     assert refused.value.remedy
 
 
-@pytest.mark.parametrize("path", ["console.md", "nully.md", "com.md", "com10.md", "a b.md", "a.b.md", "aux-1.md"])
+@pytest.mark.parametrize(
+    "path", ["console.md", "nully.md", "com.md", "com10.md", "a b.md", "a.b.md", "aux-1.md"]
+)
 def test_a_name_that_only_resembles_a_device_is_accepted(path: str) -> None:
     check_new(path)
 
@@ -246,7 +316,7 @@ def test_an_escape_in_another_spelling_than_ours_is_refused() -> None:
             check_memory(path)
 
 
-# ----------------------------------------------------------------------------------------------- by their parts
+# --------------------------------------------------------------------------------------------- by their parts
 
 PARTS = st.lists(st.sampled_from(["a", "ab", "b", "alice", "alicebob"]), max_size=4)
 

@@ -27,7 +27,7 @@ def digest(data: bytes) -> str:
 
 def entry(number: int, before: bytes | None, *, age: timedelta = timedelta()) -> Entry:
     time = (NOW - age).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    changed = FileChange(path=f"{number}.md", before=before and digest(before), after=None)
+    changed = FileChange(path=f"{number}.md", before=digest(before) if before else None, after=None)
     return Entry(id=f"id-{number}", time=time, actor="ann", message=f"change {number}", files=(changed,))
 
 

@@ -179,7 +179,7 @@ def test_a_mount_stands_over_a_file_of_its_name_even_when_its_own_is_missing(tmp
     ]
 
 
-# -------------------------------------------------------------------------------------------------- properties
+# ------------------------------------------------------------------------------------------------- properties
 
 NAMES = st.text(alphabet="aAbé.\u0301 -\\\n", min_size=1, max_size=4).filter(lambda n: n not in {".", ".."})
 

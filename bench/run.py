@@ -1,0 +1,77 @@
+"""Measures mdmem against its budgets and prints one Markdown table: `python bench/run.py [MEASUREMENT…]`.
+
+Ends with 1 when the median of a measurement misses its budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+
+import append
+import crash
+import machine
+import search
+import startup
+import writers
+from setting import Setting
+from table import Row, markdown
+
+_MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
+    "startup": startup.measure,
+    "grep": search.measure,
+    "append": append.measure,
+    "writers": writers.measure,
+    "crash": crash.measure,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _arguments(arguments)
+    before, started = machine.load(), time.monotonic()
+    rows: list[Row] = []
+    # One folder for all, removed at the end: ext4 makes files slowly where many were deleted lately.
+    with tempfile.TemporaryDirectory(prefix="mdmem-bench-", dir=given.folder) as folder:
+        described = machine.description(folder)
+        for name in given.measurements or _MEASUREMENTS:
+            print(f"measuring {name} …", file=sys.stderr, flush=True)
+            own = os.path.join(folder, name)
+            os.mkdir(own)
+            rows += _MEASUREMENTS[name](Setting(folder=own, seed=given.seed, quick=given.quick))
+    minutes = (time.monotonic() - started) / 60
+    facts = [
+        *described,
+        f"load {before} before and {machine.load()} after, {minutes:.1f} minutes, seed {given.seed}",
+        "both sides in turn, compared pair by pair: the median (the least to the most)",
+    ]
+    if given.quick:
+        facts.append("tried out with a twentieth of the counts: these figures say nothing")
+    print("\n".join(f"- {fact}" for fact in facts), end="\n\n")
+    print(markdown(rows), flush=True)
+    missed = [row.what for row in rows if row.kept is False]
+    for what in missed:
+        print(f"over budget: {what}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure mdmem against its budgets.")
+    names = ", ".join(_MEASUREMENTS)
+    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"{names}; without any, all")
+    parser.add_argument("--folder", help="where the temporary files go, and so on which disk")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="for the same run again")
+    parser.add_argument("--quick", action="store_true", help="try out, with a twentieth of the counts")
+    given = parser.parse_args(arguments)
+    for name in given.measurements:
+        if name not in _MEASUREMENTS:
+            parser.error(f"there is no measurement {name!r}: {names}")
+    return given
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""The three-way merge of frontmatter by key, from the lines of each side: comments and quoting stay."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.text.brackets import Brackets
+from mdmem.text.document import Document
+from mdmem.text.frontmatter import Frontmatter
+from mdmem.text.three import MergeConflict, Three, complete, merged_order, placed, value_conflict
+from mdmem.text.tree import KeyPath, Member, Node
+from mdmem.text.tree_edit import same
+
+
+class Fields(NamedTuple):
+    """Lines of YAML, and what they must read as."""
+
+    text: str
+    value: Any
+
+
+def merged_fields(
+    documents: Three[Document], fronts: Three[Frontmatter], conflicts: list[MergeConflict]
+) -> Fields | None:
+    """The frontmatter, with its `---` lines and what stands before; None when it cannot be merged by key.
+
+    Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
+    whoever uses the text must see to it that it reads as the value.
+
+    Args:
+        documents: the three versions.
+        fronts: their frontmatter, without flaws; it may be absent.
+        conflicts: takes what is found; with any, the result means nothing.
+    """
+    blocks = complete(documents.paired(fronts, _of_frontmatter))
+    if not blocks:
+        return None
+    text, value = _FieldsMerge(documents.theirs, conflicts).mapping((), blocks)
+    fences = documents.paired(fronts, _fence)
+    # Where one side removed all fields and the other added some, the lines around them come from the other.
+    choices = [*(fences.agreed() or ()), fences.theirs, fences.ours]
+    opening, closing = next(fence for fence in choices if fence[1] or not text)
+    return Fields(opening + text + closing, value)
+
+
+def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
+    """The `---` lines, the first one with the byte-order mark before it."""
+    return document.text[: front.inner.start], document.text[front.inner.end : front.span.end]
+
+
+# ------------------------------------------------------------------------------------------------ entries
+
+
+class _Entry(NamedTuple):
+    """A key of a block mapping: the comments and blank lines above it; its own lines, from offset `at` on."""
+
+    lead: str
+    own: str
+    at: int
+    member: Member
+    document: Document
+
+    @property
+    def node(self) -> Node:
+        return self.member.node
+
+    @property
+    def fields(self) -> Fields:
+        return Fields(self.own, self.node.value)
+
+    def within(self, start: int, end: int) -> str:
+        return self.document.text[start:end]
+
+    def inner(self) -> tuple[str, _Block] | None:
+        """The line of the key, and the block mapping under it."""
+        node, end = self.node, self.at + len(self.own)
+        head_end = _line(self.document, self.member.key_span.end - 1).end
+        if node.kind != "mapping" or node.style != "block" or node.anchored:
+            return None
+        if node.members[0].key_span.start < head_end:
+            return None
+        block = _of_mapping(self.document, node, Span(head_end, end))
+        return (self.within(self.at, head_end), block) if block else None
+
+
+class _Block(NamedTuple):
+    """The lines of a block mapping: its keys, and what follows the last."""
+
+    entries: dict[str, _Entry]
+    tail: str
+
+
+def _of_frontmatter(document: Document, front: Frontmatter) -> _Block | None:
+    if front.node and (front.node.style != "block" or front.node.anchored):
+        return None
+    if not front.present and document.text.startswith("---", front.span.start):
+        # A line at the other's place would be enough to make frontmatter of it.
+        return None
+    return _of_mapping(document, front.node, front.inner)
+
+
+def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | None:
+    """The mapping that stands on the whole lines of a span; None when two of its keys share a line."""
+    text, at = document.text, lines.start
+    entries = {}
+    for member in node.members if node else ():
+        start = _line(document, member.key_span.start).start
+        end = _line(document, max(member.key_span.end, member.node.span.end) - 1).end
+        if start < at or end > lines.end:
+            return None
+        entries[member.key] = _Entry(text[at:start], text[start:end], start, member, document)
+        at = end
+    return _Block(entries, text[at : lines.end])
+
+
+def _line(document: Document, offset: int) -> Span:
+    return document.lines.span(document.lines.number(offset))
+
+
+# -------------------------------------------------------------------------------------------------- merge
+
+
+@dataclass(slots=True)
+class _FieldsMerge:
+    theirs: Document
+    conflicts: list[MergeConflict]
+
+    def mapping(self, path: KeyPath, blocks: Three[_Block]) -> Fields:
+        keys = blocks.map(lambda block: list(block.entries))
+        parts, values = [], {}
+        for key in merged_order(keys) or placed(keys.theirs, keys.ours):
+            found = self._entry((*path, key), Three(*(block.entries.get(key) for block in blocks)))
+            if found:
+                parts.append(found.text)
+                values[key] = found.value
+        tails = blocks.map(lambda block: block.tail)
+        tail = tails.agreed()
+        if not tail:
+            self._conflict(path, tails)
+        return Fields("".join([*parts, *(tail or ())]), values)
+
+    def _entry(self, path: KeyPath, entries: Three[_Entry | None]) -> Fields | None:
+        """The lines of a key; None when it is gone, or in conflict."""
+        base, ours, theirs = entries
+        texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
+        known = len(self.conflicts)
+        if ours and theirs:
+            lead = Three(base.lead if base else "", ours.lead, theirs.lead).agreed()
+            own = self._own(path, base, ours, theirs)
+            if lead and own:
+                return Fields(lead[0] + own.text, own.value)
+        else:
+            agreed, kept = texts.agreed(), ours or theirs
+            if agreed:
+                return Fields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
+        if len(self.conflicts) == known:
+            self._conflict(path, texts)
+        return None
+
+    def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
+        agreed = Three(base.own if base else None, ours.own, theirs.own).agreed()
+        if agreed:
+            return theirs.fields if agreed[0] == theirs.own else ours.fields
+        # Lines that say the same in other words give way, but not with a comment in them.
+        for side, other in (ours, theirs), (theirs, ours):
+            if "#" not in side.own and any(e and same(side.node.value, e.node.value) for e in (base, other)):
+                return other.fields
+        inner = complete(Three(base.inner() if base else None, ours.inner(), theirs.inner()))
+        if inner:
+            head = inner.map(itemgetter(0)).agreed()
+            text, values = self.mapping(path, inner.map(itemgetter(1)))
+            return Fields(head[0] + text, values) if head else None
+        return _merged_list(base, ours, theirs)
+
+    def _conflict(self, path: KeyPath, texts: Three[str] | Three[str | None]) -> None:
+        self.conflicts.append(value_conflict("field", path, self.theirs, texts))
+
+
+# -------------------------------------------------------------------------------------------------- lists
+
+
+_Item = tuple[str, Any]  # the type and the value of a scalar
+
+
+class _List(NamedTuple):
+    """A list of scalars, each once and in one line; or an empty value, which counts as a list without any."""
+
+    entry: _Entry
+    items: dict[_Item, Node]
+
+    @classmethod
+    def of(cls, entry: _Entry) -> _List | None:
+        node, lines = entry.node, entry.document.lines
+        if node.anchored or not (node.kind == "list" or (node.kind == "scalar" and node.value is None)):
+            return None
+        for item in node.items:
+            start, end = item.span
+            plain = item.kind == "scalar" and not item.anchored and start < end
+            if not plain or lines.number(start) != lines.number(end - 1):
+                return None
+        items = {(type(item.value).__name__, item.value): item for item in node.items}
+        return cls(entry, items) if len(items) == len(node.items) else None
+
+    @property
+    def is_flow(self) -> bool:
+        return self.entry.node.style == "flow"
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before and behind the items: in a block list, the lines of its key and nothing."""
+        entry, node = self.entry, self.entry.node
+        if self.is_flow:
+            end = entry.at + len(entry.own)
+            return entry.within(entry.at, node.span.start), entry.within(node.span.end, end)
+        return entry.within(entry.at, _line(entry.document, node.items[0].span.start).start), ""
+
+    def loses_comment(self, like: _List) -> bool:
+        """Whether a comment of this list would have no place in another."""
+        if self.is_flow:
+            return any("#" in gap for gap in self.brackets().gaps)
+        return like.is_flow and "#" in self.entry.own
+
+    def brackets(self) -> Brackets[_Item]:
+        places = {key: item.span for key, item in self.items.items()}
+        return Brackets(self.entry.document.text, self.entry.node, places)
+
+    def written(self, like: _List) -> dict[_Item, str]:
+        """Each item as it would stand in another list: in brackets its value, in a block list its lines."""
+        entry, values = self.entry, {k: self.entry.within(*item.span) for k, item in self.items.items()}
+        if like.is_flow:
+            return values
+        first = like.entry.node.items[0].span.start
+        lead = like.entry.within(_line(like.entry.document, first).start, first)
+        indent, newline = lead[: len(lead) - len(lead.lstrip(" "))], like.entry.document.lines.newline
+        if self.is_flow:
+            return {key: f"{indent}- {value}{newline}" for key, value in values.items()}
+        result = {}
+        at: int | None = None
+        for key, item in self.items.items():
+            # The comments above an item belong to it; those above the first one, to the list.
+            line = _line(entry.document, item.span.start)
+            lines = entry.within(line.start if at is None else at, line.end)
+            own = entry.within(*line)
+            depth = len(own) - len(own.lstrip(" "))
+            result[key] = re.sub(rf"(?:(?<=[\r\n])|\A) {{{depth}}}(?![\r\n]|\Z)", indent, lines)
+            at = line.end
+        return result
+
+
+def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
+    """Two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
+    lists = complete(Three(base or ours, ours, theirs).map(_List.of))
+    if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
+        return None
+    if not base:
+        lists = lists._replace(base=_List(ours, {}))
+    like = lists.theirs
+    if base and len({side.entry.node.style for side in lists}) == 1:
+        around = lists.map(lambda side: side.around).agreed()
+    else:
+        # Where the styles differ, only comments would be missed.
+        around = None if "#" in "".join(lists.ours.around) else (like.around,)
+    order = merged_order(lists.map(lambda side: list(side.items)))
+    if not around or order is None or lists.ours.loses_comment(like) or like.loses_comment(like):
+        return None
+    written = lists.map(lambda side: side.written(like))
+    kept: dict[_Item, str] = {}
+    for key in {**written.base, **dict.fromkeys(order)}:
+        agreed = Three(*(side.get(key) for side in written)).agreed()
+        if not agreed:
+            return None
+        if agreed[0] is not None:
+            kept[key] = agreed[0]
+    parts = {key: kept[key] for key in order if key in kept}
+    if like.is_flow:
+        text = like.brackets().joined((lists.ours if lists.ours.is_flow else like).brackets(), parts)
+    elif parts:
+        text = "".join(parts.values())
+    else:
+        return None
+    values = [(like.items.get(key) or lists.ours.items[key]).value for key in parts]
+    return Fields(around[0][0] + text + around[0][1], values)

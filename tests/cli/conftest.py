@@ -1,0 +1,119 @@
+"""Running the program: in this process, in one of its own, and on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import mdmem
+from mdmem.cli import main
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, and what it printed."""
+
+    code: int
+    data: bytes
+    errors: str
+
+    @property
+    def out(self) -> str:
+        return self.data.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+class Run:
+    """Runs a command in this process."""
+
+    def __init__(self, capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capture = capture
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> Ended:
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self._capture.readouterr()
+        code = main(arguments)
+        data, errors = self._capture.readouterr()
+        return Ended(code, data, errors.decode())
+
+    def ok(self, *arguments: str, stdin: bytes = b"") -> Ended:
+        """As a call, of a command that must succeed."""
+        ended = self(*arguments, stdin=stdin)
+        assert ended.code == 0, ended.errors
+        return ended
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capfdbinary, monkeypatch)
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new vault `memories`, in a folder that is the current one."""
+    for name in [name for name in os.environ if name.startswith("MDMEM_")]:
+        monkeypatch.delenv(name)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    mdmem.init("memories")
+    return work / "memories"
+
+
+@pytest.fixture
+def db(vault: Path) -> Path:
+    """A note of four lines in two sections."""
+    note = vault / "notes/db.md"
+    note.parent.mkdir()
+    note.write_bytes(b"# Database\n\nOne file.\n## Why\n")
+    return note
+
+
+def program(
+    *arguments: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the real program, with `env` added to the environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "mdmem", *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=os.environ | (env or {}),
+    )
+
+
+def on_terminal(*arguments: str, question: str = "", answer: str = "") -> tuple[int, str]:
+    """Run the real program on a terminal and answer one question; its exit code, and what was to be seen."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "mdmem", *arguments]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen, awaited = b"", question.encode()
+        # Linux reports the end of a terminal as an error, other systems as the end of a file.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 4096):
+                seen += part
+                if awaited and awaited in seen:
+                    os.write(ours, answer.encode())
+                    awaited = b""
+        os.close(ours)
+        return process.wait(60), seen.decode().replace("\r\n", "\n")
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every memory and its bytes; not what mdmem keeps for itself."""
+    files = (file for file in folder.rglob("*") if file.is_file() and ".mdmem" not in file.parts)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}

@@ -1,0 +1,876 @@
+"""The verbs on real vaults: what they write, what they refuse, and how every change is taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import (
+    AlreadyExists,
+    Conflict,
+    EditRefused,
+    FieldNotFound,
+    Invalid,
+    MdmemError,
+    MemoryNotFound,
+    NamedNotFound,
+    NotEncodable,
+    PathRefused,
+    PatternInvalid,
+    SectionNotFound,
+    TemplateFailed,
+    TextAmbiguous,
+    TextNotFound,
+    Usage,
+)
+from mdmem.memory.verbs import Verbs
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.transaction import Applied
+from mdmem.vault.vault import Vault
+
+NOTE = "---\ntitle: A note # kept\ntags: [a]\n---\n# Design\n\nText.\n\n## Index\n\n- one\n\n# Log\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_vault(tmp_path / "memories")
+
+
+@pytest.fixture
+def vault(root: Path) -> Vault:
+    return Vault(str(root))
+
+
+@pytest.fixture
+def verbs(vault: Vault) -> Verbs[Applied]:
+    return Verbs(vault, vault.transact)
+
+
+@pytest.fixture
+def planned(vault: Vault) -> Verbs[EditPlan]:
+    return Verbs(vault, lambda build: build())
+
+
+def make_vault(folder: Path) -> Path:
+    (folder / ".mdmem").mkdir(parents=True)
+    (folder / ".mdmem/config.toml").touch()
+    return folder
+
+
+def put(root: Path, path: str, content: str | bytes) -> Path:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def memories(root: Path) -> dict[str, str]:
+    """Every file of the vault that is not bookkeeping, with its bytes."""
+    return {
+        str(file.relative_to(root)): file.read_bytes().decode("utf-8", "surrogateescape")
+        for file in root.rglob("*")
+        if file.is_file() and not file.is_relative_to(root / ".mdmem")
+    }
+
+
+# ---------------------------------------------------------------------------------------------- one memory
+
+
+def test_write_makes_a_memory(root: Path, verbs: Verbs[Applied]) -> None:
+    applied = verbs.write("notes/a.md", "# A\r\n")
+    assert memories(root) == {"notes/a.md": "# A\r\n"}
+    assert [(f.path, f.before) for f in applied.files] == [("notes/a.md", None)]
+    assert applied.plan.message == "write notes/a.md"
+
+
+def test_write_replaces_only_what_the_caller_has_seen_or_says_so(
+    root: Path, vault: Vault, verbs: Verbs[Applied]
+) -> None:
+    put(root, "a.md", "old\n")
+    with pytest.raises(AlreadyExists, match=r"a\.md") as caught:
+        verbs.write("a.md", "new\n")
+    assert "--overwrite" in caught.value.hint
+    assert memories(root) == {"a.md": "old\n"}
+    verbs.write("a.md", "new\n", base=vault.read("a.md").hash)
+    verbs.write("a.md", "newer\n", overwrite=True)
+    assert memories(root) == {"a.md": "newer\n"}
+
+
+def test_write_with_a_base_needs_the_memory(verbs: Verbs[Applied]) -> None:
+    with pytest.raises(MemoryNotFound):
+        verbs.write("a.md", "x", base="0" * 64)
+
+
+def test_what_cannot_be_encoded_is_refused(root: Path, verbs: Verbs[Applied]) -> None:
+    for verb in (verbs.write, verbs.append):
+        with pytest.raises(NotEncodable) as caught:
+            verb("a.md", "x\ud800")
+        assert caught.value.offset == 1
+    assert memories(root) == {}
+
+
+@pytest.mark.parametrize("path", ["../a.md", "/a.md", "a.txt", ".mdmem/a.md", "notes//a.md", ""])
+def test_a_path_that_names_no_memory_is_refused(root: Path, verbs: Verbs[Applied], path: str) -> None:
+    calls: list[Callable[[], Applied]] = [
+        lambda: verbs.write(path, "x", overwrite=True),
+        lambda: verbs.append(path, "x"),
+        lambda: verbs.replace(path, "a", "b"),
+        lambda: verbs.restore(path),
+    ]
+    for call in calls:
+        with pytest.raises(PathRefused):
+            call()
+    assert memories(root) == {}
+
+
+def test_a_path_in_another_unicode_form_is_the_same_memory(root: Path, verbs: Verbs[Applied]) -> None:
+    composed, decomposed = "caf\u00e9.md", "cafe\u0301.md"
+    verbs.write(composed, "one\n")
+    verbs.append(decomposed, "two")
+    verbs.restore(decomposed)
+    assert memories(root) == {composed: "one\n"}
+    assert {f.path for entry in Vault(str(root)).history() for f in entry.files} == {composed}
+
+
+EDITS: list[tuple[str, Callable[[Verbs[Any]], Any], str]] = [
+    ("append", lambda v: v.append("n.md", "end\nof it"), NOTE + "end\nof it\n"),
+    ("prepend", lambda v: v.prepend("n.md", "first"), NOTE.replace("# Design", "first\n# Design")),
+    ("insert", lambda v: v.insert("n.md", 7, "more"), NOTE.replace("Text.\n", "Text.\nmore\n")),
+    ("delete_lines", lambda v: v.delete_lines("n.md", 7, 8), NOTE.replace("Text.\n\n", "")),
+    (
+        "set one field",
+        lambda v: v.set("n.md", {"title": "Another"}),
+        NOTE.replace("A note #", "Another #"),
+    ),
+    (
+        "set several fields",
+        lambda v: v.set("n.md", {"title": "B", "tags": ["a", "b"], "source.type": "web"}),
+        NOTE.replace("A note #", "B #").replace("[a]\n", "[a, b]\nsource:\n  type: web\n"),
+    ),
+    ("unset", lambda v: v.unset("n.md", "tags"), NOTE.replace("tags: [a]\n", "")),
+    (
+        "section, replaced",
+        lambda v: v.section("n.md", "Design", "New."),
+        NOTE.replace("Text.\n\n## Index\n\n- one", "New."),
+    ),
+    (
+        "section, its subsections kept",
+        lambda v: v.section("n.md", "Design", "New.", keep_subsections=True),
+        NOTE.replace("Text.", "New."),
+    ),
+    (
+        "section, appended to",
+        lambda v: v.section("n.md", "Design > Index", "- two", where="append"),
+        NOTE.replace("- one", "- one\n- two"),
+    ),
+    (
+        "section, before",
+        lambda v: v.section("n.md", "# Log", "Between.", where="before"),
+        NOTE.replace("# Log", "Between.\n\n# Log"),
+    ),
+    ("section, after", lambda v: v.section("n.md", "Log", "End.", where="after"), f"{NOTE}\nEnd.\n"),
+    ("replace", lambda v: v.replace("n.md", "Text", "Words"), NOTE.replace("Text", "Words")),
+    (
+        "replace all",
+        lambda v: v.replace("n.md", "e", "E", count="all"),
+        NOTE.replace("e", "E"),
+    ),
+    (
+        "replace by a pattern",
+        lambda v: v.replace("n.md", r"^- (\w+)$", r"* \1", regex=True),
+        NOTE.replace("- one", "* one"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "after"), [case[1:] for case in EDITS], ids=[case[0].replace(" ", "-") for case in EDITS]
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_an_edit_changes_what_it_says(
+    root: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Any]], Any], after: str, newline: str
+) -> None:
+    put(root, "n.md", NOTE.replace("\n", newline))
+    applied = call(verbs)
+    assert memories(root) == {"n.md": after.replace("\n", newline)}
+    assert [f.path for f in applied.files] == ["n.md"]
+
+
+def test_fields_of_json_are_set_together(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "a.json", '{\n  "a": {"b": 1},\n  "c": [1]\n}\n')
+    verbs.set("a.json", {"a.b": 2, "c": [1, 2], "d": None})
+    assert json.loads((root / "a.json").read_text()) == {"a": {"b": 2}, "c": [1, 2], "d": None}
+    verbs.unset("a.json", "a.b")
+    assert json.loads((root / "a.json").read_text())["a"] == {}
+
+
+def test_append_makes_a_memory_that_is_not_there(root: Path, verbs: Verbs[Applied]) -> None:
+    verbs.append("deep/er/a.md", "one")
+    verbs.append("deep/er/a.md", "two\n")
+    assert memories(root) == {"deep/er/a.md": "one\ntwo\n"}
+    with pytest.raises(EditRefused, match="JSON"):
+        verbs.append("a.json", "x")
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda v: v.prepend("gone.md", "x"), MemoryNotFound),
+        (lambda v: v.insert("n.md", 99, "x"), EditRefused),
+        (lambda v: v.delete_lines("n.md", 1, 1), EditRefused),
+        (lambda v: v.set("gone.md", {"a": 1}), MemoryNotFound),
+        (lambda v: v.unset("n.md", "nothing"), FieldNotFound),
+        (lambda v: v.section("n.md", "Gone", "x"), SectionNotFound),
+        (lambda v: v.section("n.md", "Log", "x", where="under"), Usage),
+        (lambda v: v.section("n.md", "Design", "```\nopen"), EditRefused),
+        (lambda v: v.replace("n.md", "nowhere", "x"), TextNotFound),
+        (lambda v: v.replace("n.md", "e", "x"), TextAmbiguous),
+        (lambda v: v.replace("n.md", "(", "x", regex=True), PatternInvalid),
+        (lambda v: v.replace("n.md", "tags: [a]", "tags: [a"), Invalid),
+        (lambda v: v.set("n.md", {"tags": 3}), Invalid),
+        (lambda v: v.write("n.md", "---\ntags: 3\n---\n", overwrite=True), Invalid),
+    ],
+)
+def test_what_is_refused_writes_nothing(
+    root: Path,
+    verbs: Verbs[Applied],
+    planned: Verbs[EditPlan],
+    call: Callable[[Verbs[Any]], Any],
+    error: type[MdmemError],
+) -> None:
+    put(root, "n.md", NOTE)
+    with pytest.raises(error):
+        call(verbs)
+    assert memories(root) == {"n.md": NOTE}
+    if error is not Invalid:
+        with pytest.raises(error):
+            call(planned)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: v.set("n.md", {}),
+        lambda v: v.set("n.md", {"title": "A note"}),
+        lambda v: v.append("n.md", ""),
+        lambda v: v.section("n.md", "Log", "\n", where="append"),
+        lambda v: v.replace("n.md", "Text", "Text"),
+        lambda v: v.write("n.md", NOTE, overwrite=True),
+        lambda v: v.mv("n.md", "n.md"),
+    ],
+)
+def test_what_changes_nothing_is_no_change(
+    root: Path, vault: Vault, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
+) -> None:
+    put(root, "n.md", NOTE)
+    assert (call(verbs).id, list(vault.history())) == ("", [])
+    assert memories(root) == {"n.md": NOTE}
+
+
+# --------------------------------------------------------------------------------------------- many memories
+
+
+@pytest.fixture(name="tree")
+def make_tree(root: Path) -> Path:
+    put(root, "a.md", "old a\n")
+    put(root, "notes/b.md", "old b, old\r\n")
+    put(root, "notes/deep/c.md", "nothing\n")
+    put(root, "notes/deep/d.json", '"old d"\n')
+    put(root, "notesx/e.md", "old e\n")
+    return root
+
+
+def test_replace_across_memories(tree: Path, verbs: Verbs[Applied]) -> None:
+    applied = verbs.replace(None, "old", "new")
+    assert {path: text for path, text in memories(tree).items() if "new" in text} == {
+        "a.md": "new a\n",
+        "notes/b.md": "new b, new\r\n",
+        "notes/deep/d.json": '"new d"\n',
+        "notesx/e.md": "new e\n",
+    }
+    assert (applied.plan.message, applied.plan.left_out) == ("replace in 4 memories", ())
+
+
+@pytest.mark.parametrize(
+    ("within", "globs", "paths"),
+    [
+        ("notes", (), ["notes/b.md", "notes/deep/d.json"]),
+        ("notes/", (), ["notes/b.md", "notes/deep/d.json"]),
+        ("notes/deep", (), ["notes/deep/d.json"]),
+        ("", ("*.md",), ["a.md", "notes/b.md", "notesx/e.md"]),
+        ("", ("notes/**",), ["notes/b.md", "notes/deep/d.json"]),
+        ("notes", ("deep/*",), ["notes/deep/d.json"]),
+        ("notes", ("!*.json",), ["notes/b.md"]),
+    ],
+)
+@pytest.mark.usefixtures("tree")
+def test_replace_across_only_what_is_asked_for(
+    planned: Verbs[EditPlan], within: str, globs: tuple[str, ...], paths: list[str]
+) -> None:
+    assert list(planned.replace(None, "old", "new", within=within, globs=globs).paths) == paths
+
+
+@pytest.mark.usefixtures("tree")
+def test_replace_across_by_a_pattern(verbs: Verbs[Applied]) -> None:
+    applied = verbs.replace(None, r"^old (\w)$", r"\1", regex=True)
+    assert [f.path for f in applied.files] == ["a.md", "notesx/e.md"]
+    assert applied.plan.message == "replace in 2 memories"
+    assert verbs.replace(None, "nothing", "x").plan.message == "replace in 1 memory"
+
+
+def test_a_dry_replace_shows_exactly_what_would_change(tree: Path, planned: Verbs[EditPlan]) -> None:
+    before = memories(tree)
+    plan = planned.replace(None, "old", "new", globs=["*.md"], within="notes")
+    assert plan.diff() == ("--- a/notes/b.md\n+++ b/notes/b.md\n@@ -1 +1 @@\n-old b, old\r\n+new b, new\r\n")
+    assert memories(tree) == before
+
+
+def test_replace_across_is_all_or_nothing(tree: Path, verbs: Verbs[Applied]) -> None:
+    put(tree, "z.md", "---\ntags: [old]\n---\n")
+    before = memories(tree)
+    with pytest.raises(Invalid, match=r"z\.md"):
+        verbs.replace(None, "[old]", "3")
+    with pytest.raises(Invalid, match=r"z\.md"):
+        verbs.replace(None, "old", "]")
+    assert memories(tree) == before
+
+
+def test_what_cannot_be_looked_into_is_told(tree: Path, verbs: Verbs[Applied]) -> None:
+    put(tree, "notes/latin.md", b"old \xe9\n")
+    put(tree, "notes/zero.md", b"old \0\n")
+    os.symlink(tree / "a.md", tree / "notes/link.md")
+    applied = verbs.replace(None, "old", "new", within="notes")
+    assert [f.path for f in applied.files] == ["notes/b.md", "notes/deep/d.json"]
+    told = [
+        "notes/latin.md:1: not UTF-8: byte 0xe9 at offset 4",
+        "notes/link.md: a symbolic link",
+        "notes/zero.md: binary content: a NUL byte at offset 4",
+    ]
+    assert list(applied.plan.left_out) == told
+    assert (tree / "a.md").read_text() == "old a\n"
+
+    with pytest.raises(TextNotFound, match="notes: 'old' does not occur") as caught:
+        verbs.replace(None, "old", "new", within="notes")
+    assert list(caught.value.left_out) == told
+    assert told[0] in caught.value.hint
+
+
+def test_replace_across_an_empty_folder_finds_nothing(verbs: Verbs[Applied]) -> None:
+    with pytest.raises(TextNotFound, match="every memory"):
+        verbs.replace(None, "a", "b")
+    with pytest.raises(TextNotFound, match="gone"):
+        verbs.replace(None, "a", "b", within="gone")
+
+
+def test_a_memory_moves(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "notes/a.md", "a\n")
+    verbs.mv("notes/a.md", "archive/b.md")
+    assert memories(root) == {"archive/b.md": "a\n"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "paths"),
+    [
+        ("notes/b.md", "archive/", ["archive/b.md", "notes/deep/c.md", "notes/deep/d.json"]),
+        ("notes/b.md", "/", ["b.md", "notes/deep/c.md", "notes/deep/d.json"]),
+        ("notes", "archive", ["archive/b.md", "archive/deep/c.md", "archive/deep/d.json"]),
+        ("notes/", "archive", ["archive/b.md", "archive/deep/c.md", "archive/deep/d.json"]),
+        ("notes/deep", "archive/", ["archive/deep/c.md", "archive/deep/d.json", "notes/b.md"]),
+        ("notes/deep", "/", ["deep/c.md", "deep/d.json", "notes/b.md"]),
+        ("notes", "notes/old", ["notes/old/b.md", "notes/old/deep/c.md", "notes/old/deep/d.json"]),
+    ],
+)
+def test_memories_move_to_or_into_a_folder(
+    tree: Path, verbs: Verbs[Applied], source: str, target: str, paths: list[str]
+) -> None:
+    before = memories(tree)
+    verbs.mv(source, target)
+    after = memories(tree)
+    assert sorted(after) == sorted(["a.md", *paths, "notesx/e.md"])
+    assert sorted(after.values()) == sorted(before.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "error"),
+    [
+        ("a.md", "notesx/e.md", AlreadyExists),
+        ("a.md", "archive", PathRefused),
+        ("a.md", "../a.md", PathRefused),
+        ("gone.md", "b.md", MemoryNotFound),
+        ("gone", "archive", MemoryNotFound),
+        ("", "archive", Usage),
+        ("/", "archive", Usage),
+        ("notes", "", PathRefused),
+        ("notes", "../notes", PathRefused),
+        ("notes/deep", ".hidden", PathRefused),
+    ],
+)
+def test_a_move_that_cannot_be_moves_nothing(
+    tree: Path, verbs: Verbs[Applied], source: str, target: str, error: type[MdmemError]
+) -> None:
+    before = memories(tree)
+    with pytest.raises(error):
+        verbs.mv(source, target)
+    assert memories(tree) == before
+
+
+def test_a_folder_moves_wholly_or_not_at_all(tree: Path, verbs: Verbs[Applied]) -> None:
+    put(tree, "archive/deep/d.json", "1\n")
+    before = memories(tree)
+    with pytest.raises(AlreadyExists, match=r"archive/deep/d\.json"):
+        verbs.mv("notes", "archive")
+    assert memories(tree) == before
+
+
+def test_a_memory_or_a_folder_is_deleted(tree: Path, verbs: Verbs[Applied]) -> None:
+    verbs.rm("a.md")
+    verbs.rm("notes/")
+    assert list(memories(tree)) == ["notesx/e.md"]
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [("gone.md", MemoryNotFound), ("gone", MemoryNotFound), ("", Usage), ("..", PathRefused)],
+)
+def test_what_is_not_there_cannot_be_deleted(
+    tree: Path, verbs: Verbs[Applied], path: str, error: type[MdmemError]
+) -> None:
+    before = memories(tree)
+    with pytest.raises(error):
+        verbs.rm(path)
+    assert memories(tree) == before
+
+
+@pytest.mark.parametrize("call", [lambda v: v.rm("notes"), lambda v: v.mv("notes", "archive")])
+def test_a_folder_with_something_that_is_no_memory_stays(
+    tree: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
+) -> None:
+    os.symlink(tree / "a.md", tree / "notes/link.md")
+    before = memories(tree)
+    with pytest.raises(Usage, match=r"notes/link\.md is a symbolic link"):
+        call(verbs)
+    assert memories(tree) == before
+
+
+@pytest.mark.parametrize(
+    "call", [lambda v: v.rm("notes", base="0" * 64), lambda v: v.mv("notes", "x", base="0" * 64)]
+)
+def test_a_folder_has_no_base(
+    tree: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
+) -> None:
+    before = memories(tree)
+    with pytest.raises(Usage, match="a folder, which has no hash"):
+        call(verbs)
+    assert memories(tree) == before
+
+
+# ----------------------------------------------------------------------------------------------------- new
+
+
+def test_new_makes_a_memory_from_a_template(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, ".mdmem/templates/short.md", "# {{ title }}\n")
+    verbs.new("short", "notes/a.md", {"title": "Topic"})
+    assert memories(root) == {"notes/a.md": "# Topic\n"}
+
+
+def test_new_makes_nothing_where_it_cannot(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, ".mdmem/templates/short.md", "# {{ title }}\n")
+    put(root, "a.md", "a\n")
+    with pytest.raises(AlreadyExists):
+        verbs.new("short", "a.md", {"title": "Topic"})
+    with pytest.raises(TemplateFailed, match="title"):
+        verbs.new("short", "b.md")
+    with pytest.raises(NamedNotFound):
+        verbs.new("nothing", "b.md")
+    assert memories(root) == {"a.md": "a\n"}
+
+
+# ------------------------------------------------------------------------------------------------ the base
+
+
+@pytest.mark.parametrize("length", [8, 12, 64])
+def test_a_change_with_the_right_base_is_made(
+    root: Path, vault: Vault, verbs: Verbs[Applied], length: int
+) -> None:
+    put(root, "n.md", NOTE)
+    base = vault.read("n.md").hash[:length]
+    verbs.replace("n.md", "Text", "Words", base=base.upper())
+    assert memories(root) == {"n.md": NOTE.replace("Text", "Words")}
+
+
+@pytest.mark.parametrize("base", ["", "abc", "1234567"])
+def test_a_base_that_is_too_short_is_refused(root: Path, verbs: Verbs[Applied], base: str) -> None:
+    put(root, "n.md", NOTE)
+    calls: list[Callable[[], Applied]] = [
+        lambda: verbs.append("n.md", "x", base=base),
+        lambda: verbs.rm("n.md", base=base),
+        lambda: verbs.write("n.md", "x", base=base),
+    ]
+    for call in calls:
+        with pytest.raises(Usage, match="8 digits or more"):
+            call()
+    assert memories(root) == {"n.md": NOTE}
+
+
+BASED: list[Callable[[Verbs[Any], str], Any]] = [
+    lambda v, base: v.write("n.md", "x\n", base=base),
+    lambda v, base: v.append("n.md", "x", base=base),
+    lambda v, base: v.prepend("n.md", "x", base=base),
+    lambda v, base: v.insert("n.md", 7, "x", base=base),
+    lambda v, base: v.delete_lines("n.md", 7, 7, base=base),
+    lambda v, base: v.set("n.md", {"title": "x"}, base=base),
+    lambda v, base: v.unset("n.md", "title", base=base),
+    lambda v, base: v.section("n.md", "Log", "x", base=base),
+    lambda v, base: v.replace("n.md", "Text", "x", base=base),
+    lambda v, base: v.mv("n.md", "m.md", base=base),
+    lambda v, base: v.rm("n.md", base=base),
+]
+
+
+@pytest.mark.parametrize("call", BASED)
+def test_a_change_with_another_base_is_refused_with_what_changed(
+    root: Path, vault: Vault, verbs: Verbs[Applied], planned: Verbs[EditPlan], call: Callable[..., Any]
+) -> None:
+    put(root, "n.md", NOTE)
+    base = vault.read("n.md").hash
+    verbs.append("n.md", "since then")
+    before = memories(root)
+    for some in (verbs, planned):
+        with pytest.raises(Conflict) as caught:
+            call(some, base[:12])
+        error = caught.value
+        assert (error.path, error.base, error.actual) == ("n.md", base[:12], vault.read("n.md").hash)
+        assert "+since then\n" in error.diff
+        assert "-" not in re.sub(r"^(---|@@).*|- one", "", error.diff, flags=re.MULTILINE)
+    assert memories(root) == before
+
+
+def test_a_base_that_was_never_seen_here_has_no_diff(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "n.md", NOTE)
+    with pytest.raises(Conflict) as caught:
+        verbs.append("n.md", "x", base="0" * 64)
+    assert caught.value.diff == ""
+
+
+# ------------------------------------------------------------------------------------------ restore and undo
+
+
+def test_restore_brings_back_what_was_before_the_last_change(root: Path, verbs: Verbs[Applied]) -> None:
+    verbs.write("a.md", "one\n")
+    verbs.append("a.md", "two")
+    verbs.append("a.md", "three")
+    verbs.restore("a.md")
+    assert memories(root) == {"a.md": "one\ntwo\n"}
+    verbs.restore("a.md")
+    assert memories(root) == {"a.md": "one\ntwo\nthree\n"}
+
+
+def test_restore_brings_back_what_was_deleted(root: Path, verbs: Verbs[Applied]) -> None:
+    verbs.write("a.md", "one\n")
+    verbs.rm("a.md")
+    assert verbs.restore("a.md").plan.message == "restore a.md"
+    assert memories(root) == {"a.md": "one\n"}
+
+
+def test_restore_by_a_hash(root: Path, verbs: Verbs[Applied]) -> None:
+    first = verbs.write("a.md", "one\n").files[0].after
+    verbs.append("a.md", "two")
+    verbs.append("a.md", "three")
+    assert first
+    verbs.restore("a.md", hash=first[:8].upper())
+    assert memories(root) == {"a.md": "one\n"}
+    with pytest.raises(Usage, match="8 digits"):
+        verbs.restore("a.md", hash=first[:7])
+    with pytest.raises(NamedNotFound) as caught:
+        verbs.restore("a.md", hash="0" * 64)
+    assert caught.value.near
+    assert first[:12] not in caught.value.near
+
+
+def test_restore_keeps_to_its_memory(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "b.md", "b\n")
+    verbs.write("a.md", "one\n")
+    verbs.rm("a.md")
+    with pytest.raises(NamedNotFound):
+        verbs.restore("b.md")
+    with pytest.raises(NamedNotFound):
+        verbs.restore("b.md", hash=next(iter(Vault(str(root)).history())).files[0].before)
+    assert memories(root) == {"b.md": "b\n"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: v.append("a.md", "x"),
+        lambda v: v.write("new.md", "x"),
+        lambda v: v.rm("a.md"),
+        lambda v: v.rm("notes"),
+        lambda v: v.mv("a.md", "b/c.md"),
+        lambda v: v.mv("notes", "archive/"),
+        lambda v: v.replace(None, "old", "new"),
+    ],
+    ids=["edit", "creation", "deletion", "deletion of many", "move", "move of many", "edit of many"],
+)
+def test_undo_takes_a_change_back_and_undo_of_that_makes_it_again(
+    tree: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
+) -> None:
+    before = memories(tree)
+    done = call(verbs)
+    after = memories(tree)
+    undone = verbs.undo()
+    assert memories(tree) == before
+    assert undone.plan.message == f"undo {done.id}: {done.plan.message}"
+    verbs.undo()
+    assert memories(tree) == after
+    verbs.undo(undone.id)
+    assert memories(tree) == after
+
+
+def test_undo_of_an_older_change_keeps_what_came_since(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "n.md", NOTE)
+    put(root, "b.md", "Text\n")
+    done = verbs.replace(None, "Text", "Words")
+    verbs.section("n.md", "Index", "- two", where="append")
+    verbs.undo(done.id)
+    assert memories(root) == {"n.md": NOTE.replace("- one", "- one\n- two"), "b.md": "Text\n"}
+
+
+def test_undo_of_what_has_changed_since_is_refused_for_all_of_its_memories(
+    root: Path, vault: Vault, verbs: Verbs[Applied]
+) -> None:
+    put(root, "n.md", NOTE)
+    put(root, "b.md", "Text\n")
+    done = verbs.replace(None, "Text", "Words")
+    verbs.replace("n.md", "Words.", "Other words.")
+    before = memories(root)
+    with pytest.raises(Conflict, match=r"n\.md") as caught:
+        verbs.undo(done.id)
+    assert caught.value.actual == vault.read("n.md").hash
+    assert "-Words.\n+Other words.\n" in caught.value.diff
+    assert memories(root) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "since"),
+    [
+        (lambda v: v.write("new.md", "x\n"), ("new.md", "x\ny\n")),
+        (lambda v: v.rm("a.md"), ("a.md", "another\n")),
+        (lambda v: v.mv("a.md", "b.md"), ("b.md", "old a\nmore\n")),
+        (lambda v: v.append("a.md", "x"), ("a.md", "written by a program that keeps nothing\n")),
+    ],
+    ids=["creation", "deletion", "move", "edit"],
+)
+def test_undo_never_destroys_what_another_program_wrote(
+    tree: Path,
+    verbs: Verbs[Applied],
+    call: Callable[[Verbs[Applied]], Applied],
+    since: tuple[str, str],
+) -> None:
+    call(verbs)
+    put(tree, *since)
+    before = memories(tree)
+    with pytest.raises(Conflict) as caught:
+        verbs.undo()
+    assert caught.value.path == since[0]
+    assert memories(tree) == before
+
+
+def test_there_is_nothing_to_undo(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "a.md", "a\n")
+    with pytest.raises(NamedNotFound, match="last"):
+        verbs.undo()
+    with pytest.raises(NamedNotFound, match="nothing-like-it"):
+        verbs.undo("nothing-like-it")
+
+
+def test_undo_means_the_change_that_was_last_when_it_began(root: Path, vault: Vault) -> None:
+    """Another change in between makes the plan be built again: it must not be that one that is undone."""
+    other = Verbs(vault, vault.transact)
+    other.write("a.md", "a\n")
+    mine = other.append("a.md", "mine")
+
+    def run(build: Callable[[], EditPlan]) -> Applied:
+        assert build().message.startswith(f"undo {mine.id}:")
+        other.write("b.md", "b\n")
+        return vault.transact(build)
+
+    Verbs(vault, run).undo()
+    assert memories(root) == {"a.md": "a\n", "b.md": "b\n"}
+
+
+def test_a_namespace_sees_and_undoes_only_its_own(root: Path, verbs: Verbs[Applied]) -> None:
+    inside = Vault(str(root), "users/alice")
+    mine = Verbs(inside, inside.transact)
+    mine.write("notes/a.md", "a\n")
+    verbs.write("b.md", "b\n")
+    mine.undo()
+    assert memories(root) == {"b.md": "b\n"}
+    with pytest.raises(NamedNotFound):
+        mine.restore("b.md")
+    mine.undo()
+    with pytest.raises(PathRefused):
+        mine.mv("notes/a.md", "../b.md")
+
+
+NAMES = ("a.md", "b.md", "c/d.md")
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.sampled_from(NAMES), st.sampled_from(["x", "y\n", "# Z"])),
+    st.tuples(st.just("write"), st.sampled_from(NAMES), st.sampled_from(["p\n", "# Q\n\nr"])),
+    st.tuples(st.just("rm"), st.sampled_from([*NAMES, "c"])),
+    st.tuples(st.just("mv"), st.sampled_from([*NAMES, "c"]), st.sampled_from([*NAMES, "e/", "e"])),
+    st.tuples(st.just("replace"), st.none(), st.sampled_from(["x", "p"]), st.sampled_from(["X", "pp"])),
+    st.tuples(st.just("set"), st.sampled_from(NAMES), st.just({"title": "T", "tags": ["a"]})),
+)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=7))
+@settings(deadline=None, max_examples=40)
+def test_undoing_every_change_gives_every_state_back(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = make_vault(Path(folder, "memories"))
+        vault = Vault(str(root))
+        verbs, planned = Verbs(vault, vault.transact), Verbs(vault, lambda build: build())
+        states = [memories(root)]
+        done: list[Applied] = []
+        for name, *arguments in steps:
+            options = {"overwrite": True} if name == "write" else {}
+            try:
+                plan = getattr(planned, name)(*arguments, **options)
+                assert memories(root) == states[-1]
+                applied = getattr(verbs, name)(*arguments, **options)
+            except MdmemError:
+                assert memories(root) == states[-1]
+                continue
+            assert applied.plan.diff() == plan.diff()
+            if applied.id:
+                done.append(applied)
+                states.append(memories(root))
+        for applied, state in zip(reversed(done), reversed(states[:-1]), strict=True):
+            verbs.undo(applied.id)
+            assert memories(root) == state
+
+
+# ------------------------------------------------------------------------------------ plans, and many writers
+
+
+MORE: list[tuple[str, Callable[[Verbs[Any]], Any]]] = [
+    ("write", lambda v: v.write("new.md", "x\n")),
+    ("append to nothing", lambda v: v.append("new.md", "x")),
+    ("replace across", lambda v: v.replace(None, "one", "two")),
+    ("mv", lambda v: v.mv("n.md", "m/")),
+    ("mv folder", lambda v: v.mv("c", "d")),
+    ("rm", lambda v: v.rm("n.md")),
+    ("rm folder", lambda v: v.rm("c")),
+    ("new", lambda v: v.new("note", "new.md", {"title": "T"})),
+    ("restore", lambda v: v.restore("c/one.md")),
+    ("undo", lambda v: v.undo()),
+]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [pytest.param(call, id=name) for name, call in [*((n, c) for n, c, _ in EDITS), *MORE]],
+)
+def test_a_plan_is_what_the_verb_does_and_writes_nothing(
+    root: Path,
+    vault: Vault,
+    verbs: Verbs[Applied],
+    planned: Verbs[EditPlan],
+    call: Callable[[Verbs[Any]], Any],
+) -> None:
+    put(root, "n.md", NOTE)
+    verbs.write("c/one.md", "one\n")
+    verbs.append("c/one.md", "two")
+    before, history = memories(root), list(vault.history())
+    plan = call(planned)
+    assert (memories(root), list(vault.history())) == (before, history)
+    applied = call(verbs)
+    assert applied.plan.paths == plan.paths
+    assert applied.plan.diff() == plan.diff() != ""
+    assert applied.plan.message == plan.message
+    results = {change.move_to or change.path: after for change, after in _afters(vault, plan)}
+    after = memories(root)
+    for path, document in results.items():
+        assert after.get(path) == (document.text if document else None)
+    assert {path: text for path, text in after.items() if path not in plan.paths} == {
+        path: text for path, text in before.items() if path not in plan.paths
+    }
+
+
+def _afters(vault: Vault, plan: EditPlan) -> list[tuple[Any, Any]]:
+    return [(change, change.after(vault.config.limits)) for change in plan.changes]
+
+
+def test_a_plan_can_be_applied_later_to_what_is_there_then(
+    root: Path, vault: Vault, planned: Verbs[EditPlan], verbs: Verbs[Applied]
+) -> None:
+    put(root, "n.md", NOTE)
+    plan = planned.section("n.md", "Index", "- two", where="append")
+    verbs.replace("n.md", "Text.", "Words.")
+    applied = vault.apply(plan)
+    assert applied.merged == ("n.md",)
+    assert memories(root)["n.md"] == NOTE.replace("Text.", "Words.").replace("- one", "- one\n- two")
+
+
+def test_a_plan_with_a_base_is_not_merged(
+    root: Path, vault: Vault, planned: Verbs[EditPlan], verbs: Verbs[Applied]
+) -> None:
+    put(root, "n.md", NOTE)
+    plan = planned.append("n.md", "end", base=vault.read("n.md").hash)
+    verbs.replace("n.md", "Text.", "Words.")
+    with pytest.raises(Conflict):
+        vault.apply(plan)
+    assert memories(root)["n.md"] == NOTE.replace("Text.", "Words.")
+
+
+WRITER = """
+import sys
+from mdmem.memory.verbs import Verbs
+from mdmem.vault.vault import Vault
+
+vault, name = Vault(sys.argv[1]), sys.argv[2]
+verbs = Verbs(vault, vault.transact)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(25):
+    verbs.append("notes/log.md", f"{name}-{number}")
+    verbs.replace("notes/log.md", f"<{name}:{number}>", f"<{name}:{number + 1}>")
+"""
+
+
+def test_processes_that_write_one_memory_lose_nothing(root: Path) -> None:
+    names = ["ann", "bob", "cy", "dee"]
+    put(root, "notes/log.md", "".join(f"<{name}:0>\n" for name in names))
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(root), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for name in names
+    ]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == b"ready\n"
+    for writer in writers:
+        assert writer.stdin
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    lines = (root / "notes/log.md").read_text().splitlines()
+    assert lines[:4] == [f"<{name}:25>" for name in names]
+    assert sorted(lines[4:]) == sorted(f"{name}-{number}" for name in names for number in range(25))
+    for name in names:
+        mine = [line for line in lines[4:] if line.startswith(f"{name}-")]
+        assert mine == [f"{name}-{number}" for number in range(25)]
+    assert len(list(Vault(str(root)).history())) == 200

@@ -1,0 +1,620 @@
+"""Whatever a crash leaves in the staging folder, the vault is as before the change or as after it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import MdmemError, PathRefused, StorageFailed
+from mdmem.vault import config, files
+from mdmem.vault.files import Raced
+from mdmem.vault.journal import STAGING, Step
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.vault import Vault
+
+ID = "20240101T000000000000-abcd"
+OLD, NEW = b"old\n", b"new\n"
+
+
+def digest(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """An empty vault that has been written to before."""
+    root = tmp_path / "vault"
+    root.mkdir()
+    vault = Vault(str(root))
+    with vault._lock():
+        pass
+    return vault
+
+
+def staging(vault: Vault) -> Path:
+    return Path(vault.root) / STAGING
+
+
+def put(vault: Vault, path: str, data: bytes | None) -> None:
+    if data is not None:
+        file = Path(vault.root) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def memories(vault: Vault) -> dict[str, bytes]:
+    root = Path(vault.root)
+    found = (path for path in root.rglob("*") if path.is_file() and ".mdmem" not in path.parts)
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def entry(*changes: tuple[str, bytes | None, bytes | None], id: str = ID) -> Entry:  # noqa: A002 - its name
+    changed = tuple(FileChange(path=path, before=digest(b), after=digest(a)) for path, b, a in changes)
+    return Entry(id=id, time="2024-01-01T00:00:00.000Z", actor="ann", message="crashed", files=changed)
+
+
+def leave(vault: Vault, kind: str, made: Entry, staged: dict[int, bytes | None]) -> None:
+    """What a crash leaves: the record, and the staged files."""
+    (staging(vault) / f"{made.id}.{kind}").write_text(json.dumps(made.as_dict()))
+    for number, data in staged.items():
+        if data is not None:
+            (staging(vault) / f"{made.id}.{number}").write_bytes(data)
+
+
+def recovered(vault: Vault) -> list[str]:
+    """Recover by reading, as the next command does; the ids that are in the log then."""
+    assert vault.recover() == 1
+    assert os.listdir(staging(vault)) == []
+    assert vault.recover() == 0
+    return [each.id for each in vault.history()]
+
+
+# ------------------------------------------------------------------------------- one file: `.one` and `.done`
+
+# What the step is; what target and staged file hold when the crash comes; what must stand there afterwards.
+REPLACE, CREATE, DELETE = (OLD, NEW), (None, NEW), (OLD, None)
+
+
+@pytest.mark.parametrize(
+    ("step", "target", "staged", "kind", "expected", "logged"),
+    [
+        (REPLACE, OLD, None, "one", OLD, False),
+        (REPLACE, OLD, b"ne", "one", OLD, False),  # torn while it was staged
+        (REPLACE, OLD, NEW, "one", OLD, False),
+        (REPLACE, NEW, OLD, "one", NEW, True),
+        (REPLACE, NEW, OLD, "done", NEW, True),
+        (REPLACE, NEW, None, "done", NEW, True),
+        (CREATE, None, None, "one", None, False),
+        (CREATE, None, NEW, "one", None, False),
+        (CREATE, NEW, None, "one", NEW, True),
+        (CREATE, NEW, None, "done", NEW, True),
+        (DELETE, OLD, None, "one", OLD, False),
+        (DELETE, None, OLD, "one", None, True),
+        (DELETE, None, OLD, "done", None, True),
+    ],
+)
+def test_a_change_of_one_file_is_finished_when_it_happened_and_undone_otherwise(
+    vault: Vault,
+    step: tuple[bytes | None, bytes | None],
+    target: bytes | None,
+    staged: bytes | None,
+    kind: str,
+    expected: bytes | None,
+    *,
+    logged: bool,
+) -> None:
+    put(vault, "notes/a.md", target)
+    leave(vault, kind, entry(("notes/a.md", *step)), {0: staged})
+    assert recovered(vault) == ([ID] if logged else [])
+    assert memories(vault) == ({} if expected is None else {"notes/a.md": expected})
+    if logged and staged is not None:
+        assert vault.content(digest(OLD) or "") == OLD
+    if expected is None:
+        assert not (Path(vault.root) / "notes").exists(), "an empty folder is left behind"
+
+
+# ---------------------------------------------------------------------------------------- several: `.many`
+
+STEPS = (("r.md", OLD, NEW), ("new/c.md", None, NEW), ("d.md", OLD, None))
+
+
+def stand(vault: Vault, done: int) -> dict[int, bytes | None]:
+    """The vault after the first `done` of the steps; what the staged files hold then."""
+    staged: dict[int, bytes | None] = {}
+    for number, (path, before, after) in enumerate(STEPS):
+        put(vault, path, after if number < done else before)
+        staged[number] = before if number < done else after
+    return staged
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_a_change_of_several_files_is_undone(vault: Vault, done: int) -> None:
+    leave(vault, "many", entry(*STEPS), stand(vault, done))
+    assert recovered(vault) == []
+    assert memories(vault) == {"r.md": OLD, "d.md": OLD}
+    assert not (Path(vault.root) / "new").exists()
+
+
+@pytest.mark.parametrize("swept", range(4))
+def test_a_change_of_several_files_that_is_done_is_finished(vault: Vault, swept: int) -> None:
+    staged = stand(vault, 3)
+    for number in range(swept):
+        staged[number] = None
+    leave(vault, "done", entry(*STEPS), staged)
+    assert recovered(vault) == [ID]
+    assert memories(vault) == {"r.md": NEW, "new/c.md": NEW}
+    if not swept:
+        assert vault.content(digest(OLD) or "") == OLD
+
+
+def test_a_crash_before_anything_was_staged_changes_nothing(vault: Vault) -> None:
+    stand(vault, 0)
+    leave(vault, "many", entry(*STEPS), {})
+    assert recovered(vault) == []
+    assert memories(vault) == {"r.md": OLD, "d.md": OLD}
+
+
+def test_what_was_logged_before_the_crash_is_not_logged_twice(vault: Vault) -> None:
+    made = entry(*STEPS)
+    leave(vault, "done", made, stand(vault, 3))
+    vault.trash.record(made)
+    assert recovered(vault) == [ID]
+
+
+def test_several_crashes_are_put_right_together(vault: Vault) -> None:
+    put(vault, "a.md", NEW)
+    put(vault, "b.md", NEW)
+    leave(vault, "many", entry(("a.md", OLD, NEW), ("x.md", None, NEW), id="1-a"), {0: OLD, 1: NEW})
+    leave(vault, "one", entry(("b.md", OLD, NEW), id="2-b"), {0: OLD})
+    assert vault.recover() == 2
+    assert memories(vault) == {"a.md": OLD, "b.md": NEW}
+    assert [each.id for each in vault.history()] == ["2-b"]
+
+
+@given(st.lists(st.tuples(st.sampled_from([REPLACE, CREATE, DELETE]), st.booleans()), min_size=2, max_size=5))
+@settings(deadline=None, max_examples=60)
+def test_any_change_of_several_files_is_undone_wherever_it_stopped(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[tuple[bytes | None, bytes | None], bool]],
+) -> None:
+    """Steps are undone one by one, so a crash during the undoing is undone like any other."""
+    vault = Vault(str(tmp_path_factory.mktemp("vault")))
+    with vault._lock():
+        pass
+    changes = [(f"f{number}/a.md", *step) for number, (step, _) in enumerate(steps)]
+    staged = {}
+    for number, ((before, after), happened) in enumerate(steps):
+        put(vault, f"f{number}/a.md", after if happened else before)
+        staged[number] = before if happened else after
+    leave(vault, "many", entry(*changes), staged)
+    assert recovered(vault) == []
+    assert memories(vault) == {path: before for path, before, _ in changes if before is not None}
+
+
+# ------------------------------------------------------------- what others wrote between the crash and now
+
+LATE = b"late\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "staged", "kind", "expected"),
+    [
+        (REPLACE, OLD, "many", LATE),  # somebody replaced ours: theirs is the newest
+        (REPLACE, NEW, "many", LATE),
+        (REPLACE, OLD, "done", LATE),
+        (CREATE, None, "many", LATE),
+        (CREATE, NEW, "many", LATE),
+        (DELETE, OLD, "many", LATE),  # somebody made it anew
+        (DELETE, OLD, "done", LATE),
+    ],
+)
+def test_what_was_written_since_stays(
+    vault: Vault, step: tuple[bytes | None, bytes | None], staged: bytes | None, kind: str, expected: bytes
+) -> None:
+    put(vault, "a.md", LATE)
+    leave(vault, kind, entry(("a.md", *step), ("b.md", None, NEW)), {0: staged, 1: NEW})
+    recovered(vault)
+    assert (Path(vault.root) / "a.md").read_bytes() == expected
+    if staged == OLD:
+        assert (Path(vault.trash.path) / (digest(OLD) or "")).read_bytes() == OLD
+
+
+def test_what_stands_in_a_staged_file_and_nobody_expected_goes_to_the_trash(vault: Vault) -> None:
+    put(vault, "a.md", NEW)
+    leave(vault, "done", entry(("a.md", OLD, NEW)), {0: LATE})
+    assert recovered(vault) == [ID]
+    assert (Path(vault.trash.path) / (digest(LATE) or "")).read_bytes() == LATE
+
+
+# -------------------------------------------------------------------------- half steps of other systems
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "done"])
+def test_a_replacement_that_stopped_between_its_two_renames(vault: Vault, kind: str) -> None:
+    """Without `renameat2` the old file is kept by a second name, then replaced, then renamed."""
+    put(vault, "a.md", NEW)
+    leave(vault, kind, entry(("a.md", OLD, NEW)), {})
+    (staging(vault) / f"{ID}.0~").write_bytes(OLD)
+    assert recovered(vault) == ([] if kind == "many" else [ID])
+    assert memories(vault) == {"a.md": OLD if kind == "many" else NEW}
+    assert kind == "many" or vault.content(digest(OLD) or "") == OLD
+
+
+@pytest.mark.parametrize("kind", ["one", "many"])
+def test_a_replacement_that_stopped_before_its_first_rename(vault: Vault, kind: str) -> None:
+    put(vault, "a.md", OLD)
+    leave(vault, kind, entry(("a.md", OLD, NEW)), {0: NEW})
+    os.link(Path(vault.root) / "a.md", staging(vault) / f"{ID}.0~")
+    assert recovered(vault) == []
+    assert memories(vault) == {"a.md": OLD}
+    assert (Path(vault.root) / "a.md").stat().st_nlink == 1, "the trash holds the memory itself"
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "expected"),
+    [
+        (CREATE, "one", NEW),
+        (CREATE, "many", None),
+        (DELETE, "one", OLD),
+        (DELETE, "many", OLD),
+    ],
+)
+def test_a_move_that_stopped_while_the_file_had_both_names(
+    vault: Vault, step: tuple[bytes | None, bytes | None], kind: str, expected: bytes | None
+) -> None:
+    data = step[0] or step[1]
+    put(vault, "n/a.md", data)
+    leave(vault, kind, entry(("n/a.md", *step)), {})
+    os.link(Path(vault.root) / "n/a.md", staging(vault) / f"{ID}.0")
+    assert recovered(vault) == ([ID] if kind == "one" and step == CREATE else [])
+    assert memories(vault) == ({} if expected is None else {"n/a.md": expected})
+    assert expected is None or (Path(vault.root) / "n/a.md").stat().st_nlink == 1
+
+
+KILLED = """
+import os, signal, sys
+from mdmem.text.edit import append
+from mdmem.vault import files
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.vault import Vault
+
+root, kind, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
+files._rename_program = lambda: None
+vault = Vault(root)
+calls = 0
+
+def dying(call):
+    def wrapped(*arguments, **options):
+        global calls
+        calls += 1
+        if calls == stop:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+    return wrapped
+
+a, b = vault.read("a.md"), vault.read("b.md")
+changes = [Change(path="a.md", before=a, content=b"new a\\n")]
+if kind == "many":
+    changes += [
+        Change(path="b.md", before=b, move_to="n/b.md"),
+        Change(path="c.md", before=None, content=b"new c\\n"),
+    ]
+for name in ("link", "rename", "unlink"):
+    setattr(os, name, dying(getattr(os, name)))
+vault.apply(EditPlan(changes=tuple(changes)))
+sys.exit(calls)
+"""
+
+
+@pytest.mark.parametrize("kind", ["one", "many"])
+def test_a_process_killed_where_nothing_can_be_exchanged_leaves_all_or_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    """SIGKILL before each link, rename and unlink of the branch for other systems."""
+    befores = {"a.md": b"old a\n", "b.md": b"old b\n"}
+    afters = {"a.md": b"new a\n", "b.md": b"old b\n"}
+    if kind == "many":
+        afters = {"a.md": b"new a\n", "n/b.md": b"old b\n", "c.md": b"new c\n"}
+    seen, stop = [], 1
+    while True:
+        root = tmp_path / str(stop)
+        root.mkdir()
+        for name, data in befores.items():
+            (root / name).write_bytes(data)
+        command = [sys.executable, "-c", KILLED, str(root), kind, str(stop)]
+        killed = subprocess.run(command, check=False).returncode < 0
+        vault = Vault(str(root))
+        vault.recover()
+        assert os.listdir(staging(vault)) == []
+        found = memories(vault)
+        assert found in (befores, afters)
+        assert len(list(vault.history())) == (found == afters)
+        seen.append(found == afters)
+        if not killed:
+            break
+        stop += 1
+    assert seen == sorted(seen), "it was undone after it had been done"
+    assert False in seen
+    assert seen[-1]
+    assert len(seen) > 3
+
+
+# ----------------------------------------------------------------------- what is torn, unknown, or a trick
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "done"])
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"id": "x"}', b"\xff\xfe", b"[" * 100_000, b"null", b"[]"])
+def test_a_torn_record_is_cleared_away(vault: Vault, kind: str, torn: bytes) -> None:
+    put(vault, "a.md", OLD)
+    (staging(vault) / f"{ID}.{kind}").write_bytes(torn)
+    (staging(vault) / f"{ID}.0").write_bytes(NEW)
+    assert recovered(vault) == []
+    assert memories(vault) == {"a.md": OLD}
+
+
+def test_an_unknown_leftover_goes_to_the_trash(vault: Vault) -> None:
+    for number, name in enumerate(["x.0", "y", ".hidden", "note.md", "z.0~"]):
+        (staging(vault) / name).write_bytes(b"%d" % number)
+    assert vault.recover() == 0
+    assert os.listdir(staging(vault)) == []
+    for number in range(5):
+        name = digest(b"%d" % number) or ""
+        assert (Path(vault.trash.path) / name).read_bytes() == b"%d" % number
+
+
+def test_what_is_no_file_in_the_staging_folder_stops_nobody(vault: Vault, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    for name in ("link", f"{ID}.many", f"{ID}.0"):
+        (staging(vault) / name).symlink_to(tmp_path / "secret")
+    (staging(vault) / "folder.many").mkdir()
+    os.mkfifo(staging(vault) / "fifo.done")
+    put(vault, "a.md", OLD)
+    assert vault.read("a.md").data == OLD
+    vault.apply(EditPlan(changes=(Change(path="b.md", before=None, content=NEW),)))
+    assert memories(vault) == {"a.md": OLD, "b.md": NEW}
+    assert os.listdir(staging(vault)) == []
+    vault.trash.policy = config.Trash(max_bytes=0)
+    vault.trash.sweep(0)
+    assert (tmp_path / "secret").read_bytes() == b"secret"
+
+
+def shaped(**values: object) -> dict[str, object]:
+    return {"id": ID, "time": "2024-01-01T00:00:00.000Z", "actor": "", "message": "", "files": [], **values}
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "done"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside/a.md",
+        "/etc/a.md",
+        "notes/../../outside/a.md",
+        ".mdmem/config.toml",
+        "",
+        ".",
+        "a",
+        "../../x.md",
+    ],
+)
+def test_a_record_cannot_reach_out_of_the_vault(vault: Vault, tmp_path: Path, kind: str, path: str) -> None:
+    """The staging folder may have come with somebody else's repository."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_bytes(NEW)
+    put(vault, "a.md", OLD)
+    for before, after in (REPLACE, CREATE, DELETE):
+        change = {"path": path, "before": digest(before), "after": digest(after)}
+        record = shaped(files=[change, {"path": "a.md", "before": digest(OLD), "after": None}])
+        (staging(vault) / f"{ID}.{kind}").write_text(json.dumps(record))
+        (staging(vault) / f"{ID}.0").write_bytes(b"planted\n")
+        assert recovered(vault) == []
+        assert memories(vault) == {"a.md": OLD}
+        assert {each.name: each.read_bytes() for each in outside.iterdir()} == {"a.md": NEW}
+    assert sorted(os.listdir(tmp_path)) == ["outside", "vault"]
+
+
+@pytest.mark.parametrize("kind", ["one", "many", "done"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        shaped(id="../../../outside/x", files=[{"path": "a.md", "before": digest(OLD), "after": None}]),
+        shaped(id="another", files=[{"path": "a.md", "before": digest(OLD), "after": None}]),
+        shaped(id=7, files=[{"path": "a.md", "before": digest(OLD), "after": None}]),
+        shaped(files=[{"path": 5, "before": None, "after": None}]),
+        shaped(files=[{"path": "a.md", "before": 5, "after": None}]),
+        shaped(files=[["a.md"]]),
+        shaped(files=["a.md"]),
+        shaped(files="a.md"),
+        shaped(files=None),
+        shaped(),
+        shaped(time=3, files=[{"path": "a.md", "before": digest(OLD), "after": None}]),
+    ],
+)
+def test_a_record_that_is_none_of_ours_does_nothing(
+    vault: Vault, tmp_path: Path, kind: str, record: dict[str, object]
+) -> None:
+    put(vault, "a.md", OLD)
+    (staging(vault) / f"{ID}.{kind}").write_text(json.dumps(record))
+    assert recovered(vault) == []
+    assert memories(vault) == {"a.md": OLD}
+    assert sorted(os.listdir(tmp_path)) == ["vault"]
+
+
+@pytest.mark.parametrize("obstacle", ["link", "file", "twin"])
+def test_a_folder_that_became_something_else_since_the_crash_is_left_alone(
+    vault: Vault, tmp_path: Path, obstacle: str
+) -> None:
+    """The other files of the change are put right all the same, and nothing is lost."""
+    root, outside = Path(vault.root), tmp_path / "outside"
+    outside.mkdir()
+    if obstacle == "link":
+        (root / "gone").symlink_to(outside)
+    elif obstacle == "file":
+        (root / "gone").write_bytes(b"")
+    else:
+        (root / "GONE").mkdir()
+    put(vault, "a.md", NEW)
+    leave(vault, "many", entry(("gone/b.md", OLD, None), ("a.md", OLD, NEW)), {0: b"its\n", 1: OLD})
+    assert recovered(vault) == []
+    assert (root / "a.md").read_bytes() == OLD
+    assert list(outside.iterdir()) == []
+    assert (Path(vault.trash.path) / (digest(b"its\n") or "")).read_bytes() == b"its\n"
+
+
+# -------------------------------------------------------------------------------------- while it is committed
+
+
+def steps(vault: Vault) -> tuple[Entry, list[Step]]:
+    put(vault, "a.md", OLD)
+    with files.opened(vault.root) as folder:
+        content = files.read(folder, "a.md")
+    made = entry(("a.md", OLD, NEW), ("n/b.md", None, NEW))
+    return made, [Step(path="a.md", before=content, after=NEW), Step(path="n/b.md", before=None, after=NEW)]
+
+
+def test_a_change_that_is_committed_is_in_the_log_and_its_old_content_in_the_trash(vault: Vault) -> None:
+    made, todo = steps(vault)
+    with vault._lock():
+        vault.journal.commit(made, todo)
+    assert memories(vault) == {"a.md": NEW, "n/b.md": NEW}
+    assert os.listdir(staging(vault)) == []
+    assert list(vault.history()) == [made]
+    assert vault.content(digest(OLD) or "") == OLD
+
+
+@pytest.mark.parametrize("late", ["changed", "gone", "made"])
+def test_a_commit_that_was_overtaken_changes_nothing(vault: Vault, late: str) -> None:
+    """Another program wrote between the comparison and the commit."""
+    made, todo = steps(vault)
+    if late == "changed":
+        put(vault, "a.md", LATE)
+    elif late == "gone":
+        (Path(vault.root) / "a.md").unlink()
+    else:
+        put(vault, "n/b.md", LATE)
+    before = memories(vault)
+    with vault._lock(), pytest.raises(Raced):
+        vault.journal.commit(made, todo)
+    assert memories(vault) == before
+    assert os.listdir(staging(vault)) == []
+    assert list(vault.history()) == []
+
+
+def test_a_commit_that_met_a_link_changes_nothing(vault: Vault, tmp_path: Path) -> None:
+    made, todo = steps(vault)
+    (Path(vault.root) / "a.md").unlink()
+    (Path(vault.root) / "a.md").symlink_to(tmp_path / "elsewhere.md")
+    (tmp_path / "elsewhere.md").write_bytes(OLD)
+    with vault._lock(), pytest.raises(PathRefused) as refused:
+        vault.journal.commit(made, todo)
+    assert refused.value.path == "a.md"
+    assert os.path.islink(Path(vault.root) / "a.md")
+    assert os.listdir(staging(vault)) == []
+    assert not (Path(vault.root) / "n").exists()
+
+
+def test_a_change_that_cannot_be_logged_was_made_all_the_same(vault: Vault) -> None:
+    """Nothing says "nothing was changed" once it was; the next command finishes the bookkeeping."""
+    log = Path(vault.trash.path) / "log.jsonl"
+    log.mkdir()
+    put(vault, "a.md", OLD)
+    applied = vault.apply(
+        EditPlan(changes=(Change(path="a.md", before=vault.read("a.md"), content=NEW, merge=False),))
+    )
+    assert applied.files[0].after == digest(NEW)
+    assert memories(vault) == {"a.md": NEW}
+    assert vault.read("a.md").data == NEW
+    log.rmdir()
+    assert vault.read("a.md").data == NEW
+    assert [each.id for each in vault.history()] == [applied.id]
+    assert vault.content(digest(OLD) or "") == OLD
+
+
+def test_a_change_of_more_files_than_can_be_open_at_once(vault: Vault) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    names = [f"notes/{number}.md" for number in range(150)]
+    plan = EditPlan(changes=tuple(Change(path=name, before=None, content=NEW) for name in names))
+    here = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, (here + 60, hard))
+    try:
+        vault.apply(plan)
+        changes = tuple(Change(path=name, before=vault.read(name), move_to=f"moved/{name}") for name in names)
+        vault.apply(EditPlan(changes=changes))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert sorted(memories(vault)) == sorted(f"moved/{name}" for name in names)
+
+
+FULL = """
+import signal, resource, sys
+from mdmem.errors import StorageFailed
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.vault import Vault
+
+vault = Vault(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+before = vault.read("a.md")
+plan = EditPlan(changes=(
+    Change(path="a.md", before=before, content=b"small"),
+    Change(path="n/b.md", before=None, content=b"x" * 100_000),
+))
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+try:
+    vault.apply(plan)
+except StorageFailed as error:
+    assert error.path == "n/b.md", error
+    assert "File too large" in str(error), error
+else:
+    sys.exit("it was written")
+"""
+
+
+def test_a_full_disk_changes_nothing_and_names_the_file(vault: Vault) -> None:
+    put(vault, "a.md", OLD)
+    subprocess.run([sys.executable, "-c", FULL, vault.root], check=True)
+    assert memories(vault) == {"a.md": OLD}
+    assert os.listdir(staging(vault)) == []
+    assert not (Path(vault.root) / "n").exists()
+
+
+@pytest.mark.parametrize("missing", ["staging", "trash", ".gitignore", "lock", "."])
+def test_what_is_local_can_be_deleted_at_any_time(vault: Vault, missing: str) -> None:
+    put(vault, "a.md", OLD)
+    vault.apply(EditPlan(changes=(Change(path="a.md", before=vault.read("a.md"), content=NEW),)))
+    subprocess.run(["rm", "-rf", "--", f"{vault.root}/.mdmem/local/{missing}".removesuffix("/.")], check=True)
+    assert vault.read("a.md").data == NEW
+    list(vault.history())
+    vault.apply(EditPlan(changes=(Change(path="a.md", before=vault.read("a.md"), content=OLD),)))
+    assert memories(vault) == {"a.md": OLD}
+    assert (Path(vault.root) / ".mdmem/local/.gitignore").read_text() == "*\n"
+
+
+def test_a_journal_that_cannot_be_read_is_said(vault: Vault) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    put(vault, "a.md", OLD)
+    (Path(vault.root) / ".mdmem/local").chmod(0o700)
+    os.chmod(vault.root, 0o755)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with contextlib.suppress(MdmemError):
+            try:
+                os.chdir(vault.root)
+                vault.root = "."
+                os.setuid(65534)
+                vault.read("a.md")
+            except StorageFailed as error:
+                status = 0 if error.path == ".mdmem/local" else 2
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

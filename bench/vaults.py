@@ -16,7 +16,7 @@ _PER_FOLDER = 100
 
 
 def make(root: str, notes: int, seed: int, planted: Mapping[str, int] | None = None) -> None:
-    """Make a vault in `root` with so many notes, about 1.3 KB each, in folders of 100.
+    """Make a vault in `root` with so many notes, about 1.2 KB each, in folders of 100.
 
     Args:
         root: the folder; made when it is missing.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
@@ -34,15 +35,15 @@ _LONGEST_PAUSE = 0.04  # seconds; spreads the plain writer's changes over the ti
 How = Literal["append", "replace"]
 _HOWS: tuple[How, ...] = ("append", "replace")
 _NAMES = {"append": "appends", "replace": "find-and-replaces"}
-# What a writer does, given the vault, how often, and where to report how many of its changes were refused.
+# What a writer does: given the vault, how often, and where to report the code of a change that was refused.
 Work = Callable[[str, int, Connection], None]
 
 
 class _Round(NamedTuple):
-    """How many seconds a round took, how many changes were refused, and which marks are where."""
+    """How many seconds a round took, with which codes changes were refused, and which marks are where."""
 
     seconds: float
-    refused: int
+    refused: tuple[str, ...]
     in_file: frozenset[str]
     in_trash: frozenset[str]
 
@@ -93,10 +94,14 @@ def _with_plain(setting: Setting, how: How) -> Row:
         what=f"the same {_NAMES[how]}, and {each} saves by a program that knows no lock",
         ours=f"of its saves {found} in the file or in the trash, {kept} in the file; {_duration(rounds)}",
         beside=f"ours that it left in the file: {mine.text(str)} of {wanted}; "
-        f"refused: {sum(r.refused for r in rounds)}",
+        f"refused: {_counted([code for r in rounds for code in r.refused])}",
         budget=f"{each} of {each}",
         kept=found == each,
     )
+
+
+def _counted(codes: Sequence[str]) -> str:
+    return ", ".join(f"{count} {code}" for code, count in Counter(codes).items()) or "none"
 
 
 def _duration(rounds: Sequence[_Round]) -> str:
@@ -127,7 +132,7 @@ def _round(root: str, each: int, works: Sequence[Work]) -> _Round:
     start = time.perf_counter()
     for worker in workers:
         worker.go()
-    refused = sum(count for worker in workers for count in worker.wait() if isinstance(count, int))
+    refused = tuple(str(code) for worker in workers for code in worker.wait())
     duration = time.perf_counter() - start
     trash = os.path.join(root, ".mdmem/local/trash")
     kept = [os.path.join(trash, name) for name in os.listdir(trash)] if os.path.isdir(trash) else []
@@ -145,7 +150,6 @@ def _marks_in(paths: Sequence[str]) -> frozenset[str]:
 def _locked(how: How, writer: str, root: str, each: int, pipe: Connection) -> None:
     """Change the note through mdmem."""
     memory = Memory(root)
-    refused = 0
     for number in range(each):
         mark = _mark(writer, number)
         try:
@@ -153,9 +157,8 @@ def _locked(how: How, writer: str, root: str, each: int, pipe: Connection) -> No
                 memory.append(_NOTE, mark)
             else:
                 memory.replace(_NOTE, _open_mark(writer, number), mark)
-        except MdmemError:
-            refused += 1
-    pipe.send(refused)
+        except MdmemError as error:
+            pipe.send(error.code)
 
 
 def _unlocked(how: How, writer: str, root: str, each: int, _: Connection) -> None:

@@ -95,8 +95,8 @@ def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
     if json_value:
         try:
             return key, json.loads(value)
-        except ValueError as error:
-            raise click.UsageError(f"{value!r} is not JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"the value of {key} is not JSON: {error}") from None
     return key, read_value(value)
 
 

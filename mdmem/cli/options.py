@@ -16,6 +16,8 @@ from mdmem.cli.render import print_applied, print_diff
 if TYPE_CHECKING:
     from mdmem.memory.memory import Kinds, Memory
 
+_IN_ONE_LINE = ("plain", "single", "double", "flow")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -78,7 +80,7 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
     if from_stdin:
         try:
             variables = json.loads(sys.stdin.buffer.read())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise click.UsageError(f"standard input is not JSON: {error}") from None
         if not isinstance(variables, dict):
             raise click.UsageError("standard input is not a JSON object")
@@ -91,15 +93,27 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
 
 
 def read_value(text: str) -> Any:
-    """A value given on the command line: YAML, or the text itself where it is none (`SQLite: one file`)."""
+    """A value given on the command line: as YAML in one line has it, else the text itself.
+
+    `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
+    which YAML would take apart.
+    """
+    from mdmem.text.parsed import TooDeep
     from mdmem.text.yaml_tree import parse
 
     try:
         text.encode()
     except UnicodeEncodeError:
         raise click.UsageError(f"{text!r} is not UTF-8") from None
-    parsed = parse(text, max_depth=32, max_values=10_000)
-    return parsed.node.value if parsed.node and not parsed.flaws else text or None
+    try:
+        node, flaws = parse(text, max_depth=32, max_values=10_000)
+    except TooDeep as error:
+        raise click.UsageError(f"the value is too large: {error}") from None
+    if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE:
+        return text or None
+    is_whole = text[slice(*node.span)] == text.strip()
+    is_text = node.style == "plain" and isinstance(node.value, str)
+    return node.value if is_whole and not is_text else text
 
 
 def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Callable[..., None]:

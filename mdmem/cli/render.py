@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
-    from mdmem.index.hit import Hit
+    from mdmem.index.grep import Hits
     from mdmem.text.document import Document
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
@@ -104,8 +104,11 @@ def _coloured_diff(diff: str) -> str:
     return "\n".join(_coloured(line, colours[line[0]]) if line[:1] in colours else line for line in lines)
 
 
-def print_hits(hits: Iterable[Hit], *, as_json: bool) -> int:
-    """Print hits as they come, as ripgrep does, under their heading and date; how many there were."""
+def print_hits(hits: Hits, *, as_json: bool) -> int:
+    """Print hits as they come, as ripgrep does, under their heading and date; how many there were.
+
+    What could not be searched is named on standard error, behind them.
+    """
     count = 0
     above: tuple[str, tuple[str, ...]] = ("", ())
     for hit in hits:
@@ -128,6 +131,8 @@ def print_hits(hits: Iterable[Hit], *, as_json: bool) -> int:
             print(
                 f"{hit.left_out} more left out: raise --limit, or narrow with --in or --glob", file=sys.stderr
             )
+    for finding in hits.findings:
+        print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
     return count
 
 

@@ -111,7 +111,7 @@ def working_merge(patch: str, thread: str | None, resource: str | None, ttl: int
     """Change members of a JSON memory by a JSON merge patch; null removes one."""
     try:
         members = json.loads(patch)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"the patch is not JSON: {error}") from None
     return lambda m: m.working.merge(members, thread=thread, resource=resource, ttl=ttl)
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from ripgrepy import Ripgrepy
 
 from mdmem.diagnostic import Diagnostic, Position, Span
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import Usage
 from mdmem.index import ripgrep
-from mdmem.index.hit import Hit, context_of, day_of, fields_of, heading_of, line_text
+from mdmem.index.hit import Hit
+from mdmem.index.hit_reader import HitReader
 from mdmem.text.form import SUFFIXES
-from mdmem.text.lines import LINE_END
 from mdmem.vault import paths
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def grep(
     mounts: Mapping[str, str],
     read: Callable[[str], Document],
     namespace: str = "",
+    base: str = "",
     regex: bool = False,
     case: Case = "ignore",
     globs: Sequence[str] = (),
@@ -95,6 +96,7 @@ def grep(
         mounts: vault path → absolute path of the file that stands in for it.
         read: gives the memory at a vault path.
         namespace: the folder of the vault to search.
+        base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
         regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
         case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
         globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
@@ -112,12 +114,18 @@ def grep(
     RipgrepFailed.
     """
     _check(pattern, globs, context, limit)
+    namespace, base = paths.check_folder(namespace), paths.check_folder(base)
+    if not paths.is_under(namespace, base):
+        raise Usage(
+            problem=f"{namespace!r} is not below {base!r}", remedy="give a base that contains the namespace"
+        )
     search = _Search(
         pattern=pattern,
         root=root,
         mounts=mounts,
         read=read,
-        namespace=paths.check_folder(namespace),
+        namespace=namespace,
+        base=base,
         regex=regex,
         case=case,
         globs=globs,
@@ -174,6 +182,7 @@ class _Search:
     mounts: Mapping[str, str]
     read: Callable[[str], Document]
     namespace: str
+    base: str
     regex: bool
     case: Case
     globs: Sequence[str]
@@ -191,7 +200,8 @@ class _Search:
             for match in matches:
                 path = "/".join(match.path)
                 if memory is None or memory.path != path:
-                    memory = _Memory(path, self._file(path), self.read)
+                    shown = paths.relative(path, self.base)
+                    memory = HitReader(path, self._file(path), self.read, shown)
                 lines = ripgrep.matching_lines(match.printed)
                 for place, line in enumerate(lines, 1):
                     given += 1
@@ -314,7 +324,7 @@ class _Search:
             path = self._vault_path(named, mounted) if named else ""
             # A glob may have let other files in; whether they can be read does not matter.
             if path.endswith(SUFFIXES) or not named or os.path.isdir(self._file(path)):
-                self.findings.append(_unreadable(path, reason))
+                self.findings.append(_unreadable(paths.relative(path, self.base), reason))
         self.findings.sort(key=lambda finding: finding.path.split("/"))
 
 
@@ -368,54 +378,3 @@ def _count(matches: Iterator[_Match]) -> int:
         if counted >= COUNTED:
             break
     return counted
-
-
-class _Memory:
-    """A memory that has hits, read once for all of them."""
-
-    def __init__(self, path: str, file: str, read: Callable[[str], Document]) -> None:
-        self.path = path
-        try:
-            self._document: Document | None = read(path)
-        except MdmemError:
-            self._document = None  # vanished, or not UTF-8: what ripgrep saw is all there is
-        self._firsts = _first_lines(self._document.text) if self._document else []
-        try:
-            modified = os.stat(file).st_mtime
-        except OSError:
-            modified = None
-        self._day = day_of(path, fields_of(self._document) if self._document else {}, modified)
-
-    def hit(self, found: ripgrep.Line, context: int, left_out: int = 0) -> Hit:
-        line = found.number + found.piece
-        if self._firsts and found.number <= len(self._firsts):
-            line = self._firsts[found.number - 1] + found.piece
-        heading: tuple[str, ...] = ()
-        before, after = heading, heading
-        # A line that reads otherwise now was changed meanwhile: what is around it is another text.
-        if self._document and line_text(self._document, line) == found.text:
-            heading = heading_of(self._document, line)
-            before, after = context_of(self._document, line, context)
-        return Hit(
-            path=self.path,
-            line=line,
-            heading=heading,
-            text=found.text,
-            matches=found.spans,
-            before=before,
-            after=after,
-            date=self._day,
-            left_out=left_out,
-        )
-
-
-def _first_lines(text: str) -> list[int]:
-    r"""The number of the first line in each stretch that ends at `\n`; empty where every line does."""
-    if text.count("\r") == text.count("\r\n"):
-        return []
-    firsts, number = [1], 1
-    for ending in LINE_END.findall(text):
-        number += 1
-        if ending != "\r":
-            firsts.append(number)
-    return firsts

@@ -104,12 +104,9 @@ def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...
 def heading_of(document: Document, line: int) -> tuple[str, ...]:
     """The titles of the sections that `line` (1-based) stands in, outermost first.
 
-    A heading's own line counts to its section. Where the frontmatter cannot be read, nothing is said.
+    A heading's own line counts to its section.
     """
-    try:
-        sections = document.sections
-    except MdmemError:
-        return ()
+    sections = document.sections
     # The end of the line, because a byte-order mark stands before the heading in the first one.
     place = bisect_right(sections, document.lines.span(line).end - 1, key=lambda section: section.span.start)
     return sections[place - 1].path if place else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,8 +22,7 @@ from mdmem.vault.trash import Entry
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from mdmem.index.grep import Case
-    from mdmem.index.hit import Hit
+    from mdmem.index.grep import Case, Hits
     from mdmem.memory.doctor import Health
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
@@ -143,26 +142,26 @@ class Memory(Kinds[Applied]):
         case: Case = "ignore",
         context: int = 0,
         limit: int | None = None,
-    ) -> Iterator[Hit]:
+    ) -> Hits:
         """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`."""
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
         self.vault.recover()
         base = self.vault.namespace
         folder = join(base, check_folder(within))
-        hits = grep(
+        return grep(
             pattern,
             root=self.vault.root,
             mounts=self.vault.mounted(folder),
             read=lambda path: self.vault.read(relative(path, base)),
             namespace=folder,
+            base=base,
             globs=globs,
             regex=regex,
             case=case,
             context=context,
             limit=limit,
         )
-        return (replace(hit, path=relative(hit.path, base)) for hit in hits)
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """What a template renders to; see `mdmem.template`.

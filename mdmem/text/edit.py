@@ -12,6 +12,7 @@ from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
 from mdmem.text.diff import hunks
 from mdmem.text.document import Document
+from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.near import nearest
 
@@ -245,7 +246,7 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
         return []
     text, newline = document.text, document.lines.newline
     new = fitted(document, new)
-    open_line = at > document.frontmatter.span.start and text[at - 1] not in "\r\n"
+    open_line = at > text.startswith(BOM) and text[at - 1] not in "\r\n"
     before = newline if open_line else ""
     after = "" if new[-1] in "\r\n" else newline
     return [TextEdit(at, at, before + new + after)]

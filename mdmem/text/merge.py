@@ -14,7 +14,6 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
@@ -22,8 +21,9 @@ from mdmem.text.diff import regions
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import Frontmatter
 from mdmem.text.lines import LINE_END
+from mdmem.text.merge_conflict import ConflictKind, MergeConflict, value_conflict
 from mdmem.text.scan import Heading, sections
-from mdmem.text.three import ConflictKind, MergeConflict, Three, complete, merged_order, value_conflict
+from mdmem.text.three import Three, complete, merged_order
 
 __all__ = ["MergeConflict", "Merged", "merge"]
 
@@ -45,12 +45,13 @@ def merge(base: Document, ours: Document, theirs: Document) -> Merged:
 
     What cannot be read as frontmatter or JSON is merged as lines.
     """
-    from mdmem.text.merge_json import merged_json  # noqa: PLC0415 - loads a YAML writer; few changes meet others
-
     three = Three(base, ours, theirs)
     whole = three.map(lambda document: document.text).agreed()
     if whole:
         return Merged(text=whole[0])
+    # This and what merges fields load a reader of YAML, and hardly any change meets another one.
+    from mdmem.text.merge_json import merged_json  # noqa: PLC0415
+
     conflicts: list[MergeConflict] = []
     text = merged_json(three, conflicts)
     if text is None:
@@ -59,7 +60,6 @@ def merge(base: Document, ours: Document, theirs: Document) -> Merged:
 
 
 def _merged_markdown(three: Three[Document], conflicts: list[MergeConflict]) -> str:
-    # They load a YAML reader, and few changes meet another one.
     from mdmem.text.merge_fields import merged_fields  # noqa: PLC0415
     from mdmem.text.tree_edit import same  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ def _with_text(document: Document, text: str) -> Document:
 def _terminated(three: Three[Document]) -> Three[Document]:
     """The documents with a final line end, so that a line appended behind the last one does not change it."""
     newlines = three.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
-    known = min(filter(None, newlines), default="\n")
+    known = newlines.base or min(filter(None, newlines), default="\n")
 
     def terminated(document: Document, newline: str) -> Document:
         text = document.text
@@ -132,20 +132,8 @@ class _Part:
         # Not always the start of a line: a byte-order mark may stand before it.
         self.first = document.lines.number(start) - 1
 
-    @cached_property
-    def headings(self) -> tuple[Heading, ...]:
-        try:
-            return self.document.headings
-        except DocumentRefused:
-            return ()
-
-    @cached_property
-    def _heading_lines(self) -> list[int]:
-        return [heading.line - 1 - self.first for heading in self.headings]
-
     def headings_in(self, lines: slice) -> tuple[Heading, ...]:
-        places = self._heading_lines
-        return self.headings[bisect_left(places, lines.start) : bisect_left(places, lines.stop)]
+        return tuple(h for h in self.document.headings if lines.start <= h.line - 1 - self.first < lines.stop)
 
     def pieces(self, lines: slice) -> dict[_PieceKey, slice]:
         """The lines cut at their headings.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from mdmem.diagnostic import Span
 from mdmem.text.brackets import Brackets
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import Frontmatter
-from mdmem.text.three import MergeConflict, Three, complete, merged_order, placed, value_conflict
+from mdmem.text.merge_conflict import MergeConflict, value_conflict
+from mdmem.text.three import Three, complete, merged_order, placed
 from mdmem.text.tree import KeyPath, Member, Node
 from mdmem.text.tree_edit import same
 
@@ -56,35 +58,35 @@ def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
 
 
 class _Entry(NamedTuple):
-    """A key of a block mapping: the comments and blank lines above it; its own lines, from offset `at` on."""
+    """A key of a block mapping: the comments and blank lines above it, and the span of its own lines."""
 
-    lead: str
-    own: str
-    at: int
-    member: Member
     document: Document
+    lead: str
+    span: Span
+    member: Member
 
     @property
     def node(self) -> Node:
         return self.member.node
 
     @property
+    def own(self) -> str:
+        return self.document.text[slice(*self.span)]
+
+    @property
     def fields(self) -> Fields:
         return Fields(self.own, self.node.value)
 
-    def within(self, start: int, end: int) -> str:
-        return self.document.text[start:end]
-
     def inner(self) -> tuple[str, _Block] | None:
         """The line of the key, and the block mapping under it."""
-        node, end = self.node, self.at + len(self.own)
-        head_end = _line(self.document, self.member.key_span.end - 1).end
+        document, node = self.document, self.node
+        head_end = _line(document, self.member.key_span.end - 1).end
         if node.kind != "mapping" or node.style != "block" or node.anchored:
             return None
         if node.members[0].key_span.start < head_end:
             return None
-        block = _of_mapping(self.document, node, Span(head_end, end))
-        return (self.within(self.at, head_end), block) if block else None
+        block = _of_mapping(document, node, Span(head_end, self.span.end))
+        return (document.text[self.span.start : head_end], block) if block else None
 
 
 class _Block(NamedTuple):
@@ -112,7 +114,7 @@ def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | 
         end = _line(document, max(member.key_span.end, member.node.span.end) - 1).end
         if start < at or end > lines.end:
             return None
-        entries[member.key] = _Entry(text[at:start], text[start:end], start, member, document)
+        entries[member.key] = _Entry(document, text[at:start], Span(start, end), member)
         at = end
     return _Block(entries, text[at : lines.end])
 
@@ -183,14 +185,14 @@ class _FieldsMerge:
 # -------------------------------------------------------------------------------------------------- lists
 
 
-_Item = tuple[str, Any]  # the type and the value of a scalar
+_Scalar = tuple[str, Any]  # the type of a value, since 1, 1.0 and true are equal, and the value
 
 
 class _List(NamedTuple):
     """A list of scalars, each once and in one line; or an empty value, which counts as a list without any."""
 
     entry: _Entry
-    items: dict[_Item, Node]
+    places: dict[_Scalar, Span]
 
     @classmethod
     def of(cls, entry: _Entry) -> _List | None:
@@ -202,53 +204,60 @@ class _List(NamedTuple):
             plain = item.kind == "scalar" and not item.anchored and start < end
             if not plain or lines.number(start) != lines.number(end - 1):
                 return None
-        items = {(type(item.value).__name__, item.value): item for item in node.items}
-        return cls(entry, items) if len(items) == len(node.items) else None
+        places = {(type(item.value).__name__, item.value): item.span for item in node.items}
+        return cls(entry, places) if len(places) == len(node.items) else None
 
     @property
     def is_flow(self) -> bool:
         return self.entry.node.style == "flow"
 
     @property
-    def around(self) -> tuple[str, str]:
-        """What stands before and behind the items: in a block list, the lines of its key and nothing."""
+    def inner(self) -> Span:
+        """What the items stand in: the brackets, or the lines from the first item on."""
         entry, node = self.entry, self.entry.node
         if self.is_flow:
-            end = entry.at + len(entry.own)
-            return entry.within(entry.at, node.span.start), entry.within(node.span.end, end)
-        return entry.within(entry.at, _line(entry.document, node.items[0].span.start).start), ""
+            return node.span
+        return Span(_line(entry.document, node.items[0].span.start).start, entry.span.end)
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What else stands in the lines of the key: before the items, and behind them."""
+        text = self.entry.document.text
+        return text[self.entry.span.start : self.inner.start], text[self.inner.end : self.entry.span.end]
 
     def loses_comment(self, like: _List) -> bool:
-        """Whether a comment of this list would have no place in another."""
-        if self.is_flow:
-            return any("#" in gap for gap in self.brackets().gaps)
-        return like.is_flow and "#" in self.entry.own
+        """Whether a comment between the items would have no place in another list."""
+        edges = [self.inner.start, *chain.from_iterable(self.places.values()), self.inner.end]
+        between = (self.entry.document.text[s:e] for s, e in zip(edges[::2], edges[1::2], strict=True))
+        return (self.is_flow or like.is_flow) and any("#" in text for text in between)
 
-    def brackets(self) -> Brackets[_Item]:
-        places = {key: item.span for key, item in self.items.items()}
-        return Brackets(self.entry.document.text, self.entry.node, places)
+    def brackets(self) -> Brackets[_Scalar]:
+        return Brackets(self.entry.document.text, self.entry.node, self.places)
 
-    def written(self, like: _List) -> dict[_Item, str]:
+    def written(self, like: _List) -> dict[_Scalar, str]:
         """Each item as it would stand in another list: in brackets its value, in a block list its lines."""
-        entry, values = self.entry, {k: self.entry.within(*item.span) for k, item in self.items.items()}
+        document, text = self.entry.document, self.entry.document.text
+        values = {key: text[slice(*place)] for key, place in self.places.items()}
         if like.is_flow:
             return values
-        first = like.entry.node.items[0].span.start
-        lead = like.entry.within(_line(like.entry.document, first).start, first)
-        indent, newline = lead[: len(lead) - len(lead.lstrip(" "))], like.entry.document.lines.newline
+        indent = _indent(like.entry.document, like.entry.node.items[0].span)
         if self.is_flow:
-            return {key: f"{indent}- {value}{newline}" for key, value in values.items()}
+            return {k: f"{indent}- {v}{like.entry.document.lines.newline}" for k, v in values.items()}
         result = {}
         at: int | None = None
-        for key, item in self.items.items():
+        for key, place in self.places.items():
             # The comments above an item belong to it; those above the first one, to the list.
-            line = _line(entry.document, item.span.start)
-            lines = entry.within(line.start if at is None else at, line.end)
-            own = entry.within(*line)
-            depth = len(own) - len(own.lstrip(" "))
-            result[key] = re.sub(rf"(?:(?<=[\r\n])|\A) {{{depth}}}(?![\r\n]|\Z)", indent, lines)
+            line = _line(document, place.start)
+            lines = text[line.start if at is None else at : line.end]
+            margin = rf"(?:(?<=[\r\n])|\A){_indent(document, place)}(?![\r\n]|\Z)"
+            result[key] = re.sub(margin, indent, lines)
             at = line.end
         return result
+
+
+def _indent(document: Document, place: Span) -> str:
+    line = document.text[slice(*_line(document, place.start))]
+    return line[: len(line) - len(line.lstrip(" "))]
 
 
 def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
@@ -264,11 +273,11 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | 
     else:
         # Where the styles differ, only comments would be missed.
         around = None if "#" in "".join(lists.ours.around) else (like.around,)
-    order = merged_order(lists.map(lambda side: list(side.items)))
+    order = merged_order(lists.map(lambda side: list(side.places)))
     if not around or order is None or lists.ours.loses_comment(like) or like.loses_comment(like):
         return None
     written = lists.map(lambda side: side.written(like))
-    kept: dict[_Item, str] = {}
+    kept: dict[_Scalar, str] = {}
     for key in {**written.base, **dict.fromkeys(order)}:
         agreed = Three(*(side.get(key) for side in written)).agreed()
         if not agreed:
@@ -282,5 +291,4 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | 
         text = "".join(parts.values())
     else:
         return None
-    values = [(like.items.get(key) or lists.ours.items[key]).value for key in parts]
-    return Fields(around[0][0] + text + around[0][1], values)
+    return Fields(around[0][0] + text + around[0][1], [value for _, value in parts])

@@ -8,7 +8,8 @@ from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
 from mdmem.text.brackets import Brackets
 from mdmem.text.document import Document
-from mdmem.text.three import MergeConflict, Three, complete, merged_order, placed, value_conflict
+from mdmem.text.merge_conflict import MergeConflict, value_conflict
+from mdmem.text.three import Three, complete, merged_order, placed
 from mdmem.text.tree import KeyPath, Member, Node
 from mdmem.text.tree_edit import same
 

@@ -230,7 +230,7 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
 
 def _below_frontmatter(document: Document) -> str:
     """What stands between the frontmatter, where there is one, and a text right behind it."""
-    block = document.text[slice(*document.frontmatter.span)]
+    block = document.text[slice(*frontmatter.locate(document.text)[0])]
     newline = document.lines.newline
     return "" if not block else newline if block[-1] in "\r\n" else newline * 2
 
@@ -266,7 +266,7 @@ def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextE
     for tail in ("", document.lines.newline):
         tried = edit._replace(new=edit.new + tail)
         text = splice(document.text, [tried])
-        if frontmatter.locate(text)[0] != document.frontmatter.span:
+        if frontmatter.locate(text)[0].end != document.body_span.start:
             raise EditRefused(
                 path=document.path,
                 reason="the frontmatter would not end where it does, since a `---` is in the new text",

@@ -212,6 +212,24 @@ def remove(folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
 
 
+def is_folder(path: str) -> bool:
+    """Whether there is a folder at `path`; a link to one is none."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def size(folder: int, name: str) -> int:
+    """The bytes of a regular file; 0 of anything else.
+
+    Raises:
+        OSError: it is missing.
+    """
+    status = _status((folder, name))
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
 def exists(folder: int, name: str) -> bool:
     """Whether there is anything of this name, a dangling link included."""
     try:

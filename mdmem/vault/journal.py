@@ -2,8 +2,8 @@
 
 A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
 of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
-stands in the staged file. When every step is done and checked, the record is renamed to `<id>.done`, and
-what was taken out goes to the trash.
+stands in the staged file. When every step is done and checked, a record of several is renamed to
+`<id>.done`, and what was taken out goes to the trash.
 
 After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
 is finished. So a vault is as it was before a transaction, or as it is after it.
@@ -122,8 +122,8 @@ class Journal:
                 if many:
                     os.fsync(staging)
                 self._do(seats, steps)
-                os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 if many:
+                    os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
             except BaseException:
                 if files.exists(staging, done):
@@ -138,16 +138,14 @@ class Journal:
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
                 self._finish(seats, entry)
-                files.remove(staging, done)
+                files.remove(staging, done if many else record)
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
+        if not self.pending():
+            return 0
         recovered = 0
-        with contextlib.ExitStack() as stack:
-            try:
-                staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
-            except FileNotFoundError:
-                return 0
+        with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):
                 if record.endswith((".one", ".many", ".done")) and _digest((staging, record)) != _NO_FILE:
                     self._recover_one(staging, record)
@@ -300,10 +298,11 @@ def _taken(seat: _Seat, place: tuple[int, str]) -> bytes | None:
 
 
 def _happened(seat: _Seat) -> bool:
-    """Whether a step was done: then its staged file holds what it took out, or was used up by a creation."""
-    if seat.before is None:
-        return _digest(seat.staged) is None and _digest(seat.target) == seat.after
-    return _digest(seat.staged) == seat.before
+    """Whether a step was done: what it took out is staged, or in the trash; a creation took nothing."""
+    staged = _digest(seat.staged)
+    if staged is None:
+        return _digest(seat.target) == seat.after
+    return staged == seat.before
 
 
 def _uncreate(seat: _Seat) -> None:

@@ -21,6 +21,7 @@ from mdmem.errors import (
     MdmemError,
     MemoryNotFound,
     PathRefused,
+    TooLarge,
 )
 from mdmem.schema import Schemas
 from mdmem.template import Templates
@@ -36,6 +37,7 @@ from mdmem.vault.walk import Found, walk
 
 LOCK_SECONDS = 10.0
 _LOCAL = ".mdmem/local"
+_LOCAL_FOLDERS = (".mdmem", _LOCAL, STAGING, f"{_LOCAL}/trash")
 _READ_SETTLE_SECONDS = 0.2
 
 
@@ -109,7 +111,8 @@ class Vault:
 
     def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
         known = self._schemas if kind == "schemas" else self._templates
-        found = list(walk(self.root, (".mdmem", kind), suffixes))
+        exists = files.is_folder(os.path.join(self.root, ".mdmem", kind))
+        found = list(walk(self.root, (".mdmem", kind), suffixes)) if exists else []
         state = tuple((f.path, f.mtime_ns, f.size) for f in found if not f.problem)
         if known and known[0].state == state:
             return known[0]
@@ -170,9 +173,16 @@ class Vault:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
                 if not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
+                self._refuse_large(path, files.size(folder, name))
                 return files.read_settled(folder, name, settle) or files.read(folder, name)
         except MemoryNotFound:
             return None
+
+    def _refuse_large(self, path: str, size: int) -> None:
+        """Refuse what is no memory before it fills ours."""
+        limit = self.config.limits.max_bytes
+        if size > limit:
+            raise TooLarge(path=path, size=size, limit=limit)
 
     def _near(self, path: str) -> tuple[str, ...]:
         names = [found.path for found in self.walk()]
@@ -182,7 +192,10 @@ class Vault:
 
     def exists(self, path: str) -> bool:
         """Whether there is a memory at `path`."""
-        return self._content(path, 0) is not None
+        try:
+            return self._content(path, 0) is not None
+        except TooLarge:
+            return True
 
     def walk(self, namespace: str = "") -> Iterator[Found]:
         """Every memory under `namespace`, sorted by the parts of its path, mounts included.
@@ -283,7 +296,11 @@ class Vault:
 
     def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
         """What a change breaks: a memory that is broken already may be changed, not broken further."""
-        errors = [finding for finding in self.schemas.check(after) if finding.severity == "error"]
+        if before and self.schemas.ignores_difference(before, after):
+            found = list(after.body_findings)
+        else:
+            found = self.schemas.check(after)
+        errors = [finding for finding in found if finding.severity == "error"]
         known = {(f.code, f.rule) for f in self.schemas.check(before)} if before and errors else set()
         return [finding for finding in errors if (finding.code, finding.rule) not in known]
 
@@ -314,6 +331,7 @@ class Vault:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
                 if not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
+                self._refuse_large(path, files.size(folder, name))
                 content = files.read_settled(folder, name, BUSY_SECONDS)
         except MemoryNotFound:
             return None
@@ -339,10 +357,13 @@ class Vault:
             yield
 
     def _make_local(self) -> None:
+        # Looked at each time: these folders may have come with a repository, and be links.
+        ignored = os.path.lexists(os.path.join(self.root, _LOCAL, ".gitignore"))
+        if ignored and all(files.is_folder(os.path.join(self.root, path)) for path in _LOCAL_FOLDERS):
+            return
         try:
-            # Opened each time, link by link: these folders may have come with a repository.
-            for parts in (STAGING, f"{_LOCAL}/trash"):
-                with files.opened(self.root, parts.split("/"), create=True):
+            for path in (STAGING, f"{_LOCAL}/trash"):
+                with files.opened(self.root, path.split("/"), create=True):
                     pass
             with files.opened(self.root, _LOCAL.split("/")) as folder:
                 if not files.exists(folder, ".gitignore"):

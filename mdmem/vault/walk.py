@@ -14,6 +14,9 @@ from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_memory
 
 
+_SHADOWED = "in another Unicode spelling, the same name is there twice"
+
+
 class Found(NamedTuple):
     """A file that was met: its path in the vault, bytes, time of change in nanoseconds since the epoch.
 
@@ -100,14 +103,23 @@ def _below(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Foun
         raise StorageFailed(
             path=prefix or folder, action="list it", reason=error.strerror or str(error)
         ) from None
+    names = {entry.name for entry in present}
     for entry in present:
         path = f"{prefix}/{entry.name}" if prefix else entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, path, suffixes)
-        elif entry.name.endswith(suffixes):
-            # A file may be gone since its folder was listed.
-            with contextlib.suppress(FileNotFoundError):
-                yield _found(entry, path, suffixes)
+        found = _entry(entry, path, suffixes)
+        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
+        if name != entry.name and name in names:
+            found = (each._replace(problem=each.problem or _SHADOWED) for each in found)
+        yield from found
+
+
+def _entry(entry: os.DirEntry[str], path: str, suffixes: tuple[str, ...]) -> Iterator[Found]:
+    if entry.is_dir(follow_symlinks=False):
+        yield from _below(entry.path, path, suffixes)
+    elif entry.name.endswith(suffixes):
+        # A file may be gone since its folder was listed.
+        with contextlib.suppress(FileNotFoundError):
+            yield _found(entry, path, suffixes)
 
 
 def _found(entry: os.DirEntry[str], path: str, suffixes: tuple[str, ...]) -> Found:

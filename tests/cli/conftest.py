@@ -34,8 +34,8 @@ class Ended(NamedTuple):
         return json.loads(self.data)
 
 
-class Run:
-    """Runs a command in this process."""
+class Cli:
+    """Runs commands. A call runs one in this process; nothing else looks at what it prints meanwhile."""
 
     def __init__(self, capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
         self._capture = capture
@@ -54,66 +54,68 @@ class Run:
         assert ended.code == 0, ended.errors
         return ended
 
+    def program(
+        self, *arguments: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None
+    ) -> Ended:
+        """Run the real program, with `env` added to the environment."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "mdmem", *arguments],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            env=os.environ | (env or {}),
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
+
+    def on_terminal(self, *arguments: str, question: str = "", answer: str = "") -> tuple[int, str]:
+        """Run the real program on a terminal and answer one question; its code, and what was to be seen."""
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "mdmem", *arguments]
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            seen, awaited = b"", question.encode()
+            # Linux reports the end of a terminal as an error, other systems as the end of a file.
+            with contextlib.suppress(OSError):
+                while part := os.read(ours, 4096):
+                    seen += part
+                    if awaited and awaited in seen:
+                        os.write(ours, answer.encode())
+                        awaited = b""
+            os.close(ours)
+            return process.wait(60), seen.decode().replace("\r\n", "\n")
+
 
 @pytest.fixture
-def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(capfdbinary, monkeypatch)
+def cli(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capfdbinary, monkeypatch)
+
+
+class Files:
+    """The files of a vault, but for what mdmem keeps for itself."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, path: str, data: bytes) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(data)
+
+    def read(self, path: str) -> bytes:
+        return (self.root / path).read_bytes()
+
+    def everything(self) -> dict[str, bytes]:
+        files = (f for f in sorted(self.root.rglob("*")) if f.is_file() and ".mdmem" not in f.parts)
+        return {f.relative_to(self.root).as_posix(): f.read_bytes() for f in files if f.name != ".gitignore"}
 
 
 @pytest.fixture
-def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new vault `memories`, in a folder that is the current one."""
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """The files of a new vault `memories`, in a folder that is the current one."""
     for name in [name for name in os.environ if name.startswith("MDMEM_")]:
         monkeypatch.delenv(name)
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
     mdmem.init("memories")
-    return work / "memories"
-
-
-@pytest.fixture
-def db(vault: Path) -> Path:
-    """A note of four lines in two sections."""
-    note = vault / "notes/db.md"
-    note.parent.mkdir()
-    note.write_bytes(b"# Database\n\nOne file.\n## Why\n")
-    return note
-
-
-def program(
-    *arguments: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the real program, with `env` added to the environment."""
-    return subprocess.run(
-        [sys.executable, "-m", "mdmem", *arguments],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env=os.environ | (env or {}),
-    )
-
-
-def on_terminal(*arguments: str, question: str = "", answer: str = "") -> tuple[int, str]:
-    """Run the real program on a terminal and answer one question; its exit code, and what was to be seen."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "mdmem", *arguments]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        seen, awaited = b"", question.encode()
-        # Linux reports the end of a terminal as an error, other systems as the end of a file.
-        with contextlib.suppress(OSError):
-            while part := os.read(ours, 4096):
-                seen += part
-                if awaited and awaited in seen:
-                    os.write(ours, answer.encode())
-                    awaited = b""
-        os.close(ours)
-        return process.wait(60), seen.decode().replace("\r\n", "\n")
-
-
-def snapshot(folder: Path) -> dict[str, bytes]:
-    """Every memory and its bytes; not what mdmem keeps for itself."""
-    files = (file for file in folder.rglob("*") if file.is_file() and ".mdmem" not in file.parts)
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+    return Files(work / "memories")

@@ -3,10 +3,11 @@
 Run as `crash_worker.py FOLDER WHAT HOW STRIDE [INNER]`; prints one JSON object. Each trial runs in a fork of
 this process, which has one thread and everything imported, so that a trial takes milliseconds.
 
-WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `mounted` (change the one that is mounted), or
-`many`, which is all of these at once and changes of 17 more.
+WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `mounted` (change the one that is mounted),
+or `many`, which is all of these at once and changes of 17 more.
 
-HOW is one of these, where a step is a line of the vault's code, and a call one of the system's file functions:
+HOW is one of these, where a step is a line of the vault's code, and a call one of the system's file
+functions:
 
     kill          SIGKILL before the n-th step
     kill+kill     the same, and the process that recovers is killed before its m-th step
@@ -14,8 +15,8 @@ HOW is one of these, where a step is a line of the vault's code, and a call one 
     ENOSPC*       every call from the n-th on fails
     ENOSPC+kill   the n-th call fails, and SIGKILL comes before the m-th step after that
 
-`n` goes through all steps, STRIDE apart, and `m` INNER apart. `:plain` behind HOW tries it as on a file system
-that cannot exchange two files.
+`n` goes through all steps, STRIDE apart, and `m` INNER apart. `:plain` behind HOW tries it as on a file
+system that cannot exchange two files.
 """
 
 from __future__ import annotations
@@ -274,37 +275,35 @@ class Trials:
 
         `strict`: an error means that the vault is as before.
         """
-        root = f"{self.workspace}/memories"
-        memory = Memory(root)
+        memory = Memory(f"{self.workspace}/memories")
         memory.ls()
         now = state(self.workspace)
-        report, faults = self.report, []
-        if now not in (self.before, self.after):
-            faults.append("neither before nor after")
-        if strict and said not in {"killed", "done"} and now != self.before:
-            faults.append("an error, but not as before")
-        if said == "done" and now != self.after:
-            faults.append("done, but not as after")
-        if said.startswith("bug"):
-            faults.append("an unexpected exception")
-        if lost := self._lost(memory, now):
-            faults.append(f"lost: {lost}")
-        if left := _left(root):
-            faults.append(f"left: {left}")
-        if report.trials % DOCTOR_EVERY == 0:
-            faults += map(str, memory.doctor().findings)
-        if report.trials % AGAIN_EVERY == 0 and now == self.before:
-            memory.apply(plan(memory, self.what))
-            if state(self.workspace) != self.after:
-                faults.append("the same plan afterwards does something else")
+        report = self.report
+        checks = {
+            "neither before nor after": now in (self.before, self.after),
+            "an error, but not as before": not strict or said in {"killed", "done"} or now == self.before,
+            "done, but not as after": said != "done" or now == self.after,
+            "an unexpected exception": not said.startswith("bug"),
+            "something is lost": not self._lost(memory, now),
+            "something is left": not _left(memory.vault.root),
+            "the doctor is unhappy": report.trials % DOCTOR_EVERY or not memory.doctor().findings,
+            "it cannot be done again": report.trials % AGAIN_EVERY or self._can_be_done(memory, now),
+        }
         report.trials += 1
         report.before += now == self.before
         report.after += now == self.after
         report.said[said] += 1
+        faults = [fault for fault, fine in checks.items() if not fine]
         if faults and len(report.wrong) < MOST_WRONG:
             paths = sorted(self.before.keys() | now.keys())
             differs = {p: (self.before.get(p), now.get(p)) for p in paths if self.before.get(p) != now.get(p)}
             report.wrong.append({"step": step, "said": said, "faults": faults, "now": differs})
+
+    def _can_be_done(self, memory: Memory, now: State) -> bool:
+        """Whether the plan, where it was not done, can be done afterwards."""
+        if now == self.before:
+            memory.apply(plan(memory, self.what))
+        return state(self.workspace) == self.after
 
     def _lost(self, memory: Memory, now: State) -> list[str]:
         """The memories of before whose text is neither in a file nor to be had through the history."""
@@ -379,8 +378,8 @@ def main(folder: str, what: str, how: str, stride: int, inner: int = 1) -> None:
         failed_and_killed(trials, getattr(errno, first), stride, inner)
     else:
         failed(trials, getattr(errno, how.removesuffix("*")), stride, go_on=how.endswith("*"))
-    print(json.dumps(vars(trials.report)))
+    sys.stdout.write(json.dumps(vars(trials.report)))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *map(int, sys.argv[4:]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))

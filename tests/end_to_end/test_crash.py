@@ -1,4 +1,4 @@
-"""A process that is killed, or refused by the system, at any step of a change leaves the vault as before or after.
+"""Killed, or refused by the system, at any step of a change: the vault is as before, or as after.
 
 Each case is some hundred trials, made by `crash_worker.py`: after each one the vault is opened as the next
 command opens it, and must hold every memory as it was, or every memory as it was to be; with nothing lost,
@@ -21,6 +21,7 @@ import pytest
 
 WORKER = Path(__file__).with_name("crash_worker.py")
 MEMORY_DISK = Path("/dev/shm")
+STRIDES = {"change": 1, "many": 17}  # of calls that fail: they are some 60, and some 650
 
 
 @pytest.fixture
@@ -48,8 +49,8 @@ def report(command: list[str]) -> dict[str, Any]:
     return found
 
 
-def test_a_change_of_one_memory_is_killed_at_every_step(tmp_path: Path) -> None:
-    found = trials(tmp_path, "change", "kill", 1)
+def test_a_change_of_one_memory_is_killed_at_every_step(workspace: Path) -> None:
+    found = trials(workspace, "change", "kill", 1)
     assert found["trials"] > 300
     assert found["before"] > 100
     assert found["after"] > 50
@@ -58,10 +59,10 @@ def test_a_change_of_one_memory_is_killed_at_every_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file_system", ["", ":plain"])
 @pytest.mark.parametrize("what", ["mounted", "make", "move", "delete"])
 def test_other_changes_are_killed(workspace: Path, what: str, file_system: str) -> None:
-    found = trials(workspace, what, f"kill{file_system}", 7)
-    assert found["trials"] > 50
-    assert found["before"] > 25
-    assert found["after"] > 5
+    found = trials(workspace, what, f"kill{file_system}", 11)
+    assert found["trials"] > 30
+    assert found["before"] > 20
+    assert found["after"] > 3
 
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
@@ -75,23 +76,27 @@ def test_a_change_of_many_memories_is_killed(workspace: Path, file_system: str) 
 @pytest.mark.parametrize("what", ["change", "make", "move", "delete", "mounted", "many"])
 @pytest.mark.parametrize("error", ["ENOSPC", "EACCES", "EIO"])
 def test_a_call_that_fails_leaves_everything_as_it_was(workspace: Path, what: str, error: str) -> None:
-    found = trials(workspace, what, error, 11 if what == "many" else 1)
-    assert found["trials"] > 30
+    found = trials(workspace, what, error, STRIDES.get(what, 3))
+    assert found["trials"] > 15
     assert found["said"].keys() == {"storage-failed", "done"}
-    assert found["said"]["storage-failed"] > 25
+    assert found["said"]["storage-failed"] > 12
     assert found["before"] == found["said"]["storage-failed"]
 
 
 @pytest.mark.parametrize("what", ["change", "many"])
 def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(workspace: Path, what: str) -> None:
-    found = trials(workspace, what, "ENOSPC*", 11 if what == "many" else 1)
+    found = trials(workspace, what, "ENOSPC*", STRIDES[what])
     assert found["trials"] > 30
     assert found["before"] > 25
 
 
 @pytest.mark.parametrize(
     ("what", "how", "strides"),
-    [("change", "EIO+kill", (11, 5)), ("many", "EIO+kill", (211, 131)), ("many", "EIO+kill:plain", (211, 131))],
+    [
+        ("change", "EIO+kill", (11, 5)),
+        ("many", "EIO+kill", (211, 131)),
+        ("many", "EIO+kill:plain", (211, 131)),
+    ],
 )
 def test_taking_a_change_back_is_killed(
     workspace: Path, what: str, how: str, strides: tuple[int, int]

@@ -124,10 +124,10 @@ def test_a_headings_own_line_stands_in_its_section(vault: Folder) -> None:
     assert [hit.heading for hit in vault.grep("needle")] == [("Needle",), ("Needle 2",), ("Needle 2",)]
 
 
-def test_headings_that_the_frontmatter_hides_are_left_out(vault: Folder) -> None:
-    vault.write("a.md", f"---\nkey: {'[' * 40 + ']' * 40}\n---\n# H\nneedle\n")
+def test_frontmatter_that_cannot_be_read_hides_no_heading(vault: Folder) -> None:
+    vault.write("2026-03-04.md", f"---\nkey: {'[' * 40 + ']' * 40}\n---\n# H\nneedle\n")
     hit = only(vault.grep("needle", context=1))
-    assert (hit.heading, hit.before) == ((), ("# H",))
+    assert (hit.heading, hit.before, hit.date) == (("H",), ("# H",), "2026-03-04")
 
 
 def test_a_json_memory_has_fields_and_no_headings(vault: Folder) -> None:
@@ -745,6 +745,37 @@ def test_what_cannot_be_read_is_a_finding_and_the_rest_is_searched(
             ("secret.md", "unreadable", "not searched: Permission denied", "warning"),
             ("shut", "unreadable", "not searched: Permission denied", "warning"),
         ]
+
+
+def test_paths_are_given_relative_to_the_base(mounted: Folder) -> None:
+    read = []
+
+    def noted(path: str) -> document.Document:
+        read.append(path)
+        return mounted.read(path)
+
+    hits = list(mounted.grep("needle", namespace="users/alice", base="users", read=noted))
+    assert [hit.path for hit in hits] == ["alice/a.md", "alice/zeta.md"]
+    assert read == ["users/alice/a.md", "users/alice/zeta.md"]
+    assert mounted.paths("needle", namespace="users/alice", base="users/alice") == ["a.md", "zeta.md"]
+
+
+def test_findings_are_relative_to_the_base_too(forbidding: tuple[Folder, Callable[[], None]]) -> None:
+    vault, drop = forbidding
+    vault.write("users/alice/secret.md", "needle").chmod(0)
+    drop()
+    hits = vault.grep("needle", namespace="users", base="users")
+    assert list(hits) == []
+    assert [finding.path for finding in hits.findings] == ["alice/secret.md"]
+
+
+@pytest.mark.parametrize(("namespace", "base"), [("", "users"), ("users/alice", "users/al"), ("a", "a/b")])
+def test_a_base_that_does_not_contain_the_namespace_is_refused(
+    vault: Folder, namespace: str, base: str
+) -> None:
+    with pytest.raises(Usage) as caught:
+        vault.grep("needle", namespace=namespace, base=base)
+    assert base in caught.value.message
 
 
 def test_a_search_that_read_everything_has_no_findings(mounted: Folder) -> None:

@@ -92,6 +92,7 @@ REPLACE, CREATE, DELETE = (OLD, NEW), (None, NEW), (OLD, None)
         (REPLACE, OLD, b"ne", "one", OLD, False),  # torn while it was staged
         (REPLACE, OLD, NEW, "one", OLD, False),
         (REPLACE, NEW, OLD, "one", NEW, True),
+        (REPLACE, NEW, None, "one", NEW, True),  # what was taken out is in the trash already
         (REPLACE, NEW, OLD, "done", NEW, True),
         (REPLACE, NEW, None, "done", NEW, True),
         (CREATE, None, None, "one", None, False),
@@ -100,6 +101,7 @@ REPLACE, CREATE, DELETE = (OLD, NEW), (None, NEW), (OLD, None)
         (CREATE, NEW, None, "done", NEW, True),
         (DELETE, OLD, None, "one", OLD, False),
         (DELETE, None, OLD, "one", None, True),
+        (DELETE, None, None, "one", None, True),
         (DELETE, None, OLD, "done", None, True),
     ],
 )

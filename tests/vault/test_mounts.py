@@ -269,7 +269,8 @@ def test_elsewhere_a_memory_is_made_moved_and_deleted(work: Path) -> None:
         vault.apply(new("AGENTS.md", b"again\\n"))
         assert (other / "AGENTS.md").read_bytes() == b"again\\n"
         clean()
-        vault.apply(EditPlan(changes=(Change(path="AGENTS.md", before=vault.read("AGENTS.md"), delete=True),)))
+        again = vault.read("AGENTS.md")
+        vault.apply(EditPlan(changes=(Change(path="AGENTS.md", before=again, delete=True),)))
         assert os.listdir(other) == [] and os.listdir(staging) == []
         assert vault.content(digest(b"again\\n")) == b"again\\n"
         """,

@@ -91,7 +91,7 @@ IDS = st.lists(
 
 
 @given(PATHS | PATHS.map(lambda path: path + ".md"))
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=800)
 def test_no_path_leaves_the_root(path: str) -> None:
     for check in (check_memory, check_folder):
         try:
@@ -237,7 +237,7 @@ def test_a_name_that_only_resembles_a_device_is_accepted(path: str) -> None:
 
 
 @given(IDS)
-@settings(deadline=None, max_examples=2500)
+@settings(deadline=None, max_examples=1000)
 def test_an_id_comes_back_from_its_name(identifier: str) -> None:
     try:
         name = encode_id(identifier)
@@ -256,7 +256,7 @@ def test_an_id_comes_back_from_its_name(identifier: str) -> None:
 
 
 @given(IDS, IDS)
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=800)
 def test_two_ids_never_share_a_name(one: str, other: str) -> None:
     assume(one != other)
     try:

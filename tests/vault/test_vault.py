@@ -361,6 +361,20 @@ def test_what_cannot_be_a_memory_is_neither_written_nor_read(
         vault.read("b.md")
 
 
+def test_a_file_of_any_size_is_refused_before_it_is_read(vault: Vault) -> None:
+    """A sparse file takes no room on the disk, and more memory than there is."""
+    with open(f"{vault.root}/big.md", "wb") as file:
+        try:
+            file.truncate(1 << 42)
+        except OSError:
+            pytest.skip("this file system has no files of this size")
+    for action in (lambda: vault.read("big.md"), lambda: vault.apply(new("big.md"))):
+        with pytest.raises(TooLarge) as refused:
+            action()
+        assert (refused.value.path, refused.value.size) == ("big.md", 1 << 42)
+    assert vault.exists("big.md")
+
+
 def test_json_must_be_json(vault: Vault) -> None:
     with pytest.raises(Invalid):
         vault.apply(new("a.json", b"{"))
@@ -635,6 +649,17 @@ def test_a_link_among_the_own_schemas_is_not_followed(vault: Vault, tmp_path: Pa
     (own / "note.json").symlink_to(tmp_path / "outside.json")
     vault.apply(new("notes/two.md"))
     assert vault.exists("notes/two.md")
+
+
+@pytest.mark.parametrize("place", [".mdmem", ".mdmem/local", ".mdmem/local/staging"])
+def test_a_file_where_the_vaults_own_folder_should_be_is_said(vault: Vault, place: str) -> None:
+    (Path(vault.root) / place).parent.mkdir(parents=True, exist_ok=True)
+    (Path(vault.root) / place).write_bytes(b"")
+    assert [found.path for found in vault.walk()] == ["notes/a.md"] if place != ".mdmem" else True
+    with pytest.raises(PathRefused) as refused:
+        vault.apply(new("b.md"))
+    assert refused.value.path.startswith(".mdmem")
+    assert not vault.exists("b.md") if place != ".mdmem" else True
 
 
 def test_a_constructor_opens_nothing(tmp_path: Path) -> None:

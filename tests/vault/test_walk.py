@@ -47,6 +47,16 @@ def test_what_is_hidden_or_no_memory_is_never_met(tmp_path: Path) -> None:
     assert paths(tmp_path) == []
 
 
+def test_of_two_spellings_of_one_name_only_one_can_be_read(tmp_path: Path) -> None:
+    fill(tmp_path, "\xe9.md", "e\u0301.md", "\xe9/a.md", "e\u0301/a.md", "e\u0301/b.md", "u\u0308.md")
+    met = [(each.path, "spelling" in each.problem) for each in walk(str(tmp_path))]
+    assert sorted(met) == [
+        *(("\xe9.md", False), ("\xe9.md", True)),
+        *(("\xe9/a.md", False), ("\xe9/a.md", True), ("\xe9/b.md", True)),
+        ("\xfc.md", False),
+    ]
+
+
 def test_a_walk_can_begin_below(tmp_path: Path) -> None:
     fill(tmp_path, "users/alice/a.md", "users/alicebob/a.md", "users/alice.md")
     assert paths(tmp_path, "users", "alice") == ["users/alice/a.md"]

@@ -1,0 +1,317 @@
+"""The commands that change any memory: what they write, refuse, propose and ask."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, Files
+
+DB = b"---\ntitle: DB # kept\n---\n# Database\n\nOne file.\n\n## Why\n\nSmall.\n\n### Really\n\nYes.\n"
+
+
+@pytest.fixture
+def db(files: Files) -> Files:
+    files.write("notes/db.md", DB)
+    return files
+
+
+# ------------------------------------------------------------------------------------------------ each verb
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "after"),
+    [
+        (["append", "PATH", "new"], b"a\r\nb\r\n", b"a\r\nb\r\nnew\r\n"),
+        (["append", "PATH", "new"], b"a", b"a\nnew\n"),
+        (["append", "PATH", "new"], b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfa\nnew\n"),
+        (["prepend", "PATH", "new"], b"---\na: 1\n---\nb\n", b"---\na: 1\n---\nnew\nb\n"),
+        (["insert", "PATH", "0", "new"], b"a\nb\n", b"new\na\nb\n"),
+        (["insert", "PATH", "1", "new"], b"a\nb\n", b"a\nnew\nb\n"),
+        (["delete-lines", "PATH", "2"], b"a\nb\nc\n", b"a\nc\n"),
+        (["delete-lines", "PATH", "2", "3"], b"a\nb\nc\n", b"a\n"),
+        (["set", "PATH", "a=2"], b"---\na: 1 # one\n---\n", b"---\na: 2 # one\n---\n"),
+        (["set", "PATH", "a=[1, x]", "b=no"], b"---\na: 1\n---\n", b'---\na:\n  - 1\n  - x\nb: "no"\n---\n'),
+        (["set", "PATH", 'a={"b": null}', "--json-value"], b"---\na: 1\n---\n", b"---\na:\n  b: null\n---\n"),
+        (["set", "PATH", "a.b=2"], b"---\na:\n  b: 1\n---\n", b"---\na:\n  b: 2\n---\n"),
+        (["set", "PATH", "a=SQLite: one"], b"---\na: 1\n---\n", b'---\na: "SQLite: one"\n---\n'),
+        (["unset", "PATH", "a"], b"---\na: 1\nb: 2\n---\n", b"---\nb: 2\n---\n"),
+        (["replace", "PATH", "a", "b"], b"xax\n", b"xbx\n"),
+        (["replace", "PATH", "a", "b", "--count", "2"], b"xaxa\n", b"xbxb\n"),
+        (["replace", "PATH", "a", "b", "--all"], b"aaaa\n", b"bbbb\n"),
+        (["replace", "PATH", "(.)a", r"a\1", "--regex"], b"xa\n", b"ax\n"),
+        (["section", "PATH", "B", "new"], b"# A\n\n## B\n\nold\n", b"# A\n\n## B\n\nnew\n"),
+        (
+            ["section", "PATH", "B", "new", "--append"],
+            b"# A\n\n## B\n\nold\n",
+            b"# A\n\n## B\n\nold\n\nnew\n",
+        ),
+        (["section", "PATH", "A > B", "new", "--before"], b"# A\n\n## B\n", b"# A\n\nnew\n\n## B\n"),
+        (["section", "PATH", "B", "new", "--after"], b"# A\n\n## B\n", b"# A\n\n## B\n\nnew\n"),
+        (
+            ["section", "PATH", "A", "new", "--keep-subsections"],
+            b"# A\n\nold\n\n## B\n\nb\n",
+            b"# A\n\nnew\n\n## B\n\nb\n",
+        ),
+        (["write", "PATH", "new", "--overwrite"], b"old\n", b"new"),
+    ],
+)
+def test_a_verb_changes_exactly_what_it_says(
+    cli: Cli, files: Files, arguments: list[str], before: bytes, after: bytes
+) -> None:
+    files.write("a/x.md", before)
+    ended = cli.ok(*["a/x.md" if argument == "PATH" else argument for argument in arguments])
+    assert files.everything() == {"a/x.md": after}
+    assert ended.out.startswith("changed a/x.md  ")
+    assert ended.errors == ""
+
+
+def test_a_new_memory_is_written_and_told_with_its_hash(cli: Cli, files: Files) -> None:
+    ended = cli.ok("write", "notes/new.md", "# New\r\n")
+    assert files.everything() == {"notes/new.md": b"# New\r\n"}
+    digest = cli.ok("show", "notes/new.md", "--hash").out.strip()
+    assert ended.out == f"created notes/new.md  {digest}\n"
+
+
+def test_json_tells_what_was_done(cli: Cli, db: Files) -> None:
+    done = cli.ok("append", "notes/db.md", "more", "--json").json
+    assert [file["path"] for file in done["files"]] == ["notes/db.md"]
+    assert cli.ok("show", "notes/db.md", "--hash").out.strip() == done["files"][0]["after"]
+
+
+def test_a_memory_is_moved_with_its_name_into_a_folder(cli: Cli, db: Files) -> None:
+    cli.ok("mv", "notes/db.md", "storage/")
+    cli.ok("mv", "storage/db.md", "storage/sqlite.md")
+    assert db.everything() == {"storage/sqlite.md": DB}
+    cli.ok("mv", "storage", "archive")
+    assert db.everything() == {"archive/sqlite.md": DB}
+
+
+def test_a_folder_is_deleted_whole_and_comes_back(cli: Cli, db: Files) -> None:
+    db.write("notes/deep/b.md", b"b\n")
+    before = db.everything()
+    ended = cli.ok("rm", "notes")
+    assert ended.out == "deleted notes/db.md\ndeleted notes/deep/b.md\n"
+    assert not db.everything()
+    cli.ok("undo")
+    assert db.everything() == before
+
+
+def test_nothing_to_change_is_no_error(cli: Cli, files: Files) -> None:
+    files.write("a.md", b"---\na: 1\n---\n")
+    assert cli.ok("set", "a.md", "a=1").out.startswith("nothing to change")
+
+
+# ----------------------------------------------------------------------------------------- where text is from
+
+
+@pytest.mark.parametrize("arguments", [["append", "a.md"], ["append", "a.md", "-"], ["write", "a.md"]])
+def test_a_text_can_come_from_standard_input(cli: Cli, files: Files, arguments: list[str]) -> None:
+    cli.ok(*arguments, stdin="größer\r\n".encode())
+    assert files.read("a.md") == "größer\r\n".encode()
+
+
+def test_the_real_program_reads_standard_input(cli: Cli, files: Files) -> None:
+    assert cli.program("write", "a.md", stdin=b"\xef\xbb\xbfone\r\ntwo").code == 0
+    assert files.read("a.md") == b"\xef\xbb\xbfone\r\ntwo"
+
+
+def test_standard_input_that_is_not_utf8_is_refused(cli: Cli, files: Files) -> None:
+    ended = cli("append", "a.md", stdin=b"abc\xff")
+    assert ended.code == 2
+    assert "mdmem: standard input is not UTF-8 (byte 3)" in ended.errors
+    assert not files.everything()
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["write", "notes/db.md", "x"], 2, "already-exists"),
+        (["write", "notes/db.md", "x", "--base", "00000000"], 2, "conflict"),
+        (["write", "notes/none.md", "x", "--base", "00000000"], 1, "memory-not-found"),
+        (["append", "notes/db.md", "x", "--base", "00000000"], 2, "conflict"),
+        (["append", "notes/db.md", "x", "--base", "00"], 2, "usage"),
+        (["append", "notes/db", "x"], 2, "path-refused"),
+        (["append", "../db.md", "x"], 2, "path-refused"),
+        (["append", ".mdmem/x.md", "x"], 2, "path-refused"),
+        (["prepend", "notes/none.md", "x"], 1, "memory-not-found"),
+        (["insert", "notes/db.md", "99", "x"], 2, "edit-refused"),
+        (["insert", "notes/db.md", "x", "x"], 2, "usage"),
+        (["delete-lines", "notes/db.md", "9", "99"], 2, "edit-refused"),
+        (["set", "notes/db.md", "tags=5"], 2, "invalid"),
+        (["set", "notes/db.md", "=5"], 2, "usage"),
+        (["set", "notes/db.md", "a={", "--json-value"], 2, "usage"),
+        (["unset", "notes/db.md", "nothing"], 1, "field-not-found"),
+        (["section", "notes/db.md", "Nothing", "x"], 1, "section-not-found"),
+        (["mv", "notes/db.md", "notes/db.txt"], 2, "path-refused"),
+        (["mv", "notes/none.md", "notes/x.md"], 1, "memory-not-found"),
+        (["rm", "notes/none.md"], 1, "memory-not-found"),
+        (["rm", "none"], 1, "memory-not-found"),
+        (["rm", ""], 2, "usage"),
+        (["replace", "notes/db.md", "file", "x", "--count", "2"], 2, "text-ambiguous"),
+        (["replace", "notes/db.md", "nothing", "x"], 1, "text-not-found"),
+        (["replace", "notes/db.md", "(", "x", "--regex"], 2, "pattern-invalid"),
+        (["replace", "notes/db.md", "x"], 2, "usage"),
+        (["replace", "--in", "notes", "a", "b", "c"], 2, "usage"),
+        (["replace", "notes/db.md", "a", "b", "--count", "1", "--all"], 2, "usage"),
+        (["replace", "--in", "notes", "a", "b", "--count", "1"], 2, "usage"),
+        (["replace", "--in", "notes", "a", "b", "--base", "00000000"], 2, "usage"),
+        (["replace", "--in", "notes", "nothing", "b"], 1, "text-not-found"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    cli: Cli, db: Files, arguments: list[str], code: int, error: str
+) -> None:
+    ended = cli(*arguments, "--json")
+    assert (ended.code, ended.json["error"]["code"]) == (code, error)
+    assert ended.errors
+    assert db.everything() == {"notes/db.md": DB}
+
+
+def test_a_base_that_was_seen_is_taken_and_a_stale_one_shows_the_difference(cli: Cli, db: Files) -> None:
+    seen = cli.ok("show", "notes/db.md", "--hash").out.strip()
+    cli.ok("append", "notes/db.md", "first", "--base", seen[:8])
+    ended = cli("append", "notes/db.md", "second", "--base", seen)
+    assert ended.code == 2
+    assert "changed since it was read" in ended.errors
+    assert "+first" in ended.errors
+    assert db.read("notes/db.md") == DB + b"first\n"
+
+
+# ------------------------------------------------------------------------------------------------- dry runs
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["write", "notes/new.md", "x"],
+        ["write", "notes/db.md", "x", "--overwrite"],
+        ["append", "notes/db.md", "x"],
+        ["prepend", "notes/db.md", "x"],
+        ["insert", "notes/db.md", "4", "x"],
+        ["delete-lines", "notes/db.md", "5"],
+        ["set", "notes/db.md", "a=1"],
+        ["unset", "notes/db.md", "title"],
+        ["section", "notes/db.md", "Why", "x"],
+        ["mv", "notes/db.md", "notes/x.md"],
+        ["rm", "notes/db.md"],
+        ["replace", "notes/db.md", "One", "x"],
+        ["replace", "--in", "notes", "One", "x"],
+        ["replace", "--glob", "*.md", "One", "x"],
+    ],
+)
+def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, arguments: list[str]) -> None:
+    ended = cli.ok(*arguments, "--dry-run")
+    assert db.everything() == {"notes/db.md": DB}
+    assert not (db.root / ".mdmem/local").exists()
+    assert "notes/" in ended.out
+    shape = cli.ok(*arguments, "--dry-run", "--json").json
+    assert shape["diff"] == ended.out
+    assert len(shape["plan"]["changes"]) == 1
+    # The same command without it makes that change.
+    cli.ok(*arguments)
+    assert db.everything() != {"notes/db.md": DB}
+
+
+def test_a_dry_run_of_what_would_be_refused_is_refused(cli: Cli, db: Files) -> None:
+    ended = cli("set", "notes/db.md", "tags=5", "--dry-run")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert "tags" in ended.errors
+
+
+# ---------------------------------------------------------------------------------- replacing in many memories
+
+
+@pytest.fixture
+def many(files: Files) -> Files:
+    files.write("notes/a.md", b"MySQL, MySQL\n")
+    files.write("notes/deep/b.md", b"MySQL\r\n")
+    files.write("other/c.md", b"MySQL\n")
+    return files
+
+
+def test_replacing_across_memories_shows_the_diff_and_changes_all(cli: Cli, many: Files) -> None:
+    ended = cli.ok("replace", "--in", "notes", "MySQL", "SQLite")
+    assert "-MySQL, MySQL\n+SQLite, SQLite\n" in ended.out
+    assert "changed notes/a.md  " in ended.out
+    assert many.everything() == {
+        "notes/a.md": b"SQLite, SQLite\n",
+        "notes/deep/b.md": b"SQLite\r\n",
+        "other/c.md": b"MySQL\n",
+    }
+    cli.ok("undo")
+    assert many.read("notes/a.md") == b"MySQL, MySQL\n"
+
+
+def test_replacing_across_memories_is_all_or_nothing(cli: Cli, many: Files) -> None:
+    many.write("notes/z.md", b"---\ntags: [MySQL]\n---\n")
+    before = many.everything()
+    ended = cli("replace", "--in", "notes", "[MySQL]|MySQL", "5", "--regex")
+    assert ended.code == 2
+    assert many.everything() == before
+
+
+def test_globs_choose_where_to_replace(cli: Cli, many: Files) -> None:
+    cli.ok("replace", "--glob", "a.md", "--glob", "c.md", "MySQL", "SQLite", "--json")
+    assert many.read("notes/deep/b.md") == b"MySQL\r\n"
+    assert many.read("notes/a.md") == b"SQLite, SQLite\n"
+    assert many.read("other/c.md") == b"SQLite\n"
+
+
+def test_what_cannot_be_looked_into_is_told(cli: Cli, many: Files) -> None:
+    many.write("notes/broken.md", b"MySQL \xff\n")
+    ended = cli.ok("replace", "--in", "notes", "MySQL", "SQLite")
+    assert "left out: notes/broken.md:1: not UTF-8" in ended.errors
+    assert many.read("notes/broken.md") == b"MySQL \xff\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "after"),
+    [("y\n", 0, b"SQLite, SQLite\n"), ("n\n", 1, b"MySQL, MySQL\n"), ("\n", 1, b"MySQL, MySQL\n")],
+)
+def test_on_a_terminal_replacing_across_memories_asks(
+    cli: Cli, many: Files, answer: str, code: int, after: bytes
+) -> None:
+    question = "change 2 memories? [y/N]: "
+    ended, seen = cli.on_terminal(
+        "replace", "--in", "notes", "MySQL", "SQLite", question=question, answer=answer
+    )
+    assert ended == code
+    assert question in seen
+    assert ("nothing was changed" in seen) == bool(code)
+    assert many.read("notes/a.md") == after
+
+
+def test_on_a_terminal_yes_answers_beforehand(cli: Cli, many: Files) -> None:
+    code, seen = cli.on_terminal("replace", "--in", "notes", "MySQL", "SQLite", "--yes")
+    assert code == 0
+    assert "change 2 memories?" not in seen
+    assert many.read("notes/a.md") == b"SQLite, SQLite\n"
+
+
+def test_leaving_at_the_question_changes_nothing(cli: Cli, many: Files) -> None:
+    end_of_file = "\x04"
+    code, _ = cli.on_terminal(
+        *("replace", "--in", "notes", "MySQL", "SQLite"), question="[y/N]: ", answer=end_of_file
+    )
+    assert code == 130
+    assert many.read("notes/a.md") == b"MySQL, MySQL\n"
+
+
+# -------------------------------------------------------------------------------------------------- the wall
+
+
+@pytest.mark.parametrize("verb", ["append", "write"])
+def test_a_link_is_never_written_through(cli: Cli, files: Files, verb: str) -> None:
+    files.write("real.md", b"text\n")
+    os.symlink("real.md", files.root / "link.md")
+    ended = cli(verb, "link.md", "x")
+    assert ended.code == 2
+    assert files.read("real.md") == b"text\n"

@@ -1,0 +1,156 @@
+"""The commands that make things, and what they are made from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, Files
+
+
+# ----------------------------------------------------------------------------------------------------- init
+
+
+def test_init_makes_a_vault_and_says_what_is_in_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dry = cli.ok("init", "--dry-run")
+    assert dry.out.startswith(f"would make the vault {tmp_path}/memories\n")
+    assert not list(tmp_path.iterdir())
+    made = cli.ok("init")
+    assert made.out == dry.out.replace("would make", "made")
+    assert (tmp_path / "memories/.mdmem/config.toml").is_file()
+    assert cli.ok("ls").out == ""
+
+
+def test_init_in_a_repository_mounts_its_project_memory(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    made = cli.ok("init", "docs/memory", "--json").json
+    assert made["root"] == f"{tmp_path}/docs/memory"
+    assert '"AGENTS.md" = "../../AGENTS.md"' in made["files"][".mdmem/config.toml"]
+    cli.ok("--vault", "docs/memory", "project", "append", "Decisions", "Use SQLite")
+    assert "Use SQLite" in (tmp_path / "AGENTS.md").read_text()
+
+
+def test_init_never_overwrites_a_vault(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/config.toml", b"# mine\n")
+    ended = cli("init")
+    assert ended.code == 2
+    assert files.read(".mdmem/config.toml") == b"# mine\n"
+
+
+# ---------------------------------------------------------------------------------------------- new, render
+
+
+def test_new_makes_a_memory_that_fits_its_schema(cli: Cli, files: Files) -> None:
+    assert (
+        "Use SQLite" in cli.ok("new", "decision", "notes/a.md", "--var", "title=Use SQLite", "--dry-run").out
+    )
+    assert not files.everything()
+    cli.ok("new", "decision", "notes/a.md", "--var", "title=Use SQLite")
+    assert b"# Use SQLite" in files.read("notes/a.md")
+    assert cli.ok("check").out == ""
+    assert cli("new", "decision", "notes/a.md", "--var", "title=Again").code == 2
+
+
+def test_variables_can_come_as_json(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/templates/t.md", b"{{ name }} {{ tags | join('+') }}\n")
+    variables = json.dumps({"name": "stdin", "tags": ["a", "b"]}).encode()
+    assert cli.ok("render", "t", "--vars", stdin=variables).out == "stdin a+b\n"
+    assert cli.ok("render", "t", "--vars", "--var", "name=x=y", stdin=variables).out == "x=y a+b\n"
+    assert cli.ok("render", "t", "--vars", "--json", stdin=variables).json == {
+        "template": "t",
+        "text": "stdin a+b\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "stdin", "message"),
+    [
+        (["--vars"], b"{", "standard input is not JSON"),
+        (["--vars"], b"[]", "standard input is not a JSON object"),
+        (["--vars"], b"\xff", "standard input is not JSON"),
+        (["--vars"], b"[" * 100_000, "standard input is not JSON"),
+        (["--var", "novalue"], b"", "'novalue' is not KEY=VALUE"),
+        (["--var", "=x"], b"", "'=x' is not KEY=VALUE"),
+        ([], b"", "name"),
+    ],
+)
+def test_wrong_variables_are_refused(
+    cli: Cli, files: Files, options: list[str], stdin: bytes, message: str
+) -> None:
+    files.write(".mdmem/templates/t.md", b"{{ name }}\n")
+    ended = cli("new", "t", "notes/a.md", *options, stdin=stdin)
+    assert ended.code == 2
+    assert message in ended.errors
+    assert not files.everything()
+
+
+def test_what_a_template_makes_is_validated_first(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/templates/t.md", b"---\ntags: 5\n---\n")
+    ended = cli("new", "t", "notes/a.md", "--json")
+    assert (ended.code, ended.json["error"]["code"]) == (2, "invalid")
+    assert ended.json["error"]["findings"][0]["line"] == 2
+    assert not files.everything()
+
+
+# ------------------------------------------------------------------------------------------------- templates
+
+
+def test_templates_are_listed_and_shown(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/templates/mine.md", b"{# My own. #}\n{{ title }} {{ tags | default('none') }}\n")
+    listed = {entry["name"]: entry for entry in cli.ok("template", "list", "--json").json}
+    assert listed["mine"] == {"name": "mine", "builtin": False, "description": "My own."}
+    assert listed["note"]["builtin"]
+    assert "mine             own       My own.\n" in cli.ok("template", "list").out
+    shown = cli.ok("template", "show", "mine")
+    assert shown.data == files.read(".mdmem/templates/mine.md")
+    assert "title: required\n" in shown.errors
+    shape = cli.ok("template", "show", "mine", "--json").json
+    assert [v["name"] for v in shape["variables"] if v["required"]] == ["title"]
+    missing = cli("template", "show", "min")
+    assert missing.code == 1
+    assert "mine" in missing.errors
+
+
+# --------------------------------------------------------------------------------------------------- schemas
+
+
+def test_schemas_are_listed_shown_and_checked(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/schemas/decision.json", b'{"title": "A decision", "required": ["status"]}')
+    listed = {entry["name"]: entry for entry in cli.ok("schema", "list", "--json").json}
+    assert listed["decision"] == {"name": "decision", "builtin": False, "title": "A decision"}
+    assert listed["note"]["builtin"]
+    assert "decision         own       A decision\n" in cli.ok("schema", "list").out
+    assert cli.ok("schema", "show", "decision").json == {"title": "A decision", "required": ["status"]}
+    assert cli("schema", "show", "none").code == 1
+    assert cli.ok("schema", "check").out == ""
+
+
+def test_a_broken_schema_is_told_where_it_is_broken(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/schemas/bad.json", b'{\n  "type": "nothing"\n}')
+    ended = cli("schema", "check")
+    assert ended.code == 1
+    assert ended.out.startswith(".mdmem/schemas/bad.json:2:")
+    (finding,) = cli("schema", "check", "--json").json
+    assert finding["line"] == 2
+    assert cli("schema", "check", "--format", "github").out.startswith(
+        "::error file=.mdmem/schemas/bad.json,line=2"
+    )
+
+
+def test_a_memory_must_fit_a_schema_of_the_vault(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/schemas/decision.json", b'{"required": ["status"]}')
+    ended = cli("write", "a.md", "---\ntype: decision\n---\n")
+    assert ended.code == 2
+    assert "status" in ended.errors
+    cli.ok("write", "a.md", "---\ntype: decision\nstatus: open\n---\n")
+    assert cli("unset", "a.md", "status").code == 2

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mdmem.cli.app import Target
+from mdmem.cli.command import command
 from mdmem.cli.options import (
     base_option,
     change_command,
@@ -23,7 +24,7 @@ from mdmem.cli.render import print_applied, print_diff
 Verb = Callable[[Any], Any]
 
 
-@click.command("write", epilog="Example: mdmem write notes/db.md '# Database' --dry-run")
+@command("write", epilog="Example: mdmem write notes/db.md '# Database' --dry-run")
 @path_argument()
 @text_argument("content")
 @base_option
@@ -34,7 +35,7 @@ def write_command(path: str, content: str, base: str | None, overwrite: bool) ->
     return lambda m: m.write(path, content, base=base, overwrite=overwrite)
 
 
-@click.command("append", epilog="Example: echo '- one more' | mdmem append notes/db.md")
+@command("append", epilog="Example: mdmem append notes/db.md '- one more'")
 @path_argument()
 @text_argument()
 @base_option
@@ -44,7 +45,7 @@ def append_command(path: str, text: str, base: str | None) -> Verb:
     return lambda m: m.append(path, text, base=base)
 
 
-@click.command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
+@command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
 @path_argument()
 @text_argument()
 @base_option
@@ -54,7 +55,7 @@ def prepend_command(path: str, text: str, base: str | None) -> Verb:
     return lambda m: m.prepend(path, text, base=base)
 
 
-@click.command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line behind line 4.'")
+@command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line behind line 4.'")
 @path_argument()
 @click.argument("line", type=int)
 @text_argument()
@@ -65,7 +66,7 @@ def insert_command(path: str, line: int, text: str, base: str | None) -> Verb:
     return lambda m: m.insert(path, line, text, base=base)
 
 
-@click.command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
+@command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
 @path_argument()
 @click.argument("first", type=int)
 @click.argument("last", type=int, required=False)
@@ -76,7 +77,7 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
     return lambda m: m.delete_lines(path, first, first if last is None else last, base=base)
 
 
-@click.command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
+@command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
 @path_argument()
 @click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE")
 @click.option("--json-value", is_flag=True, help="Read VALUE as JSON; otherwise it is read as YAML.")
@@ -100,7 +101,7 @@ def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
     return key, read_value(value)
 
 
-@click.command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
+@command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
 @path_argument()
 @click.argument("key")
 @base_option
@@ -110,7 +111,7 @@ def unset_command(path: str, key: str, base: str | None) -> Verb:
     return lambda m: m.unset(path, key, base=base)
 
 
-@click.command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
+@command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
 @path_argument()
 @click.argument("heading")
 @text_argument()
@@ -130,7 +131,7 @@ def section_command(
     return lambda m: m.section(path, heading, text, where=where, keep_subsections=keep_subsections, base=base)
 
 
-@click.command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
+@command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
 @path_argument("source")
 @click.argument("target")
 @base_option
@@ -140,7 +141,7 @@ def mv_command(source: str, target: str, base: str | None) -> Verb:
     return lambda m: m.mv(source, target, base=base)
 
 
-@click.command("rm", epilog="Example: mdmem rm notes/old.md")
+@command("rm", epilog="Example: mdmem rm notes/old.md")
 @path_argument()
 @base_option
 @change_command
@@ -149,7 +150,7 @@ def rm_command(path: str, base: str | None) -> Verb:
     return lambda m: m.rm(path, base=base)
 
 
-@click.command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
+@command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
 @click.option("--count", type=click.IntRange(1), help="How often OLD must occur (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")

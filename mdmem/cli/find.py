@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mdmem.cli.command import command
 from mdmem.cli.options import path_argument, read_command
 from mdmem.cli.render import print_document, print_findings, print_hits, print_json
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-@click.command("show", epilog="Example: mdmem show notes/db.md --section Decision")
+@command("show", epilog="Example: mdmem show notes/db.md --section Decision")
 @path_argument()
 @click.option("--section", "heading", metavar="HEADING", help="Only this section.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
@@ -36,7 +37,7 @@ def show_command(
     print_document(document, span, number=number, as_json=as_json)
 
 
-@click.command("ls", epilog="Example: mdmem ls notes --glob '2026-*'")
+@command("ls", epilog="Example: mdmem ls notes --glob '2026-*'")
 @click.argument("within", default="", metavar="[FOLDER]")
 @click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
 @read_command
@@ -50,7 +51,7 @@ def ls_command(memory: Memory, within: str, globs: tuple[str, ...], as_json: boo
         print(entry.path)
 
 
-@click.command("grep", epilog="Example: mdmem grep --in notes --regex 'SQL(ite)?' -C 1 --limit 20")
+@command("grep", epilog="Example: mdmem grep --in notes --regex 'SQL(ite)?' -C 1 --limit 20")
 @click.argument("pattern")
 @click.option("--in", "within", default="", metavar="NAMESPACE", help="Only below this folder.")
 @click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
@@ -79,7 +80,7 @@ def grep_command(
     return 0 if print_hits(hits, as_json=as_json) else 1
 
 
-@click.command("check", epilog="Example: mdmem check notes --format github")
+@command("check", epilog="Example: mdmem check notes --format github")
 @click.argument("paths", nargs=-1)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
@@ -90,7 +91,7 @@ def check_command(memory: Memory, paths: tuple[str, ...], form: str, as_json: bo
     return print_findings(memory.check(paths), "json" if as_json else form)
 
 
-@click.command("doctor", epilog="Example: mdmem doctor")
+@command("doctor", epilog="Example: mdmem doctor")
 @read_command
 def doctor_command(memory: Memory, as_json: bool) -> int:
     """Report what is wrong with the vault itself; what a crash left is put right first."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.app import Target
+from mdmem.cli.command import command, group
 from mdmem.cli.options import (
     change_command,
     json_option,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-@click.command("init", epilog="Example: mdmem init memories")
+@command("init", epilog="Example: mdmem init memories")
 @click.argument("folder", default="memories")
 @click.option("--dry-run", is_flag=True, help="Print what would be made and write nothing.")
 @json_option
@@ -40,7 +41,7 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
         print(f"    {path}")
 
 
-@click.command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
+@command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
 @click.argument("template")
 @path_argument()
 @variable_options
@@ -51,7 +52,7 @@ def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bo
     return lambda m: m.new(template, path, variables)
 
 
-@click.command("render", epilog="Example: mdmem render note --var title=Idea")
+@command("render", epilog="Example: mdmem render note --var title=Idea")
 @click.argument("template")
 @variable_options
 @read_command
@@ -66,7 +67,7 @@ def render_command(
         print(text, end="")
 
 
-@click.group("template")
+@group("template")
 def template_command() -> None:
     """Templates: the vault's own in .mdmem/templates, over the built-in ones."""
 
@@ -98,7 +99,7 @@ def template_show(memory: Memory, name: str, as_json: bool) -> None:
     print(shown.source, end="")
 
 
-@click.group("schema")
+@group("schema")
 def schema_command() -> None:
     """Schemas: the vault's own in .mdmem/schemas, over the built-in ones."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.command import group
 from mdmem.cli.options import base_option, change_command, read_command, text_argument
 from mdmem.cli.render import print_document, print_json
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-@click.group("notes")
+@group("notes")
 def notes_command() -> None:
     """Notes: Markdown under notes/ that grows by sections."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.command import command
 from mdmem.cli.options import change_command, path_argument, read_command
 from mdmem.cli.render import print_json
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _SHORT = 12  # digits of a hash that tell versions apart
 
 
-@click.command("history", epilog="Example: mdmem history notes/db.md --limit 5")
+@command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @path_argument(required=False)
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many changes."
@@ -37,7 +38,7 @@ def history_command(memory: Memory, path: str | None, limit: int, as_json: bool)
         print(f"{len(entries) - limit} older changes left out: raise --limit")
 
 
-@click.command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
+@command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
 @path_argument()
 @click.option("--hash", "hash_", metavar="HASH", help="The content with this hash; else what it held before.")
 @change_command
@@ -46,7 +47,7 @@ def restore_command(path: str, hash_: str | None) -> Callable[[Any], Any]:
     return lambda m: m.restore(path, hash=hash_)
 
 
-@click.command("undo", epilog="Example: mdmem undo --dry-run")
+@command("undo", epilog="Example: mdmem undo --dry-run")
 @click.argument("change", required=False)
 @change_command
 def undo_command(change: str | None) -> Callable[[Any], Any]:

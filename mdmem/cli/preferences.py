@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.command import group
 from mdmem.cli.options import base_option, change_command, read_command, read_value, text_argument
 from mdmem.cli.render import print_json
 
@@ -21,7 +22,7 @@ _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
 _SHARE = click.FloatRange(0, 1)
 
 
-@click.group("preferences")
+@group("preferences")
 def preferences_command() -> None:
     """Preferences: what a user likes, with a strength that fades until it is confirmed."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.command import group
 from mdmem.cli.options import change_command, read_command, read_value, text_argument
 from mdmem.cli.render import print_document, print_json
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Verb = Callable[[Any], Any]
 
 
-@click.group("project")
+@group("project")
 def project_command() -> None:
     """Project memory: the AGENTS.md of the namespace; in a repository, the one at its root."""
 

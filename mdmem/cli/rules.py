@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mdmem.cli.command import group
 from mdmem.cli.options import read_command
 from mdmem.cli.render import print_json
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-@click.group("rules")
+@group("rules")
 def rules_command() -> None:
     """Rules: what holds for everyone, for a project, for a user; for all files, or for some."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.command import group
 from mdmem.cli.options import (
     base_option,
     change_command,
@@ -36,7 +37,7 @@ def ttl_option(command: Any) -> Any:
     return click.option("--ttl", type=click.IntRange(0), metavar="SECONDS", help=help_text)(command)
 
 
-@click.group("working")
+@group("working")
 def working_command() -> None:
     """Working memory: the small state of a thread or a resource."""
 

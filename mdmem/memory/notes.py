@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
+from mdmem.memory import seen
 from mdmem.memory.content import unpadded
-from mdmem.memory.verbs import Build, Verbs, encoded
+from mdmem.memory.verbs import Build
 from mdmem.text import frontmatter, scan, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, fitted, splice
@@ -74,7 +75,6 @@ class Notes(Generic[R]):
         self._vault = vault
         self._run = run
         self._clock = clock
-        self._verbs = Verbs(vault, run)
 
     def append(self, name: str, content: str, title: str | None = None) -> R:
         """Add a section at the end of a note, one blank line behind what is there; a missing note is made.
@@ -95,13 +95,13 @@ class Notes(Generic[R]):
 
         def build() -> EditPlan:
             # No base is compared here: whoever appends does not mind what was added in between.
-            before = self._at(path, None)
+            before = self._vault.find(path)
             empty = before or parse(path, b"", self._vault.config.limits)
             edits = section.append_block(empty, new)
             if before:
                 _refuse_swallowed(before, edits)
                 return edit(before, edits, f"append to {path}")
-            change = Change(path=path, before=None, content=encoded(path, splice("", edits)))
+            change = Change(path=path, before=None, content=seen.encoded(path, splice("", edits)))
             return EditPlan(changes=(change,), message=f"append to {path}")
 
         return self._run(build)
@@ -115,9 +115,9 @@ class Notes(Generic[R]):
         new = self._section(path, content, title)
 
         def build() -> EditPlan:
-            before = self._at(path, base)
+            before = seen.found(self._vault, path, base)
             if before is None:
-                change = Change(path=path, before=None, content=encoded(path, new))
+                change = Change(path=path, before=None, content=seen.encoded(path, new))
                 return EditPlan(changes=(change,), message=f"overwrite {path}")
             start, head = before.body_span.start, before.text[slice(*before.frontmatter.span)]
             newline = before.lines.newline
@@ -168,9 +168,6 @@ class Notes(Generic[R]):
         _refuse_open(path, content, 0, "the content")
         written = heading_text(title or "") or f"{self._clock():%Y-%m-%d %H:%M:%S}"
         return f"{_MARKS} {written}\n\n{text}\n"
-
-    def _at(self, path: str, base: str | None) -> Document | None:
-        return self._verbs._at(path, base)  # noqa: SLF001 - one comparison of a base for all kinds
 
 
 def heading_text(title: str) -> str:

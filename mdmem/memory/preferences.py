@@ -16,10 +16,10 @@ from mdmem.errors import (
     NamedNotFound,
     Usage,
 )
-from mdmem.memory import aster, moment, preference
+from mdmem.memory import aster, moment, preference, seen
 from mdmem.memory.preference import FOLDER, Given, Preference
 from mdmem.memory.strength import Bands, bands, rounded
-from mdmem.memory.verbs import Build, Verbs
+from mdmem.memory.verbs import Build
 from mdmem.text.document import Document
 from mdmem.vault.config import POLICIES
 from mdmem.vault.plan import Change, EditPlan
@@ -75,7 +75,6 @@ class Preferences(Generic[R]):
     ) -> None:
         self._vault = vault
         self._run = run
-        self._verbs = Verbs(vault, run)
         self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ class Preferences(Generic[R]):
                 updated=now,
                 why=why,
             )
-            before = self._seen(given.path, base)
+            before = seen.found(self._vault, given.path, base)
             if before is None:
                 self._refuse_over_limit(1)
             after = preference.settled(before, given, rule, now)
@@ -215,7 +214,7 @@ class Preferences(Generic[R]):
         """
 
         def build() -> EditPlan:
-            before = self._seen(preference.path_of(category, key), None)
+            before = self._vault.find(preference.path_of(category, key))
             if before is None:
                 raise self._absent(category, key)
             return EditPlan(changes=(_deletion(before),), message=f"delete preference {category}/{key}")
@@ -251,7 +250,7 @@ class Preferences(Generic[R]):
         def build() -> EditPlan:
             now = self._clock()
             found = aster.preferences(text, now, strength=STRENGTH, confidence=CONFIDENCE)
-            before = {path: self._seen(path, None) for path in dict.fromkeys(given.path for given in found)}
+            before = {path: self._vault.find(path) for path in dict.fromkeys(given.path for given in found)}
             self._refuse_over_limit(sum(document is None for document in before.values()))
             after = dict(before)
             for given in found:
@@ -270,10 +269,6 @@ class Preferences(Generic[R]):
         if chosen not in POLICIES:
             raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {chosen!r}")
         return chosen
-
-    def _seen(self, path: str, base: str | None) -> Document | None:
-        """The file, or None; with a `base`, which must be what is there."""
-        return self._verbs._at(path, base)  # noqa: SLF001 - one comparison of a base for all kinds
 
     def _refuse_over_limit(self, more: int) -> None:
         limit = self._vault.config.preferences.max_per_user

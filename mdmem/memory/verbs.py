@@ -12,31 +12,25 @@ from typing import Any, Generic, Literal, TypeVar
 
 from mdmem.errors import (
     AlreadyExists,
-    Conflict,
     DocumentRefused,
     MemoryNotFound,
-    NamedNotFound,
-    NotEncodable,
     StorageFailed,
     TextNotFound,
     Usage,
 )
+from mdmem.memory import past, seen
 from mdmem.memory.globs import matcher
 from mdmem.text import edit as text_edit, section as text_section
-from mdmem.text.diff import unified
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
-from mdmem.text.merge import merge
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
-_LEAST_HASH = 8  # hexadecimal digits by which a base can be named
 
 
 class Verbs(Generic[R]):
@@ -64,8 +58,8 @@ class Verbs(Generic[R]):
         """
 
         def build() -> EditPlan:
-            data = encoded(path, content)
-            before = self._at(path, base)
+            data = seen.encoded(path, content)
+            before = seen.found(self._vault, path, base)
             if before is not None and base is None and not overwrite:
                 raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
             change = Change(path=check_memory(path), before=before, content=data, merge=False)
@@ -77,10 +71,10 @@ class Verbs(Generic[R]):
         """Add lines at the end of a memory; a memory that is not there is made."""
 
         def build() -> EditPlan:
-            before = self._at(path, base)
+            before = seen.found(self._vault, path, base)
             if before is None:
                 empty = parse(check_memory(path), b"")
-                new = encoded(path, text_edit.splice("", text_edit.append(empty, text)))
+                new = seen.encoded(path, text_edit.splice("", text_edit.append(empty, text)))
                 return EditPlan(
                     changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
                 )
@@ -228,7 +222,7 @@ class Verbs(Generic[R]):
     def _all(self, path: str, base: str | None) -> list[Document]:
         """The memory at `path`, or every memory of the folder that it names."""
         if path.endswith(SUFFIXES):
-            return [self._required(path, base)]
+            return [seen.required(self._vault, path, base)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base away")
         documents = [self._vault.read(each) for each in self._below(check_folder(path))]
@@ -277,22 +271,7 @@ class Verbs(Generic[R]):
             NamedNotFound: nothing of that memory is kept.
             Usage: `hash` has fewer than eight digits.
         """
-        digits = _digits(hash) if hash is not None else None
-
-        def build() -> EditPlan:
-            before = self._at(path, None)
-            now = before.hash if before else None
-            name = check_memory(path)
-            kept = [f.before for e in self._vault.history() for f in e.files if f.path == name and f.before]
-            wanted = next((h for h in kept if (h.startswith(digits) if digits else h != now)), None)
-            data = self._vault.content(wanted) if wanted else None
-            if wanted is None or data is None:
-                near = tuple(dict.fromkeys(h[:12] for h in kept if h != now))
-                raise NamedNotFound(kind=f"kept version of {path}", name=hash or "latest", near=near)
-            change = Change(path=name, before=before, content=data, merge=False)
-            return EditPlan(changes=(change,), message=f"restore {path}")
-
-        return self._run(build)
+        return self._run(lambda: past.restored(self._vault, path, hash))
 
     def undo(self, change: str | None = None) -> R:
         """Take back a change, all its memories at once: the last one, or the one with this id.
@@ -303,52 +282,9 @@ class Verbs(Generic[R]):
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
         """
-        wanted = change
-
-        def build() -> EditPlan:
-            nonlocal wanted
-            entry = next((e for e in self._vault.history() if wanted in {None, e.id}), None)
-            if entry is None:
-                raise NamedNotFound(kind="change", name=wanted or "last")
-            # Built again under the lock, this must not become the change that somebody made meanwhile.
-            wanted = entry.id
-            changes = tuple(change for file in entry.files for change in self._undone(entry, file))
-            return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
-
-        return self._run(build)
-
-    def _undone(self, entry: Entry, file: FileChange) -> Iterator[Change]:
-        """What takes back one file of a change; nothing where it is as it was before."""
-        now = self._at(file.path, None)
-        digest = now.hash if now else None
-        if digest == file.before:
-            return
-        data = self._kept(entry, file.before) if file.before else None
-        if digest != file.after:
-            data = self._without(file, data, now)
-        yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False)
-
-    def _without(self, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
-        """What a memory that has changed since would be without the change.
-
-        Raises:
-            Conflict: the two cannot be told apart.
-        """
-        after = self._vault.content(file.after) if file.after else None
-        if now is None or before is None or after is None:
-            raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
-        base = parse(file.path, after, now.limits)
-        merged = merge(base, parse(file.path, before, now.limits), now)
-        if merged.text is None:
-            diff = unified(base.text, now.text, file.path)
-            raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
-        return encoded(file.path, merged.text)
-
-    def _kept(self, entry: Entry, digest: str) -> bytes:
-        data = self._vault.content(digest)
-        if data is None:
-            raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:12])
-        return data
+        # Named once: built again under the lock, it must not become what somebody changed meanwhile.
+        entry = past.change_named(self._vault, change)
+        return self._run(lambda: past.undone(self._vault, entry))
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
@@ -356,58 +292,7 @@ class Verbs(Generic[R]):
         self, path: str, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
     ) -> R:
         def build() -> EditPlan:
-            document = self._required(path, base)
+            document = seen.required(self._vault, path, base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
         return self._run(build)
-
-    def _required(self, path: str, base: str | None) -> Document:
-        document = self._vault.read(check_memory(path))
-        self._compare(document, base)
-        return document
-
-    def _at(self, path: str, base: str | None) -> Document | None:
-        """The memory at `path`, or None; with a `base`, which must be what is there."""
-        try:
-            return self._required(path, base)
-        except MemoryNotFound:
-            if base is not None:
-                raise
-            return None
-
-    def _compare(self, document: Document, base: str | None) -> None:
-        if base is None:
-            return
-        digits = _digits(base)
-        if document.hash.startswith(digits):
-            return
-        full = next((h for h in self._hashes(document.path) if h.startswith(digits)), None)
-        seen = self._vault.content(full) if full else None
-        text = seen.decode("utf-8", "replace") if seen is not None else None
-        diff = unified(text, document.text, document.path) if text is not None else ""
-        raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)
-
-    def _hashes(self, path: str) -> Iterator[str]:
-        for entry in self._vault.history():
-            for file in entry.files:
-                if file.path == path:
-                    yield from filter(None, (file.after, file.before))
-
-
-def _digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
-    """The beginning of a hash, long enough to name one content, as hashes are written."""
-    if len(hash) < _LEAST_HASH:
-        raise Usage(problem=f"a hash is named by {_LEAST_HASH} digits or more, not {hash!r}")
-    return hash.lower()
-
-
-def encoded(path: str, text: str) -> bytes:
-    """The UTF-8 of a text that is to become the memory at `path`.
-
-    Raises:
-        NotEncodable: it has a lone surrogate.
-    """
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise NotEncodable(path=path, offset=error.start) from None

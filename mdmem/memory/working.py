@@ -18,7 +18,7 @@ from mdmem.errors import (
     PathRefused,
     Usage,
 )
-from mdmem.memory import moment
+from mdmem.memory import moment, seen
 from mdmem.memory.content import (
     appended,
     as_text,
@@ -32,7 +32,7 @@ from mdmem.memory.content import (
 )
 from mdmem.memory.expiry import FIELD, Life, has_passed, life, living, written
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
-from mdmem.memory.verbs import Build, Verbs
+from mdmem.memory.verbs import Build
 from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit, field
 from mdmem.text.document import Document, parse_text
@@ -110,7 +110,6 @@ class Working(Generic[R]):
         self._vault = vault
         self._run = run
         self._clock = clock
-        self._verbs = Verbs(vault, run)
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -217,7 +216,7 @@ class Working(Generic[R]):
             if base is not None:
                 if slot.file is None:
                     raise MemoryNotFound(path=stem + SUFFIXES[is_json])
-                self._verbs._compare(slot.file, base)  # noqa: SLF001 - one comparison of a base for all kinds
+                seen.compare(self._vault, slot.file, base)
             return self._replacement(slot, text, lives, "update", is_json=is_json, schema=schema)
 
         return self._run(build)

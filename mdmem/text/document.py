@@ -111,8 +111,8 @@ class Document:
     @cached_property
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
-        block, _ = frontmatter.locate("" if self.is_json else self.text)
-        return Span(block.end, len(self.text))
+        start = self.frontmatter.span.end if self.is_json else frontmatter.locate(self.text)[0].end
+        return Span(start, len(self.text))
 
     @property
     def body(self) -> str:

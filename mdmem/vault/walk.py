@@ -13,7 +13,6 @@ from mdmem.errors import PathRefused, StorageFailed
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_memory
 
-
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.document import Limits, parse_text
+from mdmem.text.document import parse_text
 from mdmem.text.merge import MergeConflict, Merged, merge
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
 Sides = tuple[str, str, str]
 
 
-def merged(base: str, ours: str, theirs: str, path: str = "note.md", limits: Limits | None = None) -> Merged:
-    limits = limits or Limits()
-    return merge(*(parse_text(path, text, limits) for text in (base, ours, theirs)))
+def merged(base: str, ours: str, theirs: str, path: str = "note.md") -> Merged:
+    return merge(*(parse_text(path, text) for text in (base, ours, theirs)))
 
 
 # ---------------------------------------------------------------------------------------------- cases
@@ -102,81 +99,6 @@ def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
     base = "# A\n## Notes\n- a\n# B\n## Notes\n- b\n"
     ours, theirs = base.replace("- a", "- ours"), base.replace("# B\n", "# B2\n")
     assert merged(base, ours, theirs).text == "# A\n## Notes\n- ours\n# B2\n## Notes\n- b\n"
-
-
-def test_frontmatter_past_a_limit_is_merged_as_lines() -> None:
-    base = "---\na: [[[1]]]\nb: 2\nc: 3\n---\nbody\n"
-    result = merged(base, base.replace("3", "4"), base + "more\n", limits=Limits(max_depth=2))
-    assert result.text is None or result.text == base.replace("3", "4") + "more\n"
-    assert merged(
-        base, base.replace("3", "4"), base.replace("body", "Body"), limits=Limits(max_depth=2)
-    ).text == ("---\na: [[[1]]]\nb: 2\nc: 4\n---\nBody\n")
-
-
-def test_a_result_past_a_limit_is_a_conflict() -> None:
-    limits = Limits(max_values=9)
-    result = merged(
-        "---\na: 1\n---\n", "---\na: 1\nb: 2\nc: 3\n---\n", "---\na: 1\nd: 4\ne: 5\n---\n", limits=limits
-    )
-    assert [conflict.kind for conflict in result.conflicts] == ["field"]
-
-
-def test_deep_json_is_merged_as_lines() -> None:
-    base = '{"a":\n[[[1]]],\n"b":\n2\n}'
-    result = merged(base, base.replace("1", "3"), base.replace("2", "4"), "a.json", Limits(max_depth=2))
-    assert result.text == '{"a":\n[[[3]]],\n"b":\n4\n}'
-
-
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "expected"),
-    [
-        ("[a]", "[]", "[a, b]", "[b]"),
-        ("[]", "[a]", "[b]", "[b, a]"),
-        ("[a]", "[a, b]", "[a, c, ]", "[a, c, b, ]"),
-        ("[a, b]", "[b]", "[a]", "[]"),
-        ("[1]", "[1, '1']", "[1, 1.0]", "[1, 1.0, '1']"),
-        ("", "[a]", "[b]", "[b, a]"),
-        ("[a]", "\n- a\n- b, c", "\n- a\n- d", "\n- a\n- d\n- b, c"),
-        ("[a]", "[a, b]", "\n  - a\n  - c # c", "\n  - a\n  - c # c\n  - b"),
-    ],
-)
-def test_lists_are_sets(base: str, ours: str, theirs: str, expected: str) -> None:
-    base, ours, theirs, expected = (
-        f"---\ntags: {text}\n---\n".replace(" \n", "\n") for text in (base, ours, theirs, expected)
-    )
-    assert merged(base, ours, theirs).text == expected
-
-
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs"),
-    [
-        ("[a]", "[a, {b: 1}]", "[a, c]"),
-        ("[a]", "\n- a\n- b, c", "[a, d]"),
-        ("[a, a]", "[a, a, b]", "[a, a, c]"),
-        ("[a]", "[a, &x b]", "[a, c]"),
-        ("[a]", "[a, b] # said", "[a, c] # otherwise"),
-        ("[a]", "[a, # said\n b]", "[a, c]"),
-        ("\n- a\n- b", "\n- a # said\n- b\n- c", "\n- b\n- d"),
-        ("\n- a\n- b", "\n- a", "\n- b"),
-        ("[a, b, c]", "[b, a, c, o]", "[a, c, b, t]"),
-    ],
-    ids=[
-        "object",
-        "comma",
-        "twins",
-        "anchor",
-        "comment",
-        "comment inside",
-        "comment of a removed item",
-        "emptied",
-        "order",
-    ],
-)
-def test_lists_that_cannot_be_merged_exactly_conflict(base: str, ours: str, theirs: str) -> None:
-    base, ours, theirs = (f"---\ntags: {text}\n---\n" for text in (base, ours, theirs))
-    (conflict,) = merged(base, ours, theirs).conflicts
-    assert conflict.kind == "field"
-    assert conflict.where in ("tags", "")
 
 
 # ----------------------------------------------------------------------------------------- properties
@@ -342,85 +264,6 @@ def test_what_git_merges_by_lines_is_merged_equally(
     result = merged(texts["base"], texts["ours"], texts["theirs"])
     if git.returncode == 0:
         assert result.text == git.stdout
-
-
-VALUES = st.recursive(
-    st.one_of(st.integers(0, 2), st.booleans(), st.none(), st.sampled_from(["x", "1", 'q"\\'])),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("abc.é"), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
-ABSENT = object()
-
-
-def expected(base: Any, ours: Any, theirs: Any) -> tuple[Any, bool]:
-    """The value that a merge by key must come to, and whether there is a conflict: written the plain way."""
-    plain = [
-        ABSENT if value is ABSENT else json.dumps(value, sort_keys=True) for value in (base, ours, theirs)
-    ]
-    if plain[1] in (plain[0], plain[2]):
-        return theirs, False
-    if plain[2] == plain[0]:
-        return ours, False
-    if not (
-        isinstance(ours, dict) and isinstance(theirs, dict) and (base is ABSENT or isinstance(base, dict))
-    ):
-        return ABSENT, True
-    base = {} if base is ABSENT else base
-    result, conflict = {}, False
-    for key in base.keys() | ours.keys() | theirs.keys():
-        value, wrong = expected(*(side.get(key, ABSENT) for side in (base, ours, theirs)))
-        conflict = conflict or wrong
-        if value is not ABSENT:
-            result[key] = value
-    return result, conflict
-
-
-@settings(deadline=None, max_examples=500)
-@given(OBJECTS, OBJECTS, OBJECTS, st.data())
-def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataObject) -> None:
-    layouts: Any = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
-    ours, theirs = {**base, **ours}, {**base, **theirs}
-    texts = [json.dumps(value, **data.draw(layouts)) + "\n" for value in (base, ours, theirs)]
-    result = merged(texts[0], texts[1], texts[2], "note.json")
-    value, conflict = expected(base, ours, theirs)
-    assert bool(result.conflicts) == conflict
-    if result.text is not None:
-        assert json.dumps(json.loads(result.text), sort_keys=True) == json.dumps(value, sort_keys=True)
-
-
-SCALARS = st.sampled_from(
-    ["1", "x", "'1'", "[p, q]", "[p, r]", "[]", "{p: 1}", "|\n  p\n  q", "\n  - p\n  - s", "\n  p: 1\n  q: 2"]
-)
-
-
-@st.composite
-def frontmatters(draw: st.DrawFn) -> dict[str, str]:
-    return draw(st.dictionaries(st.sampled_from("abcdef"), SCALARS, max_size=5))
-
-
-@settings(deadline=None, max_examples=500)
-@given(frontmatters(), frontmatters(), frontmatters())
-def test_each_field_is_merged_for_itself(
-    base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
-) -> None:
-    ours, theirs = {**base, **ours}, {**base, **theirs}
-    texts = [
-        "".join(["---\n", *(f"# about {key}\n{key}: {value}\n" for key, value in side.items()), "---\n"])
-        for side in (base, ours, theirs)
-    ]
-    result = merged(texts[0], texts[1], texts[2])
-    fields = [parse_text("note.md", text).fields for text in texts]
-    disputed = set()
-    for key in base.keys() | ours.keys() | theirs.keys():
-        before, mine, yours = (side.get(key, ABSENT) for side in fields)
-        if mine not in (before, yours) and yours != before:
-            disputed.add(key)
-        elif result.text is not None:
-            assert parse_text("note.md", result.text).fields[key] == (yours if mine == before else mine)
-    assert {conflict.where.split(".")[0] for conflict in result.conflicts} <= disputed
 
 
 # -------------------------------------------------------------------------------------- large and odd

@@ -1,0 +1,93 @@
+"""Going back: what a memory held before, and what a change would leave if it had not been made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mdmem.errors import Conflict, NamedNotFound
+from mdmem.memory.seen import digits, encoded
+from mdmem.text.diff import unified
+from mdmem.text.document import Document, parse
+from mdmem.text.merge import merge
+from mdmem.vault.paths import check_memory
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.vault import Vault
+
+_SHORT = 12  # digits of a hash in a message
+
+
+def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
+    """The plan that gives a memory what it held before its last change, or the content with a hash.
+
+    Raises:
+        NamedNotFound: nothing of that memory is kept, or not that.
+        Usage: the hash has fewer than eight digits.
+    """
+    name = check_memory(path)
+    start = digits(wanted) if wanted is not None else None
+    before = vault.find(name)
+    now = before.hash if before else None
+    kept = [f.before for e in vault.history() for f in e.files if f.path == name and f.before]
+    chosen = next((h for h in kept if (h.startswith(start) if start else h != now)), None)
+    data = vault.content(chosen) if chosen else None
+    if data is None:
+        near = tuple(dict.fromkeys(h[:_SHORT] for h in kept if h != now))
+        raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
+    change = Change(path=name, before=before, content=data, merge=False)
+    return EditPlan(changes=(change,), message=f"restore {path}")
+
+
+def change_named(vault: Vault, identifier: str | None) -> Entry:
+    """The change with this id, or the last one.
+
+    Raises:
+        NamedNotFound: there is no such change.
+    """
+    entry = next((e for e in vault.history() if identifier in {None, e.id}), None)
+    if entry is None:
+        raise NamedNotFound(kind="change", name=identifier or "last")
+    return entry
+
+
+def undone(vault: Vault, entry: Entry) -> EditPlan:
+    """The plan that takes a change back; what has changed since stays, where the two can be told apart.
+
+    Raises:
+        Conflict: a memory has changed since, in the same place.
+        NamedNotFound: what it held before is not kept any more.
+    """
+    changes = tuple(change for file in entry.files for change in _undone(vault, entry, file))
+    return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
+
+
+def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
+    """What takes back one file of a change; nothing where it is as it was before."""
+    now = vault.find(file.path)
+    digest = now.hash if now else None
+    if digest == file.before:
+        return
+    data = _kept(vault, entry, file.before) if file.before else None
+    if digest != file.after:
+        data = _without(vault, file, data, now)
+    yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False)
+
+
+def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
+    """What a memory that has changed since would be without the change."""
+    after = vault.content(file.after) if file.after else None
+    if now is None or before is None or after is None:
+        raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
+    base = parse(file.path, after, now.limits)
+    merged = merge(base, parse(file.path, before, now.limits), now)
+    if merged.text is None:
+        diff = unified(base.text, now.text, file.path)
+        raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
+    return encoded(file.path, merged.text)
+
+
+def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:
+    data = vault.content(digest)
+    if data is None:
+        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
+    return data

@@ -1,0 +1,262 @@
+"""Several processes that write the same memories at once: every write is kept, exactly once."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mdmem.memory.memory import Memory
+
+WORKER = Path(__file__).with_name("writer_worker.py")
+SHARED = "notes/shared.md"
+FILES, GENERATIONS = 20, 25
+EDITED = 800  # a program without locks is that much faster
+Process = subprocess.Popen[str]
+
+
+class Job(NamedTuple):
+    """What a process is to do, and how often; see `writer_worker.py`."""
+
+    how: str
+    name: str
+    times: int
+
+
+class Ended(NamedTuple):
+    """How a process ended: exit code, last line that it said, and standard error."""
+
+    code: int
+    last: str
+    errors: str
+
+
+def each(how: str, processes: int, times: int) -> list[Job]:
+    return [Job(how, f"w{number}", times) for number in range(processes)]
+
+
+@contextmanager
+def started(root: Path, jobs: Sequence[Job]) -> Iterator[list[Process]]:
+    """The processes, all ready, and none at work before the `with` block begins."""
+    with ExitStack() as stack:
+        processes = []
+        for job in jobs:
+            command = [sys.executable, str(WORKER), str(root), job.how, job.name, str(job.times)]
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+            stack.callback(process.kill)
+            processes.append(stack.enter_context(process))
+        for process in processes:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin
+            process.stdin.write("\n")
+            process.stdin.flush()
+        yield processes
+
+
+def ended(processes: Sequence[Process]) -> list[Ended]:
+    """How the processes ended, once they have."""
+    found = []
+    for process in processes:
+        said, errors = process.communicate()
+        found.append(Ended(process.returncode, (said.split() or [""])[-1], errors))
+    return found
+
+
+def run(root: Path, jobs: Sequence[Job]) -> None:
+    """Let the processes do their jobs; none may be refused."""
+    with started(root, jobs) as processes:
+        found = ended(processes)
+    assert "\n".join(process.errors for process in found if process.code) == ""
+    assert [process.last for process in found] == [str(job.times - 1) for job in jobs]
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def lines(root: Path) -> Counter[str]:
+    return Counter((root / SHARED).read_text(encoding="utf-8").splitlines())
+
+
+def kept(memory: Memory) -> str:
+    """Everything that the shared memory ever held, as far as its history can bring it back."""
+    digests = {d for entry in memory.history(SHARED) for f in entry.files for d in (f.before, f.after) if d}
+    contents = filter(None, map(memory.vault.content, digests))
+    return b"\n".join(contents).decode()
+
+
+def assert_clean(root: Path) -> None:
+    staging = root / ".mdmem" / "local" / "staging"
+    assert list(staging.iterdir()) == []
+    assert Memory(str(root)).doctor().findings == ()
+
+
+def test_appends_to_one_file_are_all_kept(vault_root: Path) -> None:
+    jobs = each("append", 8, 50)
+    run(vault_root, jobs)
+    assert lines(vault_root) == Counter(f"{job.name}-{n}" for job in jobs for n in range(50))
+    assert len(Memory(str(vault_root)).history(SHARED)) == 400
+    assert_clean(vault_root)
+
+
+def test_replacements_in_one_line_are_all_made(vault_root: Path) -> None:
+    jobs = each("replace", 8, 50)
+    write(vault_root, SHARED, " ".join(f"<{job.name}:0>" for job in jobs) + "\n")
+    run(vault_root, jobs)
+    assert lines(vault_root) == Counter([" ".join(f"<{job.name}:50>" for job in jobs)])
+    assert len(Memory(str(vault_root)).history(SHARED)) == 400
+    assert_clean(vault_root)
+
+
+def test_what_a_program_without_locks_appends_is_kept(vault_root: Path) -> None:
+    write(vault_root, SHARED, "")
+    ours, plain = each("append", 7, 50), Job("plain", "editor", EDITED)
+    run(vault_root, [*ours, plain])
+    found, history = lines(vault_root), kept(Memory(str(vault_root)))
+    names = [f"editor-{n}" for n in range(EDITED)]
+    assert [name for name in names if not found[name] and f"{name}\n" not in history] == []
+    assert set(found) <= {*names, *(f"{job.name}-{n}" for job in ours for n in range(50))}
+    assert set(found.values()) == {1}
+    assert_clean(vault_root)
+
+
+def test_a_program_without_locks_meets_replacements_in_one_line(vault_root: Path) -> None:
+    ours, plain = each("mark", 7, 50), Job("plain", "editor", EDITED)
+    write(vault_root, SHARED, " ".join(f"<{job.name}:0>" for job in ours) + "\n")
+    run(vault_root, [*ours, plain])
+    found, history = lines(vault_root), kept(Memory(str(vault_root)))
+    names = [f"editor-{n}" for n in range(EDITED)]
+    assert [name for name in names if not found[name] and f"{name}\n" not in history] == []
+    marks = [line for line in found if line not in names]
+    assert len(marks) == 1
+    assert re.fullmatch(" ".join(rf"<{job.name}:\d+>" for job in ours), marks[0])
+    assert set(found.values()) == {1}
+    assert_clean(vault_root)
+
+
+def test_merges_into_one_json_memory_are_all_made(vault_root: Path) -> None:
+    jobs = each("merge", 4, 25)
+    run(vault_root, jobs)
+    content = json.loads(Memory(str(vault_root)).working.get(resource="shared"))
+    wanted = {f"{job.name}-{n}": n for job in jobs for n in range(25)}
+    assert content == wanted | {job.name: {"last": 24} for job in jobs}
+    assert_clean(vault_root)
+
+
+def test_preferences_of_different_keys_are_all_set(vault_root: Path) -> None:
+    jobs = each("prefer", 4, 25)
+    run(vault_root, jobs)
+    found = {p.name: p.value for p in Memory(str(vault_root)).preferences.list()}
+    assert found == {f"ui/{job.name}-{n}": n for job in jobs for n in range(25)}
+    assert_clean(vault_root)
+
+
+def test_each_confirmation_of_one_preference_counts(vault_root: Path) -> None:
+    run(vault_root, each("confirm", 4, 25))
+    memory = Memory(str(vault_root))
+    assert [(p.name, p.value) for p in memory.preferences.list()] == [("ui/theme", "dark")]
+    assert memory.preferences.get("ui", "theme").strength == pytest.approx(1, abs=0.001)
+    assert len(memory.history("preferences/ui/theme.md")) == 100
+    assert_clean(vault_root)
+
+
+def test_the_last_of_many_values_of_one_preference_stands(vault_root: Path) -> None:
+    jobs = each("contradict", 4, 25)
+    run(vault_root, jobs)
+    (found,) = Memory(str(vault_root)).preferences.list()
+    assert found.value in {f"{job.name}-24" for job in jobs}
+    assert_clean(vault_root)
+
+
+def test_of_several_that_move_one_file_one_wins(vault_root: Path) -> None:
+    write(vault_root, SHARED, "Where am I?\n")
+    with started(vault_root, each("move", 6, 1)) as processes:
+        found = ended(processes)
+    winners = [number for number, process in enumerate(found) if process.code == 0]
+    assert len(winners) == 1
+    losers = [process for process in found if process.code]
+    assert {process.last for process in losers} <= {"memory-not-found", "conflict"}
+    assert all(process.errors.startswith(SHARED) for process in losers)
+    files = [path.name for path in (vault_root / "notes").iterdir()]
+    assert files == [f"w{winners[0]}.md"]
+    assert (vault_root / "notes" / files[0]).read_text() == "Where am I?\n"
+    assert_clean(vault_root)
+
+
+def test_of_several_that_make_one_file_one_wins(vault_root: Path) -> None:
+    with started(vault_root, each("make", 6, 1)) as processes:
+        found = ended(processes)
+    winners = [number for number, process in enumerate(found) if process.code == 0]
+    assert len(winners) == 1
+    assert {process.last for process in found if process.code} == {"already-exists"}
+    assert (vault_root / "notes" / "new-0.md").read_text() == f"By w{winners[0]}.\n"
+    assert_clean(vault_root)
+
+
+def generation(text: str) -> int:
+    """The generation of a file of the set; the file is whole."""
+    first, *others = text.splitlines()
+    assert others == [first] * 199
+    number: int = json.loads(first)["generation"]
+    return number
+
+
+@pytest.fixture
+def set_root(vault_root: Path) -> Path:
+    """A vault with a set of files, all of generation 0."""
+    for number in range(FILES):
+        write(vault_root, f"set/{number}.md", '{"generation": 0}\n' * 200)
+    return vault_root
+
+
+def test_a_reader_never_sees_a_torn_or_an_older_file(set_root: Path) -> None:
+    memory = Memory(str(set_root))
+    seen = [0] * FILES
+    with started(set_root, [Job("many", "writer", GENERATIONS)]) as (process,):
+        while process.poll() is None:
+            now = [generation(memory.show(f"set/{number}.md").text) for number in range(FILES)]
+            assert all(after >= before for before, after in zip(seen, now, strict=True))
+            seen = now
+        assert ended([process])[0].code == 0
+    assert {generation(memory.show(f"set/{number}.md").text) for number in range(FILES)} == {GENERATIONS}
+    assert_clean(set_root)
+
+
+def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: Path) -> None:
+    for last in range(6):
+        with started(set_root, [Job("many", "writer", 1_000)]) as (process,):
+            assert process.stdout
+            while process.stdout.readline() != f"{last}\n":
+                pass
+            process.kill()
+        memory = Memory(str(set_root))
+        found = {generation(memory.show(f"set/{number}.md").text) for number in range(FILES)}
+        assert len(found) == 1
+        assert min(found) > last
+    assert_clean(set_root)
+
+
+def test_a_writer_that_is_killed_while_it_holds_the_lock_blocks_nobody(vault_root: Path) -> None:
+    memory = Memory(str(vault_root))
+    with started(vault_root, [Job("hold", "holder", 1)]) as (holder,):
+        assert holder.stdout
+        assert holder.stdout.readline() == "0\n"
+        with started(vault_root, [Job("append", "waiting", 1)]) as waiting:
+            holder.kill()
+            assert ended(waiting) == [Ended(0, "0", "")]
+        memory.append(SHARED, "ours")
+    assert lines(vault_root) == Counter(["waiting-0", "ours"])
+    assert_clean(vault_root)

@@ -7,6 +7,7 @@ key is missing, which one is too much.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -29,6 +30,7 @@ from mdmem.schema.catalog import PREFIX, Catalog, Schema
 from mdmem.schema.formats import FORMATS
 
 Errors = Iterator[ValidationError]
+_MOST_REFERENCES = 64
 
 
 def compiled(catalog: Catalog, name: str) -> Validator:
@@ -43,7 +45,7 @@ def compiled(catalog: Catalog, name: str) -> Validator:
 @cache
 def of_schemas() -> Validator:
     """The validator of schemas themselves: the metaschema of 2020-12."""
-    return Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    return _Bounded(Draft202012Validator.META_SCHEMA)
 
 
 def is_sound(catalog: Catalog, name: str) -> bool:
@@ -81,6 +83,29 @@ def registry(catalog: Catalog, name: str) -> Registry[Schema]:
     reachable: Registry[Schema] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # as above
     every: Registry[Schema] = SPECIFICATIONS.combine(reachable)
     return every.with_resources(usual).crawl()
+
+
+class _Depth(threading.local):
+    """How many references this thread is following right now, one inside the other."""
+
+    references = 0
+
+
+_depth = _Depth()
+
+
+def _reference(validator: Any, reference: str, instance: Any, _: Schema) -> Errors:
+    """Follow a `$ref`, with an end: a schema that refers to itself must not run into Python's own limit.
+
+    There, RecursionError would be raised inside referencing's Rust code, which takes it for a bug and panics.
+    """
+    if _depth.references >= _MOST_REFERENCES:
+        raise RecursionError("references are nested too deeply")
+    _depth.references += 1
+    try:
+        yield from validator._validate_reference(ref=reference, instance=instance)  # noqa: SLF001 - as its own
+    finally:
+        _depth.references -= 1
 
 
 def _is_number(_: Any, value: Any) -> bool:
@@ -188,8 +213,11 @@ def _body(_: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
             yield ValidationError("", validator_value=shortfall)
 
 
+_Bounded = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, validators={"$ref": _reference, "$dynamicRef": _reference}
+)
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
+    _Bounded,
     validators={
         "additionalProperties": _additional_properties,
         "dependentRequired": _dependent_required,

@@ -14,8 +14,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, time
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, TemplateRuntimeError, Undefined, nodes, pass_eval_context
@@ -23,12 +23,12 @@ from jinja2.environment import Template
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
 from jinja2.nodes import EvalContext
-from jinja2.runtime import BlockReference, Context, LoopContext
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import Namespace
 
-from mdmem.template import filters
+from mdmem.template import allowed, filters
 from mdmem.template.metering import COUNTED, JOINED, MOST_BITS, WEIGHED, Metering
 
 _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
@@ -38,32 +38,6 @@ _SCANNED_LINE = 80  # what finding the headings of a text costs for each of its 
 _MOST_PLACES = 30
 _WIDEST_INDENT = 100
 
-_DICT_VIEWS = (KeysView, ValuesView, ItemsView)
-_LEAVES = (float, type(None), date, time, timedelta, Undefined)
-_LISTS = (list, tuple, *_DICT_VIEWS)
-_VALUES = (str, int, dict, range, *_LISTS, *_LEAVES)
-
-# Methods whose result is no larger than the text, and whose time grows with it.
-_TEXT_METHODS = """
-    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
-    isnumeric isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split
-    splitlines startswith strip swapcase title upper
-"""
-_DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
-_LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
-_ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
-    (str, frozenset(_TEXT_METHODS.split())),
-    (dict, frozenset(("get", "items", "keys", "values"))),
-    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),  # the last two: what groupby gives
-    ((date, time), frozenset(_DATE_PARTS.split())),
-    (LoopContext, frozenset(_LOOP.split())),
-    (BlockReference, frozenset(("super",))),
-)
-_FILTERS = """
-    abs capitalize count d default dictsort first float groupby int items last length list lower map max
-    min reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode
-    wordcount
-"""
 _JINJA: Mapping[str, Any] = FILTERS
 _TESTS: Mapping[str, Any] = TESTS
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
@@ -121,7 +95,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "tojson": self._tojson,
             "trim": self._trim,
         }
-        self.filters = {name: self._paid(_JINJA[name]) for name in _FILTERS.split()}
+        self.filters = {name: self._paid(_JINJA[name]) for name in allowed.FILTERS}
         self.filters |= {name: self._paid(function, missing=False) for name, function in own.items()}
         self.filters |= {WEIGHED: self.weighed, JOINED: self._joined, COUNTED: self._counted}
         self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in _TESTS.items()}
@@ -159,14 +133,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 self.pay(_NODE + _bits(part) // 8)
             elif isinstance(part, Undefined) and not missing:
                 str(part)  # raises, with the name of what is missing
-            elif isinstance(part, _LEAVES):
+            elif isinstance(part, allowed.LEAVES):
                 self.pay(_NODE)
             elif isinstance(part, range):
                 self.pay(_NODE * len(part))
             elif isinstance(part, dict):
                 self.pay(_NODE)
                 waiting += [(inner, depth + 1) for item in part.items() for inner in item]
-            elif isinstance(part, _LISTS):
+            elif isinstance(part, allowed.LISTS):
                 self.pay(_NODE)
                 waiting += [(inner, depth + 1) for inner in part]
             else:
@@ -177,11 +151,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
-        if not super().is_safe_attribute(obj, attr, value):
-            return False
-        listed = next((names for kind, names in _ATTRIBUTES if isinstance(obj, kind)), None)
-        # What remains are a namespace and an imported template, whose attributes the template made itself.
-        return attr in listed if listed is not None else not isinstance(obj, (*_VALUES, type))
+        return super().is_safe_attribute(obj, attr, value) and allowed.is_readable(obj, attr)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """`obj.attribute`; methods that could make something large are replaced by ours."""
@@ -223,7 +193,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _paid_if_plain(self, value: Any) -> Any:
         # Macros, namespaces and blocks are handed around as they are; no operation goes into them.
-        return self.weighed(value) if isinstance(value, _VALUES) else value
+        return self.weighed(value) if isinstance(value, allowed.VALUES) else value
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
         """The template of that name, loaded by this environment."""
@@ -394,7 +364,7 @@ def _bits(number: int) -> int:
 def _json_value(value: Any) -> Any:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, (*_DICT_VIEWS, range)):
+    if isinstance(value, (*allowed.DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 

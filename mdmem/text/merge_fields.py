@@ -28,7 +28,7 @@ class Fields(NamedTuple):
 def merged_fields(
     documents: Three[Document], fronts: Three[Frontmatter], conflicts: list[MergeConflict]
 ) -> Fields | None:
-    """The frontmatter, with its `---` lines and what stands before; None when it cannot be merged by key.
+    """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
     Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
     whoever uses the text must see to it that it reads as the value.
@@ -42,16 +42,18 @@ def merged_fields(
     if not blocks:
         return None
     text, value = _FieldsMerge(documents.theirs, conflicts).mapping((), blocks)
+    marks = documents.paired(fronts, lambda document, front: document.text[: front.span.start])
     fences = documents.paired(fronts, _fence)
     # Where one side removed all fields and the other added some, the lines around them come from the other.
     choices = [*(fences.agreed() or ()), fences.theirs, fences.ours]
-    opening, closing = next(fence for fence in choices if fence[1] or not text)
-    return Fields(opening + text + closing, value)
+    opening, closing = next(fence for fence in choices if any(fence) or not text)
+    return Fields("".join([*(marks.agreed() or ()), opening, text, closing]), value)
 
 
 def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
-    """The `---` lines, the first one with the byte-order mark before it."""
-    return document.text[: front.inner.start], document.text[front.inner.end : front.span.end]
+    """The `---` lines; empty where there is no frontmatter."""
+    (start, end), inner = front.span, front.inner
+    return document.text[start : inner.start], document.text[inner.end : end]
 
 
 # ------------------------------------------------------------------------------------------------ entries

@@ -86,11 +86,6 @@ class Cli:
             return process.wait(60), seen.decode().replace("\r\n", "\n")
 
 
-@pytest.fixture
-def cli(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    return Cli(capfdbinary, monkeypatch)
-
-
 class Files:
     """The files of a vault, but for what mdmem keeps for itself."""
 
@@ -119,3 +114,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(work)
     mdmem.init("memories")
     return Files(work / "memories")
+
+
+@pytest.fixture
+def cli(
+    files: Files,  # noqa: ARG001 - commands are run where there is a vault
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Cli:
+    return Cli(capfdbinary, monkeypatch)

@@ -96,7 +96,7 @@ def test_the_scope_can_come_from_the_environment(
 
 
 @pytest.mark.parametrize("resource", ["ticket", "ticket/", "/7", "/"])
-def test_a_resource_has_a_type_and_an_id(cli: Cli, files: Files, resource: str) -> None:
+def test_a_resource_has_a_type_and_an_id(cli: Cli, resource: str) -> None:
     ended = cli("--resource", resource, "ls")
     assert (ended.code, ended.out) == (2, "")
     assert "--resource is TYPE/ID" in ended.errors
@@ -108,7 +108,7 @@ def test_a_user_that_can_have_no_folder_is_refused(cli: Cli, files: Files, user:
     assert not files.everything()
 
 
-# --------------------------------------------------------------------------------------- exit codes and errors
+# -------------------------------------------------------------------------------------- exit codes and errors
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,7 @@ def test_exit_codes(cli: Cli, files: Files, arguments: list[str], code: int) -> 
     assert cli(*arguments).code == code
 
 
-def test_a_bug_has_its_own_code_and_shows_where_it_is(
-    cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_has_its_own_code_and_shows_where_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
         raise RuntimeError("boom")
 
@@ -148,9 +146,7 @@ def test_a_bug_has_its_own_code_and_shows_where_it_is(
     assert "mdmem: this is a bug in mdmem" in ended.errors
 
 
-def test_a_system_error_that_nobody_expected_is_a_bug_too(
-    cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_system_error_that_nobody_expected_is_a_bug_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
         raise PermissionError(13, "Permission denied")
 
@@ -160,7 +156,7 @@ def test_a_system_error_that_nobody_expected_is_a_bug_too(
     assert "PermissionError" in ended.errors
 
 
-def test_an_interrupt_ends_with_130(cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> NoReturn:
         raise KeyboardInterrupt
 
@@ -199,7 +195,7 @@ def test_with_json_an_error_is_an_object_too(cli: Cli, files: Files) -> None:
     assert real == ended
 
 
-def test_json_behind_two_dashes_is_an_argument(cli: Cli, files: Files) -> None:
+def test_json_behind_two_dashes_is_an_argument(cli: Cli) -> None:
     ended = cli("show", "--", "--json")
     assert (ended.code, ended.out) == (2, "")
 
@@ -214,9 +210,7 @@ def test_json_behind_two_dashes_is_an_argument(cli: Cli, files: Files) -> None:
         (["set", "a.md", "novalue"], "'novalue' is not KEY=VALUE"),
     ],
 )
-def test_wrong_usage_is_an_error_like_any_other(
-    cli: Cli, files: Files, arguments: list[str], message: str
-) -> None:
+def test_wrong_usage_is_an_error_like_any_other(cli: Cli, arguments: list[str], message: str) -> None:
     ended = cli(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.errors.startswith("Usage: mdmem ")
@@ -228,9 +222,9 @@ def test_wrong_usage_is_an_error_like_any_other(
     assert ended.json["error"]["message"].startswith(message)
 
 
-def test_without_a_command_the_help_is_shown(cli: Cli, files: Files) -> None:
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
     assert "Keep an agent's memory" in cli().errors
-    assert "grow by sections" in cli("notes").errors or "grows by sections" in cli("notes").errors
+    assert "grows by sections" in cli("notes").errors
 
 
 # ------------------------------------------------------------------------------- what no encoding can carry

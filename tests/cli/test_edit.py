@@ -76,7 +76,8 @@ def test_a_new_memory_is_written_and_told_with_its_hash(cli: Cli, files: Files) 
     assert ended.out == f"created notes/new.md  {digest}\n"
 
 
-def test_json_tells_what_was_done(cli: Cli, db: Files) -> None:
+@pytest.mark.usefixtures("db")
+def test_json_tells_what_was_done(cli: Cli) -> None:
     done = cli.ok("append", "notes/db.md", "more", "--json").json
     assert [file["path"] for file in done["files"]] == ["notes/db.md"]
     assert cli.ok("show", "notes/db.md", "--hash").out.strip() == done["files"][0]["after"]
@@ -219,14 +220,15 @@ def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, argum
     assert db.everything() != {"notes/db.md": DB}
 
 
-def test_a_dry_run_of_what_would_be_refused_is_refused(cli: Cli, db: Files) -> None:
+@pytest.mark.usefixtures("db")
+def test_a_dry_run_of_what_would_be_refused_is_refused(cli: Cli) -> None:
     ended = cli("set", "notes/db.md", "tags=5", "--dry-run")
     assert ended.code == 2
     assert ended.out == ""
     assert "tags" in ended.errors
 
 
-# ---------------------------------------------------------------------------------- replacing in many memories
+# --------------------------------------------------------------------------------- replacing in many memories
 
 
 @pytest.fixture

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def test_init_makes_a_vault_and_says_what_is_in_it(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "new"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     dry = cli.ok("init", "--dry-run")
-    assert dry.out.startswith(f"would make the vault {tmp_path}/memories\n")
-    assert not list(tmp_path.iterdir())
+    assert dry.out.startswith(f"would make the vault {folder}/memories\n")
+    assert not list(folder.iterdir())
     made = cli.ok("init")
     assert made.out == dry.out.replace("would make", "made")
-    assert (tmp_path / "memories/.mdmem/config.toml").is_file()
+    assert (folder / "memories/.mdmem/config.toml").is_file()
     assert cli.ok("ls").out == ""
 
 

@@ -18,7 +18,8 @@ def changed(cli: Cli, files: Files) -> Files:
     return files
 
 
-def test_the_history_names_changes_newest_first(cli: Cli, changed: Files) -> None:
+@pytest.mark.usefixtures("changed")
+def test_the_history_names_changes_newest_first(cli: Cli) -> None:
     lines = cli.ok("history").out.splitlines()
     assert [line.split("  ")[2:] for line in lines[::2]] == [
         ["bob", "replace in a.md"],
@@ -30,14 +31,16 @@ def test_the_history_names_changes_newest_first(cli: Cli, changed: Files) -> Non
     assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--hash").out.strip()
 
 
-def test_the_history_of_one_memory(cli: Cli, changed: Files) -> None:
+@pytest.mark.usefixtures("changed")
+def test_the_history_of_one_memory(cli: Cli) -> None:
     cli.ok("write", "b.md", "other")
     assert len(cli.ok("history", "a.md", "--json").json) == 2
     assert len(cli.ok("history", "b.md", "--json").json) == 1
     assert cli.ok("history", "c.md", "--json").json == []
 
 
-def test_the_history_says_what_it_left_out(cli: Cli, changed: Files) -> None:
+@pytest.mark.usefixtures("changed")
+def test_the_history_says_what_it_left_out(cli: Cli) -> None:
     ended = cli.ok("history", "--limit", "1")
     assert "bob" in ended.out
     assert "alice" not in ended.out
@@ -90,7 +93,7 @@ def test_undo_takes_back_an_older_change_and_keeps_later_ones(cli: Cli, changed:
     assert changed.read("b.md") == b"# B\n\nold\n\n# C\n\nchanged\n"
 
 
-def test_undo_without_a_change_to_undo(cli: Cli, files: Files) -> None:
+def test_undo_without_a_change_to_undo(cli: Cli) -> None:
     assert cli("undo").code == 1
     assert cli("undo", "nothing").code == 1
 

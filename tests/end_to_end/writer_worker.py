@@ -6,17 +6,19 @@ each time. It ends with exit code 1, and the code of the error, when it is refus
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Callable
 
-from mdmem.errors import MdmemError
+from mdmem.errors import FileBusy, MdmemError
 from mdmem.memory.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
 
 PATH = "notes/shared.md"
 FILES = 20
+MOST_BUSY = 100
 
 
 def append(memory: Memory, name: str, number: int) -> None:
@@ -100,6 +102,14 @@ WAYS: dict[str, Callable[[Memory, str, int], None]] = {
 }
 
 
+def persist(memory: Memory, how: str, name: str, number: int) -> None:
+    """Write, and again when a program without locks saves so often that nobody gets in between."""
+    for _ in range(MOST_BUSY):
+        with contextlib.suppress(FileBusy):
+            return WAYS[how](memory, name, number)
+    return WAYS[how](memory, name, number)
+
+
 def say(what: object) -> None:
     sys.stdout.write(f"{what}\n")
     sys.stdout.flush()
@@ -111,7 +121,7 @@ def main(root: str, how: str, name: str, count: int) -> int:
     sys.stdin.readline()
     try:
         for number in range(count):
-            WAYS[how](memory, name, number)
+            persist(memory, how, name, number)
             say(number)
     except MdmemError as error:
         say(error.code)

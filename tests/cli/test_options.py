@@ -1,0 +1,76 @@
+"""Values and variables that are given on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.cli.options import read_value, read_variables
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("null", None),
+        ("~", None),
+        ("5", 5),
+        ("-1.5", -1.5),
+        ("0x10", 16),
+        ("true", True),
+        ("no", "no"),
+        ("12:30", "12:30"),
+        ("2024-01-31", "2024-01-31"),
+        ('"5"', "5"),
+        ("'it''s'", "it's"),
+        ("[a, 1, [b]]", ["a", 1, ["b"]]),
+        ("{a: 1, b: {c: null}}", {"a": 1, "b": {"c": None}}),
+        (" 5 ", 5),
+        # YAML would take these apart, cut them off, or fold them.
+        ("SQLite: one file", "SQLite: one file"),
+        ("- x", "- x"),
+        ("C # and D", "C # and D"),
+        ("#1", "#1"),
+        ("5 # five", "5 # five"),
+        ("[a] # list", "[a] # list"),
+        ("a\n\nb", "a\n\nb"),
+        (" x ", " x "),
+        ("&a x", "&a x"),
+        ("*a", "*a"),
+        ("!!str 5", "!!str 5"),
+        ("> x", "> x"),
+        ("|", "|"),
+        ("--- a", "--- a"),
+        ("[a", "[a"),
+        ('"open', '"open'),
+        ("{a: 1, a: 2}", "{a: 1, a: 2}"),
+        ("\x00", "\x00"),
+    ],
+)
+def test_a_value_is_yaml_in_one_line_or_the_text_itself(text: str, value: Any) -> None:
+    found = read_value(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("text", ["[" * 40 + "]" * 40, "[" + "x, " * 20_000 + "]", "\ud800"])
+def test_a_value_that_no_memory_could_hold_is_refused(text: str) -> None:
+    with pytest.raises(click.UsageError):
+        read_value(text)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(alphabet=st.sampled_from("ab:# -[]{}&*!|>'\"%@,?\n\t\\0159.~é"), max_size=12))
+def test_a_text_is_never_changed(text: str) -> None:
+    """What becomes a text is that text, unless it was quoted; nothing else is ever raised."""
+    found = read_value(text)
+    if isinstance(found, str) and not text.strip().startswith(("'", '"')):
+        assert found == text
+
+
+def test_variables_are_named_texts() -> None:
+    assert read_variables(("a=1", "b=x=y", "c="), from_stdin=False) == {"a": "1", "b": "x=y", "c": ""}
+    assert read_variables((), from_stdin=False) == {}

@@ -1,0 +1,130 @@
+"""Start-up is a budget: what each command may load. A line that grows longer needs a reason."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import mdmem
+from mdmem.memory.memory import open as open_memory
+
+# -X importtime also names what was looked for in vain.
+INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
+
+CLI = {"mdmem", "mdmem.__main__", "mdmem.cli", "mdmem.cli.app"}
+SCHEMA = {
+    "attr",
+    "attrs",
+    "jsonschema",
+    "jsonschema_specifications",
+    "referencing",
+    "rpds",
+    "typing_extensions",
+}
+TEMPLATE = {"jinja2", "markupsafe"}
+
+# Which packages of others a command loads besides click, and which kinds of memory it loads.
+COMMANDS: list[tuple[str, set[str], set[str]]] = [
+    ("show notes/bare.md", set(), set()),
+    ("show notes/full.md --json", {"yaml"}, set()),
+    ("ls", set(), set()),
+    ("ls --glob *.md", set(), set()),
+    ("grep Project", {"ripgrepy"}, set()),
+    ("check notes/full.md", {"yaml"} | SCHEMA, set()),
+    ("doctor", SCHEMA, {"doctor"}),
+    ("history", set(), set()),
+    ("append notes/bare.md more", set(), set()),
+    ("append notes/full.md more", {"yaml"} | SCHEMA, set()),
+    ("replace notes/bare.md text words", set(), set()),
+    ("undo", set(), set()),
+    ("set notes/bare.md tier=hot", {"yaml"} | SCHEMA, set()),
+    ("notes append db text", set(), {"notes", "content"}),
+    ("working update text --thread t1", {"yaml"}, {"working", "content", "expiry", "json_merge", "moment"}),
+    ("preferences list", {"yaml"}, {"preferences", "preference", "aster", "strength", "moment"}),
+    ("project load", {"yaml"}, {"project", "bullets", "moment"}),
+    ("rules list", set(), {"rules"}),
+    ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
+]
+# What any command loads that opens a vault.
+OPENED = {"memory", "verbs", "seen", "past", "globs"}
+
+
+def loaded(*arguments: str, cwd: Path) -> list[str]:
+    """The modules that `python -X importtime …` names, in the order in which they were there."""
+    ended = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("import time:")]
+    assert ended.returncode <= 1, ended.stderr.replace("\n".join(lines), "")
+    return [line.rpartition("|")[2].strip() for line in lines[1:]]
+
+
+def ours(modules: list[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] == "mdmem"}
+
+
+def of_others(modules: list[str]) -> set[str]:
+    """The packages that come neither from us nor with Python."""
+    return {name.partition(".")[0] for name in modules} & INSTALLED - {"mdmem"}
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("MDMEM_")]:
+        monkeypatch.delenv(name)
+    memory = open_memory(mdmem.init(tmp_path / "memories").root)
+    memory.write("notes/bare.md", "# Title\n\ntext\n")
+    memory.write("notes/full.md", "---\ntags: [a]\n---\n# Title\n\ntext\n")
+    memory.write("AGENTS.md", "# Project\n")
+    memory.append("notes/bare.md", "more")
+    return tmp_path
+
+
+def test_the_version_needs_nothing(tmp_path: Path) -> None:
+    modules = loaded("-m", "mdmem", "--version", cwd=tmp_path)
+    assert ours(modules) | {"mdmem.__main__"} == CLI
+    assert of_others(modules) == {"click"}
+
+
+def test_importing_the_package_loads_nothing_else(tmp_path: Path) -> None:
+    modules = loaded("-c", "import mdmem", cwd=tmp_path)
+    assert ours(modules) == {"mdmem"}
+    assert not of_others(modules)
+
+
+def test_importing_the_library_loads_no_command_line(tmp_path: Path) -> None:
+    modules = loaded("-c", "import mdmem; mdmem.open, mdmem.Memory", cwd=tmp_path)
+    assert not {name for name in ours(modules) if name.startswith("mdmem.cli")}
+    assert not of_others(modules)
+
+
+@pytest.mark.parametrize(("command", "others", "kinds"), COMMANDS, ids=[command for command, *_ in COMMANDS])
+def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str], kinds: set[str]) -> None:
+    modules = loaded("-m", "mdmem", *command.split(), cwd=work)
+    assert of_others(modules) - {"click"} <= others
+    memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
+    assert memory - OPENED <= kinds
+    # Each module of commands is loaded alone.
+    commands = {
+        "edit",
+        "find",
+        "past",
+        "make",
+        "notes",
+        "working",
+        "preferences",
+        "project",
+        "rules",
+        "completion",
+    }
+    assert len(commands & {name.removeprefix("mdmem.cli.") for name in ours(modules)}) == 1

@@ -45,7 +45,8 @@ def compiled(catalog: Catalog, name: str) -> Validator:
 @cache
 def of_schemas() -> Validator:
     """The validator of schemas themselves: the metaschema of 2020-12."""
-    return _Bounded(Draft202012Validator.META_SCHEMA)
+    validator: Validator = _Bounded(Draft202012Validator.META_SCHEMA)
+    return validator
 
 
 def is_sound(catalog: Catalog, name: str) -> bool:

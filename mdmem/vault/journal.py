@@ -137,6 +137,10 @@ class Journal:
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
+                for seat in seats:
+                    if seat.before is not None:
+                        # What was taken out has just been compared, so that its hash is known.
+                        self.trash.put(*seat.staged, seat.before)
                 self._finish(seats, entry)
                 files.remove(staging, done if many else record)
 

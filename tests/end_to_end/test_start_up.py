@@ -13,10 +13,10 @@ import pytest
 import mdmem
 from mdmem.memory.memory import open as open_memory
 
-# -X importtime also names what was looked for in vain.
 INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
+PROGRAM = "import sys; from mdmem.cli import main; sys.exit(main())"
+TOLD = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 
-CLI = {"mdmem", "mdmem.__main__", "mdmem.cli", "mdmem.cli.app"}
 SCHEMA = {
     "attr",
     "attrs",
@@ -54,26 +54,25 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
 OPENED = {"memory", "verbs", "seen", "past", "globs"}
 
 
-def loaded(*arguments: str, cwd: Path) -> list[str]:
-    """The modules that `python -X importtime …` names, in the order in which they were there."""
+def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
+    """The modules that are there when some code has run."""
     ended = subprocess.run(
-        [sys.executable, "-X", "importtime", *arguments],
+        [sys.executable, "-c", TOLD + code, *arguments],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = [line for line in ended.stderr.splitlines() if line.startswith("import time:")]
-    assert ended.returncode <= 1, ended.stderr.replace("\n".join(lines), "")
-    return [line.rpartition("|")[2].strip() for line in lines[1:]]
+    assert ended.returncode <= 1, ended.stderr
+    return set(ended.stderr.splitlines()[-1].split())
 
 
-def ours(modules: list[str]) -> set[str]:
+def ours(modules: set[str]) -> set[str]:
     return {name for name in modules if name.partition(".")[0] == "mdmem"}
 
 
-def of_others(modules: list[str]) -> set[str]:
+def of_others(modules: set[str]) -> set[str]:
     """The packages that come neither from us nor with Python."""
     return {name.partition(".")[0] for name in modules} & INSTALLED - {"mdmem"}
 
@@ -91,26 +90,26 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_version_needs_nothing(tmp_path: Path) -> None:
-    modules = loaded("-m", "mdmem", "--version", cwd=tmp_path)
-    assert ours(modules) | {"mdmem.__main__"} == CLI
+    modules = loaded(PROGRAM, "--version", cwd=tmp_path)
+    assert ours(modules) == {"mdmem", "mdmem.cli", "mdmem.cli.app"}
     assert of_others(modules) == {"click"}
 
 
 def test_importing_the_package_loads_nothing_else(tmp_path: Path) -> None:
-    modules = loaded("-c", "import mdmem", cwd=tmp_path)
+    modules = loaded("import mdmem", cwd=tmp_path)
     assert ours(modules) == {"mdmem"}
     assert not of_others(modules)
 
 
 def test_importing_the_library_loads_no_command_line(tmp_path: Path) -> None:
-    modules = loaded("-c", "import mdmem; mdmem.open, mdmem.Memory", cwd=tmp_path)
+    modules = loaded("import mdmem; mdmem.open, mdmem.Memory", cwd=tmp_path)
     assert not {name for name in ours(modules) if name.startswith("mdmem.cli")}
     assert not of_others(modules)
 
 
 @pytest.mark.parametrize(("command", "others", "kinds"), COMMANDS, ids=[command for command, *_ in COMMANDS])
 def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str], kinds: set[str]) -> None:
-    modules = loaded("-m", "mdmem", *command.split(), cwd=work)
+    modules = loaded(PROGRAM, *command.split(), cwd=work)
     assert of_others(modules) - {"click"} <= others
     memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
     assert memory - OPENED <= kinds

@@ -1,0 +1,179 @@
+"""A verb has one name: the façade and the command line are compared, and every exception has its reason."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import pytest
+
+from mdmem import errors
+from mdmem.cli.app import app
+from mdmem.memory.memory import Memory
+from mdmem.memory.notes import Notes
+from mdmem.memory.preferences import Preferences
+from mdmem.memory.project import Project
+from mdmem.memory.rules import Rules
+from mdmem.memory.verbs import Verbs
+from mdmem.memory.working import Working
+
+KINDS: dict[str, type] = {
+    "notes": Notes,
+    "working": Working,
+    "preferences": Preferences,
+    "project": Project,
+    "rules": Rules,
+}
+
+# Verbs of one side only, with the reason.
+ONLY_API = {
+    "apply": "a plan is a value of Python; the command line makes and applies one in the same command",
+    "diff": "--dry-run of the command that makes the plan",
+}
+ONLY_CLI = {
+    "init": "mdmem.init: there is no memory to open yet",
+    "completion": "about the shell",
+    "template.list": "memory.vault.templates.names: templates are no memories",
+    "template.show": "memory.vault.templates.show",
+    "schema.list": "memory.vault.schemas.names: schemas are no memories",
+    "schema.show": "memory.vault.schemas.show",
+    "schema.check": "memory.vault.schemas.lint",
+}
+
+# Where an argument of a command has no parameter of its name: what it stands for, or why it is there.
+_VARIABLES = {"pairs": "variables", "from_stdin": "variables"}
+ARGUMENTS: dict[str, dict[str, str]] = {
+    "set": {"assignments": "fields", "json_value": "fields"},
+    "replace": {"arguments": "path, old, new", "every": "count", "yes": "is about the terminal"},
+    "new": _VARIABLES,
+    "render": _VARIABLES,
+    "working.get": _VARIABLES,
+    "project.params": {"pairs": "values"},
+    "show": {
+        "heading": "chooses what is printed",
+        "number": "chooses what is printed",
+        "only_hash": "chooses what is printed",
+    },
+    "check": {"form": "chooses how it is printed"},
+    "history": {"limit": "chooses how much is printed"},
+}
+# Names that people type, where they are not those of Python: keywords, repeatable options, flags for a choice.
+SPELLED = {
+    "within": {"--in", ""},
+    "for_file": {"--for"},
+    "globs": {"--glob"},
+    "every": {"--all"},
+    "where": {"--replace", "--append", "--before", "--after"},
+    "heading": {"--section", ""},
+    "only_hash": {"--hash"},
+    "form": {"--format"},
+    "pairs": {"--var", ""},
+    "from_stdin": {"--vars"},
+    "as_json": {"--json"},
+}
+
+# Commands without --json.
+NO_JSON = {"completion": "prints a script", "schema.show": "prints JSON as it is"}
+
+
+def commands(group: click.Group = app, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{prefix}{name}.")
+        else:
+            yield prefix + name.replace("-", "_"), command
+
+
+def methods(kind: type) -> dict[str, Callable[..., Any]]:
+    return {name: f for name, f in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+
+CLI = dict(commands())
+API = methods(Memory) | {f"{k}.{name}": f for k, kind in KINDS.items() for name, f in methods(kind).items()}
+BOTH = sorted(CLI.keys() & API.keys())
+
+
+def makes_a_change(name: str) -> bool:
+    """Whether a verb returns what was applied, or the plan of it: the type variable of its class."""
+    return inspect.signature(API[name]).return_annotation == "R"
+
+
+def names(command: click.Command) -> set[str]:
+    # An underscore at the end keeps the name of a builtin free.
+    return {p.name.rstrip("_") for p in command.params if p.name} - {"help"}
+
+
+def test_every_verb_has_a_command_and_every_command_a_verb() -> None:
+    assert API.keys() - CLI.keys() == ONLY_API.keys()
+    assert CLI.keys() - API.keys() == ONLY_CLI.keys()
+
+
+def test_every_kind_is_compared() -> None:
+    groups = {name.partition(".")[0] for name in CLI if "." in name}
+    assert groups - {"template", "schema"} == KINDS.keys()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_arguments_have_the_names_of_parameters(name: str) -> None:
+    parameters = inspect.signature(API[name]).parameters.keys() - {"self"}
+    listed = ARGUMENTS.get(name, {})
+    arguments = names(CLI[name]) - {"as_json", "dry_run"}
+    assert arguments - parameters == listed.keys()
+    stands_for = {part.strip() for reason in listed.values() for part in reason.split(",")}
+    assert parameters - arguments <= stands_for
+
+
+@pytest.mark.parametrize("name", sorted(CLI))
+def test_what_people_type_is_the_name_of_the_argument(name: str) -> None:
+    for parameter in CLI[name].params:
+        assert parameter.name is not None
+        typed = {option for option in parameter.opts if option.startswith("--")}
+        expected = SPELLED.get(parameter.name, {f"--{parameter.name.rstrip('_').replace('_', '-')}"})
+        assert typed <= expected
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_may_be_left_away_may_be_left_away_on_both_sides(name: str) -> None:
+    parameters = inspect.signature(API[name]).parameters
+    for argument in CLI[name].params:
+        parameter = parameters.get((argument.name or "").rstrip("_"))
+        reads_standard_input = isinstance(argument, click.Argument) and argument.default == "-"
+        if parameter is not None and not reads_standard_input:
+            has_default = parameter.default is not inspect.Parameter.empty
+            assert argument.required != has_default, argument.name
+
+
+@pytest.mark.parametrize("name", sorted(CLI))
+def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
+    options = names(CLI[name])
+    assert ("as_json" in options) == (name not in NO_JSON)
+    changes = name in API and makes_a_change(name)
+    assert ("dry_run" in options) == (changes or name == "init")
+
+
+def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:
+    changing = {name for name in API if makes_a_change(name)}
+    assert {name for name in changing if "." not in name} == methods(Verbs).keys()
+    assert {"notes.append", "working.sweep", "preferences.set", "project.step"} <= changing
+    assert not {"show", "ls", "grep", "rules.list", "working.get"} & changing
+
+
+def test_every_change_that_takes_a_base_takes_it_by_this_name() -> None:
+    for name in BOTH:
+        if "base" in inspect.signature(API[name]).parameters:
+            assert "base" in names(CLI[name])
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    kinds = [errors.MdmemError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    codes = [kind.code for kind in kinds]
+    assert len(set(codes)) == len(codes)
+    assert all(code == code.lower() and " " not in code for code in codes)
+    assert {kind.exit_code for kind in kinds} <= {1, 2}

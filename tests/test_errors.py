@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -65,8 +64,8 @@ NEAR: dict[str, Any] = {"TextNotFound": (NearLine(line=3, text="almost it", diff
 
 def example(kind: type[MdmemError]) -> MdmemError:
     values = {
-        f.name: NEAR.get(kind.__name__, ("notes/b.md",)) if f.name == "near" else EXAMPLES[f.name]
-        for f in fields(kind)
+        name: NEAR.get(kind.__name__, ("notes/b.md",)) if name == "near" else EXAMPLES[name]
+        for name in kind.fields
     }
     return kind(**values)
 
@@ -77,7 +76,7 @@ def error(request: pytest.FixtureRequest) -> MdmemError:
 
 
 def values(error: MdmemError) -> dict[str, Any]:
-    return {f.name: getattr(error, f.name) for f in fields(error)}
+    return error.values
 
 
 def test_no_two_errors_share_a_code() -> None:
@@ -121,14 +120,14 @@ def test_a_message_has_no_blank_end_and_no_placeholder(error: MdmemError) -> Non
 
 def test_an_error_without_its_optional_fields_still_says_something() -> None:
     for kind in KINDS:
-        required = {f.name for f in fields(kind)} - set(optional(kind))
+        required = set(kind.fields) - set(optional(kind))
         sparse = kind(**{name: EXAMPLES[name] for name in required})
         assert sparse.message == sparse.message.strip() != ""
         assert not str(sparse).endswith("\n")
 
 
 def optional(kind: type[MdmemError]) -> list[str]:
-    return [name for name in kind.__dataclass_fields__ if hasattr(kind, name)]
+    return [name for name in kind.fields if hasattr(kind, name)]
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # A program is over before collecting garbage would pay, and importing sets collections off.
+        gc.disable()
     for stream in (sys.stdout, sys.stderr):
         # A name or a text that the terminal's encoding lacks must not end the program.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]

@@ -24,7 +24,7 @@ from mdmem.cli.render import print_applied, print_diff
 Verb = Callable[[Any], Any]
 
 
-@command("write", epilog="Example: mdmem write notes/db.md '# Database' --dry-run")
+@command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
 @path_argument()
 @text_argument("content")
 @base_option

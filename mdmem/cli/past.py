@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ _SHORT = 12  # digits of a hash that tell versions apart
 def history_command(memory: Memory, path: str | None, limit: int, as_json: bool) -> None:
     """List the changes made through mdmem, newest first, with the hashes that restore takes."""
     entries = memory.history(path)
+    older = len(entries) - limit
+    if older > 0:
+        changes = "change" if older == 1 else "changes"
+        print(f"{older} older {changes} left out: raise --limit", file=sys.stderr)
     if as_json:
         print_json([entry.as_dict() for entry in entries[:limit]])
         return
@@ -34,8 +39,6 @@ def history_command(memory: Memory, path: str | None, limit: int, as_json: bool)
         for file in entry.files:
             before, after = (digest[:_SHORT] if digest else "absent" for digest in (file.before, file.after))
             print(f"    {file.path}  {before} → {after}")
-    if len(entries) > limit:
-        print(f"{len(entries) - limit} older changes left out: raise --limit")
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
@@ -86,10 +85,10 @@ def replaced(document: Document, search: str, new: str) -> Document:
     try:
         edits = text_edit.replace(body, search, text_edit.fitted(document, new))
     except TextAmbiguous as error:
-        raise replace(error, lines=tuple(line + above for line in error.lines)) from None
+        raise error.but(lines=tuple(line + above for line in error.lines)) from None
     except TextNotFound as error:
-        near = tuple(replace(line, line=line.line + above) for line in error.near)
-        raise replace(error, near=near) from None
+        near = tuple(line._replace(line=line.line + above) for line in error.near)
+        raise error.but(near=near) from None
     return spliced(document, [TextEdit(start + e.start, start + e.end, e.new) for e in edits])
 
 

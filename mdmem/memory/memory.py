@@ -10,14 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.errors import DocumentRefused, MemoryNotFound, VaultNotFound
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
 from mdmem.memory.globs import matcher
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
-from mdmem.vault.paths import check_folder, join, relative
+from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
-from mdmem.vault.transaction import Applied
 from mdmem.vault.trash import Entry
 from mdmem.vault.vault import Vault
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.project import Project
     from mdmem.memory.rules import Rules
     from mdmem.memory.working import Working
+    from mdmem.vault.transaction import Applied
 
 R = TypeVar("R")
 
@@ -89,7 +89,7 @@ class Listed:
         return {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
 
 
-class Memory(Kinds[Applied]):
+class Memory(Kinds["Applied"]):
     """The memories of one scope of a vault.
 
     Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
@@ -202,7 +202,7 @@ class Memory(Kinds[Applied]):
             return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
         try:
             return self.vault.schemas.check(self.vault.read(path))
-        except DocumentRefused as error:
+        except (DocumentRefused, StorageFailed) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
     def doctor(self) -> Health:
@@ -212,9 +212,13 @@ class Memory(Kinds[Applied]):
         return examine(self.vault)
 
     def history(self, path: str | None = None) -> list[Entry]:
-        """The changes to this namespace, newest first; with `path`, those to one memory."""
-        entries = self.vault.history()
-        return [e for e in entries if path is None or any(f.path == path for f in e.files)]
+        """The changes to this namespace, newest first; with `path`, those to one memory.
+
+        Raises:
+            PathRefused: `path` cannot name a memory.
+        """
+        name = None if path is None else check_memory(path)
+        return [e for e in self.vault.history() if name is None or any(f.path == name for f in e.files)]
 
 
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open

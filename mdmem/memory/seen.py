@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mdmem.errors import Conflict, NotEncodable, Usage
-from mdmem.text.diff import unified
 from mdmem.text.document import Document
 from mdmem.vault.paths import check_memory
 from mdmem.vault.vault import Vault
@@ -44,6 +43,8 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     full = next((h for h in _hashes(vault, document.path) if h.startswith(digits(base))), None)
     content = vault.content(full) if full else None
     text = content.decode("utf-8", "replace") if content is not None else None
+    from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
+
     diff = unified(text, document.text, document.path) if text is not None else ""
     raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)
 

@@ -18,9 +18,9 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
 )
-from mdmem.memory import past, seen
+from mdmem.memory import seen
 from mdmem.memory.globs import matcher
-from mdmem.text import edit as text_edit, section as text_section
+from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
@@ -127,6 +127,7 @@ class Verbs(Generic[R]):
 
         `where` says how: replace its text, append to it, or insert before or after the whole section.
         """
+        from mdmem.text import section as text_section  # noqa: PLC0415 - start-up
 
         def change(document: Document) -> list[TextEdit]:
             if where == "replace":
@@ -271,7 +272,9 @@ class Verbs(Generic[R]):
             NamedNotFound: nothing of that memory is kept.
             Usage: `hash` has fewer than eight digits.
         """
-        return self._run(lambda: past.restored(self._vault, path, hash))
+        from mdmem.memory.past import restored  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: restored(self._vault, path, hash))
 
     def undo(self, change: str | None = None) -> R:
         """Take back a change, all its memories at once: the last one, or the one with this id.
@@ -282,9 +285,11 @@ class Verbs(Generic[R]):
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
         """
+        from mdmem.memory.past import change_named, undone  # noqa: PLC0415 - start-up
+
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
-        entry = past.change_named(self._vault, change)
-        return self._run(lambda: past.undone(self._vault, entry))
+        entry = change_named(self._vault, change)
+        return self._run(lambda: undone(self._vault, entry))
 
     # -- what the verbs share -----------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Lines:
     @cached_property
     def uniform(self) -> bool:
         """Whether every line ends the same way."""
-        return len(set(LINE_END.findall(self.text))) <= 1
+        return "\r" not in self.text or len(set(LINE_END.findall(self.text))) <= 1
 
 
 def with_newline(text: str, newline: str) -> str:

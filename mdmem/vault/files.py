@@ -18,6 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mdmem.errors import MemoryNotFound, PathRefused, StorageFailed
+from mdmem.vault import lease
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
@@ -42,12 +43,16 @@ class Raced(Exception):
 
 
 class Content(NamedTuple):
-    """What a file holds, and the metadata that a replacement keeps: permission bits, owner, group."""
+    """What a file holds, and the metadata that a replacement keeps: permission bits, owner, group.
+
+    `stamp` is the file's number, size and times before it was read: another one says that it has changed.
+    """
 
     data: bytes
     mode: int
     owner: int
     group: int
+    stamp: tuple[int, int, int, int]
 
 
 def refusal(error: OSError, path: str, action: str) -> MemoryNotFound | PathRefused | StorageFailed:
@@ -145,15 +150,26 @@ def read(folder: int, name: str) -> Content:
 
 
 def read_settled(folder: int, name: str, seconds: float) -> Content | None:
-    """As `read`, once no program has the file open for writing; None when one still has after `seconds`."""
-    # A program that saves in place truncates first: what is read in that instant is not what it saves.
-    from mdmem.vault.lease import settled  # noqa: PLC0415 - only a change needs it
+    """As `read`, with no program writing it meanwhile; None when one has still not closed it after `seconds`.
 
+    A program that saves in place truncates first: what is read in that instant is not what it saves.
+    """
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
-        return _content(descriptor, name) if settled(descriptor, seconds) else None
+        for _ in lease.attempts(seconds):
+            content = _content(descriptor, name)
+            # In this order: a writer that came and went while we read has changed the stamp by now.
+            if not lease.has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
+                return content
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return None
     finally:
         os.close(descriptor)
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    """What tells two states of a file apart without reading it: number, size, times of change."""
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _content(descriptor: int, name: str) -> Content:
@@ -168,7 +184,7 @@ def _content(descriptor: int, name: str) -> Content:
         while parts[-1]:
             parts.append(os.read(descriptor, _CHUNK))
         data = b"".join(parts)
-    return Content(data, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+    return Content(data, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, stamp(status))
 
 
 def write_new(

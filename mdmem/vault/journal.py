@@ -16,14 +16,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.paths import check_memory
-from mdmem.vault.trash import Entry, TrashFolder, entry_from
+from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 
 STAGING = ".mdmem/local/staging"
 BUSY_SECONDS = 2.0
@@ -128,11 +128,7 @@ class Journal:
             except BaseException:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
-                _rejoin(seats)
-                self._undo(seats)
-                for change in entry.files[len(seats) :]:
-                    if change.before is None:
-                        self._prune(change.path)
+                self._take_back(seats, entry)
                 files.remove(staging, record)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
@@ -213,7 +209,15 @@ class Journal:
         for folder in folders.values():
             os.fsync(folder)
 
-    def _undo(self, seats: Sequence[_Seat]) -> None:
+    def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
+        """Undo what has been done; what another program wrote meanwhile is noted in the history."""
+        _rejoin(seats)
+        self._undo(seats, entry)
+        for change in entry.files[len(seats) :]:
+            if change.before is None:
+                self._prune(change.path)
+
+    def _undo(self, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
         for seat in reversed(seats):
             if seat.before is None:
                 _uncreate(seat)
@@ -223,7 +227,18 @@ class Journal:
                 _unreplace(seat)
             if seat.before is None:
                 self._prune(seat.path)
+            if entry:
+                self._note(seat, entry)
             self._discard(seat.staged, seat.after)
+
+    def _note(self, seat: _Seat, entry: Entry) -> None:
+        """Where another program's content is about to go to the trash, let the history tell of it."""
+        digest, now = _digest(seat.staged), _digest(seat.target)
+        if digest in {None, _NO_FILE, seat.after}:
+            return
+        change = FileChange(path=seat.path, before=digest, after=None if now == _NO_FILE else now)
+        message = "set aside what another program wrote"
+        self.trash.record(replace(entry, id=f"{seat.staged[1]}.aside", message=message, files=(change,)))
 
     def _finish(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:
@@ -340,7 +355,8 @@ def _digest(place: tuple[int, str]) -> str | None:
     """The hash of a file's content; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
     try:
         with files.translated(place[1], "read it"):
-            return _hash(files.read(*place).data)
+            content = files.read_settled(*place, BUSY_SECONDS) or files.read(*place)
+            return _hash(content.data)
     except MemoryNotFound:
         return None
     except PathRefused:

@@ -10,25 +10,26 @@ import errno
 import fcntl
 import signal
 import time
+from collections.abc import Iterator
 
 _PAUSE = 0.00002
 _LONGEST_PAUSE = 0.02
 
 
-def settled(descriptor: int, seconds: float) -> bool:
-    """Wait until no program has the open file open for writing, at most `seconds`; False if one still has."""
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return True
+def attempts(seconds: float) -> Iterator[None]:
+    """Come round at once, then again and again with growing pauses, for at most `seconds`."""
     pause, deadline = _PAUSE, time.monotonic() + seconds
-    while _has_writer(descriptor):
-        if time.monotonic() >= deadline:
-            return False
+    yield
+    while time.monotonic() < deadline:
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
-    return True
+        yield
 
 
-def _has_writer(descriptor: int) -> bool:
+def has_writer(descriptor: int) -> bool:
+    """Whether some program has the open file open for writing; False where nobody can tell."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
     try:
         # Should a program ask for the file in this very instant, the kernel tells the holder by SIGIO, which
         # ends a process. SIGURG says the same and is ignored by default.

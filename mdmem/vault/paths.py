@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from urllib.parse import unquote_to_bytes
 
 from mdmem.errors import PathRefused
 from mdmem.text.form import SUFFIXES
@@ -21,7 +20,7 @@ _NOT_PORTABLE = re.compile(r'[<>:"|?*]|[. ]$|^ ')
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE
 )
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 # What an id may hold that a file name may not: `%` itself, separators, what Windows forbids, controls.
 _ENCODED_IN_IDS = re.compile('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
 
@@ -86,7 +85,7 @@ def _fault_of_part(part: str) -> str:
 
 def _smuggles(part: str) -> bool:
     """Whether `part`, if somebody decoded its escapes, would name another place."""
-    if not _ESCAPE.search(part):
+    if "%" not in part:
         return False
     decoded = decode_id(part)
     if decoded in {".", ".."}:
@@ -169,7 +168,10 @@ def _escape(character: str) -> str:
 
 def decode_id(name: str) -> str:
     """The id that `encode_id` turned into `name`."""
-    return unquote_to_bytes(name).decode("utf-8", "replace")
+    data = _ESCAPE.sub(
+        lambda escape: bytes.fromhex(escape[1].decode()), name.encode("utf-8", "surrogateescape")
+    )
+    return data.decode("utf-8", "replace")
 
 
 def is_under(path: str, namespace: str) -> bool:

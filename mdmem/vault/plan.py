@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mdmem.text.diff import unified
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
 
@@ -100,6 +99,8 @@ class EditPlan:
         Raises:
             DocumentRefused, EditRefused: as `Change.after`.
         """
+        from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
+
         parts = []
         for change in self.changes:
             after = change.after(change.before.limits if change.before else Limits())

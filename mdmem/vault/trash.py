@@ -20,7 +20,7 @@ from mdmem.vault import config, files
 
 _LOG = "log.jsonl"
 # The log is looked over for a sweep each time that it has grown by this much, so that no counter is needed.
-_SWEEP_EVERY = 64 * 1024
+_SWEEP_EVERY = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import (
@@ -23,17 +22,19 @@ from mdmem.errors import (
     PathRefused,
     TooLarge,
 )
-from mdmem.schema import Schemas
-from mdmem.template import Templates
 from mdmem.text.document import Document, parse
 from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content
 from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
 from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied, Transaction
 from mdmem.vault.trash import Entry, TrashFolder
 from mdmem.vault.walk import Found, walk
+
+if TYPE_CHECKING:  # what a command does not use is not imported
+    from mdmem.schema import Schemas
+    from mdmem.template import Templates
+    from mdmem.vault.transaction import Applied, Transaction
 
 LOCK_SECONDS = 10.0
 _LOCAL = ".mdmem/local"
@@ -93,17 +94,19 @@ class Vault:
     @property
     def schemas(self) -> Schemas:
         """The schemas, the vault's own over the built-in ones; read again when one of them changes."""
+        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
+
         own = self._own("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
-            self._schemas = (
-                own,
-                Schemas({name.removesuffix(".json"): text for name, text in own.texts.items()}),
-            )
+            texts = {name.removesuffix(".json"): text for name, text in own.texts.items()}
+            self._schemas = own, Schemas(texts)
         return self._schemas[1]
 
     @property
     def templates(self) -> Templates:
         """The templates, the vault's own over the built-in ones; read again when one of them changes."""
+        from mdmem.template import Templates  # noqa: PLC0415 - start-up
+
         own = self._own("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
             self._templates = own, Templates(own.texts)
@@ -185,6 +188,8 @@ class Vault:
             raise TooLarge(path=path, size=size, limit=limit)
 
     def _near(self, path: str) -> tuple[str, ...]:
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
         names = [found.path for found in self.walk()]
         tails = {name.rpartition("/")[2]: name for name in names}
         near = get_close_matches(path, names, 2) + get_close_matches(path.rpartition("/")[2], tails, 2)
@@ -312,6 +317,8 @@ class Vault:
     def _transaction(
         self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool
     ) -> Transaction:
+        from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - start-up
+
         return Transaction(
             plan=plan,
             afters=afters,

@@ -59,20 +59,23 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "check": {"form": "chooses how it is printed"},
     "history": {"limit": "chooses how much is printed"},
 }
-# Names that people type, where they are not those of Python: keywords, repeatable options, flags for a choice.
+# What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
 SPELLED = {
-    "within": {"--in", ""},
+    "within": {"--in"},
     "for_file": {"--for"},
     "globs": {"--glob"},
     "every": {"--all"},
     "where": {"--replace", "--append", "--before", "--after"},
-    "heading": {"--section", ""},
+    "heading": {"--section"},
     "only_hash": {"--hash"},
     "form": {"--format"},
-    "pairs": {"--var", ""},
+    "pairs": {"--var"},
     "from_stdin": {"--vars"},
     "as_json": {"--json"},
 }
+
+# What only people may leave away.
+ONLY_CLI_DEFAULTS = {("delete_lines", "last"): "one line is most often meant"}
 
 # Commands without --json.
 NO_JSON = {"completion": "prints a script", "schema.show": "prints JSON as it is"}
@@ -100,7 +103,7 @@ BOTH = sorted(CLI.keys() & API.keys())
 
 def makes_a_change(name: str) -> bool:
     """Whether a verb returns what was applied, or the plan of it: the type variable of its class."""
-    return inspect.signature(API[name]).return_annotation == "R"
+    return bool(inspect.signature(API[name]).return_annotation == "R")
 
 
 def names(command: click.Command) -> set[str]:
@@ -143,7 +146,8 @@ def test_what_may_be_left_away_may_be_left_away_on_both_sides(name: str) -> None
     for argument in CLI[name].params:
         parameter = parameters.get((argument.name or "").rstrip("_"))
         reads_standard_input = isinstance(argument, click.Argument) and argument.default == "-"
-        if parameter is not None and not reads_standard_input:
+        excepted = reads_standard_input or (name, argument.name) in ONLY_CLI_DEFAULTS
+        if parameter is not None and not excepted:
             has_default = parameter.default is not inspect.Parameter.empty
             assert argument.required != has_default, argument.name
 

@@ -64,7 +64,7 @@ def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
         text=True,
         check=False,
     )
-    assert ended.returncode <= 1, ended.stderr
+    assert ended.returncode <= 1, ended.stderr.splitlines()[-3:]
     return set(ended.stderr.splitlines()[-1].split())
 
 

@@ -17,12 +17,20 @@ import pytest
 from mdmem.errors import FileBusy
 from mdmem.text.edit import append
 from mdmem.vault import files, journal, transaction, vault as vault_module
-from mdmem.vault.lease import settled
+from mdmem.vault.lease import attempts, has_writer
 from mdmem.vault.plan import EditPlan, edit
 from mdmem.vault.vault import Vault
 
 pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="leases are Linux's")
 
+SAVE = """
+import sys, time
+print("saving", flush=True)
+while True:
+    with open(sys.argv[1], "w") as file:
+        file.write("x" * 3000)
+    time.sleep(0.0003)  # as long as a program may take between two saves
+"""
 HOLD = """
 import os, sys
 descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
@@ -30,6 +38,10 @@ print("open", flush=True)
 sys.stdin.readline()
 os.write(descriptor, b"late\\n")
 """
+
+
+def settled(descriptor: int, seconds: float) -> bool:
+    return any(not has_writer(descriptor) for _ in attempts(seconds))
 
 
 @pytest.fixture
@@ -124,6 +136,19 @@ def test_reading_what_is_settled(file: Path) -> None:
         assert content.data == b"one\n"
         with open(file, "ab"):
             assert files.read_settled(folder, "a.md", 0) is None
+
+
+def test_a_file_that_is_saved_in_place_again_and_again_is_never_read_half_way(file: Path) -> None:
+    file.write_text("x" * 3000)
+    with subprocess.Popen([sys.executable, "-c", SAVE, str(file)], stdout=subprocess.PIPE) as saver:
+        assert saver.stdout
+        assert saver.stdout.readline() == b"saving\n"
+        try:
+            with files.opened(str(file.parent)) as folder:
+                read = [files.read_settled(folder, "a.md", 60) for _ in range(3000)]
+        finally:
+            saver.kill()
+    assert {len(content.data) for content in read if content} == {3000}
 
 
 # ---------------------------------------------------------------------------------------- in a vault

@@ -1,0 +1,100 @@
+"""The wheel: what is in it, and that it works in an empty environment, far from the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from email.parser import Parser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import mdmem
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def succeed(*command: str | Path, cwd: Path) -> str:
+    """What a command prints; outside the checkout, without what points into it."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "PYTHONPATH"))}
+    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def built(folder: Path) -> Path:
+    isolation = ["--no-isolation"] if find_spec("hatchling") else []
+    succeed(sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", folder, CHECKOUT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """The programs of a new environment that holds the wheel and what it depends on."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin/python"
+    succeed(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wheel, cwd=folder)
+    return folder / "bin"
+
+
+@pytest.mark.timeout(300)
+def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
+    """One test, because building and installing takes seconds."""
+    for name in ("wheel", "program", "library"):
+        (tmp_path / name).mkdir()
+    wheel = built(tmp_path / "wheel")
+    holds_what_it_needs_and_nothing_else(wheel)
+    programs = installed(wheel, tmp_path / "environment")
+    the_program_works(programs, tmp_path / "program")
+    the_library_works(programs, tmp_path / "library")
+
+
+def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = archive.read(f"mdmem-{mdmem.__version__}.dist-info/METADATA").decode()
+        programs = archive.read(f"mdmem-{mdmem.__version__}.dist-info/entry_points.txt").decode()
+    for kind in ("schemas", "templates"):
+        assert {f"mdmem/{kind}/{file.name}" for file in (CHECKOUT / kind).iterdir()} <= names
+    modules = {file.relative_to(CHECKOUT).as_posix() for file in (CHECKOUT / "mdmem").rglob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == modules
+    assert "mdmem/py.typed" in names
+    assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
+    assert not [name for name in names if "test" in name or name.endswith(".pyc")]
+    assert Parser().parsestr(metadata)["Version"] == mdmem.__version__
+    assert "mdmem = mdmem.cli:main" in programs
+
+
+def the_program_works(programs: Path, folder: Path) -> None:
+    program = programs / "mdmem"
+    assert succeed(program, "--version", cwd=folder) == f"mdmem {mdmem.__version__}\n"
+    succeed(program, "init", cwd=folder)
+    succeed(program, "new", "decision", "notes/sqlite.md", "--var", "title=Use SQLite", cwd=folder)
+    assert succeed(program, "check", cwd=folder) == ""
+    found = succeed(program, "grep", "use sqlite", cwd=folder)
+    assert found.startswith("notes/sqlite.md  ")
+    listed = succeed(program, "schema", "list", cwd=folder)
+    assert [line.split()[0] for line in listed.splitlines()] == sorted(
+        file.stem for file in (CHECKOUT / "schemas").iterdir()
+    )
+    doctor = succeed(program, "doctor", cwd=folder)
+    assert f"ripgrep: {programs / 'rg'}" in doctor
+    assert doctor.endswith("clean\n")
+
+
+def the_library_works(programs: Path, folder: Path) -> None:
+    code = """
+import mdmem
+mdmem.init("memories")
+memory = mdmem.open("memories", scope=mdmem.Scope(user="alice"))
+memory.notes.append("db", "SQLite: one file.", title="Decision")
+print(mdmem.__file__)
+print([(hit.path, hit.line) for hit in memory.grep("one file")], memory.check(), memory.doctor().findings)
+"""
+    where, found = succeed(programs / "python", "-c", code, cwd=folder).splitlines()
+    assert where.startswith(str(programs.parent))
+    assert found == "[('notes/db.md', 3)] [] ()"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -48,7 +49,10 @@ def ls_command(memory: Memory, within: str, globs: tuple[str, ...], as_json: boo
         print_json([entry.as_dict() for entry in listed])
         return
     for entry in listed:
-        print(entry.path)
+        if entry.problem:
+            print(f"left out: {entry.path}: {entry.problem}", file=sys.stderr)
+        else:
+            print(entry.path)
 
 
 @command("grep", epilog="Example: mdmem grep --in notes --regex 'SQL(ite)?' -C 1 --limit 20")

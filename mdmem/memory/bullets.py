@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|$)|#{1,6}(?:[ \t
 _ENDS_PARAGRAPH = re.compile(_BLOCK.pattern.removesuffix(r"|\|)") + rf")|{_BREAK.pattern}")
 _HTML = re.compile(r" {0,3}<(?:!--|/?[A-Za-z][A-Za-z0-9-]*(?:[ \t/>]|$))")
 _COMMENT_END = re.compile(r"-->.*")
-_BLANK_LINE = re.compile(r"(?:\r\n|\n|\r)[ \t]*(?=[\r\n]|\Z)")
+_BLANK_LINE = re.compile(r"(?>\r\n|\n|\r)[ \t]*(?=[\r\n]|\Z)")
 # A first line of nothing but these would be a thematic break, or a list in the list.
 _MARKS_ONLY = re.compile(r"(?:-[- \t]*|\*[* \t]*|_[_ \t]*|\+[+ \t]*)$")
 

@@ -78,15 +78,20 @@ class Kinds(Verbs[R], Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch."""
+    """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch.
+
+    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory.
+    """
 
     path: str
     size: int
     mtime_ns: int
+    problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as a JSON object."""
-        return {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
+        shape = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
+        return {**shape, "problem": self.problem} if self.problem else shape
 
 
 class Memory(Kinds["Applied"]):
@@ -123,14 +128,17 @@ class Memory(Kinds["Applied"]):
     def ls(self, within: str = "", *, globs: Sequence[str] = ()) -> list[Listed]:
         """The memories below the folder `within` that fit one of `globs`, in the order of their paths.
 
+        Files that look like memories and cannot be one come with their `problem`.
+
         Raises:
             MemoryNotFound: nothing is below `within`.
+            PatternInvalid: a glob that is none.
         """
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
-        found = [f for f in self.vault.walk(within) if not f.problem]
+        found = list(self.vault.walk(within))
         if within and not found:
             raise MemoryNotFound(path=within)
-        return [Listed(path=f.path, size=f.size, mtime_ns=f.mtime_ns) for f in found if fits(f.path[inside:])]
+        return [Listed(**f._asdict()) for f in found if fits(f.path[inside:])]
 
     def grep(
         self,

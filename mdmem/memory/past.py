@@ -35,7 +35,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in kept if h != now))
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
     change = Change(path=name, before=before, content=data, merge=False)
-    return EditPlan(changes=(change,), message=f"restore {path}")
+    return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
 
 
 def change_named(vault: Vault, identifier: str | None) -> Entry:
@@ -58,7 +58,7 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
         NamedNotFound: what it held before is not kept any more.
     """
     changes = tuple(change for file in entry.files for change in _undone(vault, entry, file))
-    return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}")
+    return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
 
 
 def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:

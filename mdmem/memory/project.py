@@ -33,7 +33,7 @@ _ATX = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
 _LINE_END = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
-_BLANK_LINES = re.compile(r"[ \t]*(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
+_BLANK_LINES = re.compile(r"[ \t]*(?>\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
 # Sections that say what was chosen; aster writes the Chinese ones.
 _CHOICES = re.compile(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE

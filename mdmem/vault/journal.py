@@ -224,21 +224,36 @@ class Journal:
             elif seat.after is None:
                 _undelete(seat)
             else:
-                _unreplace(seat)
+                self._unreplace(seat, entry)
             if seat.before is None:
                 self._prune(seat.path)
             if entry:
                 self._note(seat, entry)
             self._discard(seat.staged, seat.after)
 
+    def _unreplace(self, seat: _Seat, entry: Entry | None) -> None:
+        if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:
+            return
+        with contextlib.suppress(Raced):
+            files.exchange(seat.staged, seat.target)
+            if _digest(seat.staged) != seat.after:
+                # Somebody replaced our content in this instant: theirs is the newest, so it stays. But they
+                # may have read the older one meanwhile, and overwrite their own with what they make of it.
+                if entry:
+                    self._note(seat, entry)
+                    data = files.read(*seat.staged).data
+                    self.trash.keep(data, _hash(data))
+                files.exchange(seat.staged, seat.target)
+
     def _note(self, seat: _Seat, entry: Entry) -> None:
-        """Where another program's content is about to go to the trash, let the history tell of it."""
+        """Let the history tell of another program's content that goes to the trash."""
         digest, now = _digest(seat.staged), _digest(seat.target)
-        if digest in {None, _NO_FILE, seat.after}:
+        if digest is None or digest in {_NO_FILE, seat.after}:
             return
         change = FileChange(path=seat.path, before=digest, after=None if now == _NO_FILE else now)
         message = "set aside what another program wrote"
-        self.trash.record(replace(entry, id=f"{seat.staged[1]}.aside", message=message, files=(change,)))
+        identifier = f"{seat.staged[1]}.{digest[:8]}"
+        self.trash.record(replace(entry, id=identifier, message=message, files=(change,)))
 
     def _finish(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:
@@ -339,16 +354,6 @@ def _undelete(seat: _Seat) -> None:
         # Where somebody has made the file anew, theirs stays, and the old content goes to the trash.
         with contextlib.suppress(Raced):
             files.move(seat.staged, seat.target)
-
-
-def _unreplace(seat: _Seat) -> None:
-    if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:
-        return
-    with contextlib.suppress(Raced):
-        files.exchange(seat.staged, seat.target)
-        if _digest(seat.staged) != seat.after:
-            # Somebody replaced our content in this instant: theirs is the newest, so it stays.
-            files.exchange(seat.staged, seat.target)
 
 
 def _digest(place: tuple[int, str]) -> str | None:

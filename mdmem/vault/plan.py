@@ -80,12 +80,15 @@ class EditPlan:
         message: what changes, for the history and for git.
         actor: who asked for it.
         left_out: memories that the plan would have to look into and could not, each with the reason.
+        brings_back: it restores what stood there before. That is not checked against schemas: what was
+            deleted can be restored, whatever it was.
     """
 
     changes: tuple[Change, ...]
     message: str = ""
     actor: str = ""
     left_out: tuple[str, ...] = ()
+    brings_back: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -292,7 +292,7 @@ class Vault:
             if change.before is None or change.move_to:
                 check_new(target)
             after = change.after(self.config.limits)
-            if after is not None:
+            if after is not None and not plan.brings_back:
                 findings += self._new_findings(change.before, after)
             afters.append(after)
         if findings:

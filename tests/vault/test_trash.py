@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mdmem.vault import config, files
+from mdmem.vault import config, files, trash as trash_module
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 from mdmem.vault.vault import Vault
@@ -202,7 +202,8 @@ def test_a_sweep_with_the_largest_bounds_drops_nothing(trash: TrashFolder) -> No
     assert len(list(trash.entries())) == 1
 
 
-def test_a_log_that_grows_is_swept_by_itself(trash: TrashFolder) -> None:
+def test_a_log_that_grows_is_swept_by_itself(trash: TrashFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trash_module, "_SWEEP_EVERY", 64 * 1024)
     trash.policy = config.Trash(max_days=1)
     put(trash, b"old", age=2 * DAY, number=0)
     number = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from mdmem.errors import PathRefused
 from mdmem.text.form import SUFFIXES
@@ -49,6 +50,7 @@ def check_memory(path: str) -> str:
     return path
 
 
+@lru_cache(maxsize=4096)
 def _check(path: str) -> str:
     path = unicodedata.normalize("NFC", path)
     reason = _fault(path)

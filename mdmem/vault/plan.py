@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mdmem.errors import EditRefused, PathRefused
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
+from mdmem.vault.paths import check_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +134,25 @@ def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: 
 def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
     """One plan of the changes of several."""
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)
+
+
+def refuse_twins(plan: EditPlan) -> None:
+    """Refuse a plan that names a memory twice, or makes two whose names differ only in case.
+
+    Raises:
+        EditRefused, PathRefused: it does.
+    """
+    seen: set[str] = set()
+    made: dict[str, str] = {}
+    for change in plan.changes:
+        for path in filter(None, (change.path, change.move_to)):
+            name = check_memory(path)
+            if name in seen:
+                raise EditRefused(path=name, reason="a plan changes every memory at most once")
+            seen.add(name)
+        if change.before is None or change.move_to:
+            name = check_memory(change.move_to or change.path)
+            twin = made.setdefault(name.casefold(), name)
+            if twin != name:
+                reason = f"differs only in case from {twin!r}, which the same plan makes"
+                raise PathRefused(path=name, reason=reason, remedy="give it another name")

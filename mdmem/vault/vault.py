@@ -14,12 +14,10 @@ from mdmem.diagnostic import Diagnostic
 from mdmem.errors import (
     AlreadyExists,
     Conflict,
-    EditRefused,
     FileBusy,
     Invalid,
     MdmemError,
     MemoryNotFound,
-    PathRefused,
     TooLarge,
 )
 from mdmem.text.document import Document, parse
@@ -27,7 +25,7 @@ from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content
 from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
-from mdmem.vault.plan import EditPlan
+from mdmem.vault.plan import EditPlan, refuse_twins
 from mdmem.vault.trash import Entry, TrashFolder
 from mdmem.vault.walk import Found, walk
 
@@ -170,14 +168,21 @@ class Vault:
         content = self._content(path, _READ_SETTLE_SECONDS)
         return parse(path, content.data, self.config.limits) if content else None
 
-    def _content(self, path: str, settle: float) -> Content | None:
+    def _content(self, path: str, settle: float, *, strict: bool = False) -> Content | None:
+        """What stands in a file once nobody is writing it; None where there is none.
+
+        After `settle` seconds it is what stands there all the same, or, with `strict`, a FileBusy.
+        """
         root, (*folders, name) = self.place(path)
         try:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
                 if not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
                 self._refuse_large(path, files.size(folder, name))
-                return files.read_settled(folder, name, settle) or files.read(folder, name)
+                content = files.read_settled(folder, name, settle)
+                if content is None and strict:
+                    raise FileBusy(path=path, seconds=settle)
+                return content or files.read(folder, name)
         except MemoryNotFound:
             return None
 
@@ -284,7 +289,7 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        _refuse_twins(plan)
+        refuse_twins(plan)
         afters = []
         findings: list[Diagnostic] = []
         for change in plan.changes:
@@ -326,25 +331,10 @@ class Vault:
             actor=self.actor,
             limits=self.config.limits,
             journal=self.journal,
-            read=self._settled,
+            read=lambda path: self._content(path, BUSY_SECONDS, strict=True),
             check=self._refuse_new_findings,
             may_merge=may_merge,
         )
-
-    def _settled(self, path: str) -> Content | None:
-        """What stands in a file once nobody is writing it; None where there is none."""
-        root, (*folders, name) = self.place(path)
-        try:
-            with files.translated(path, "read it"), files.opened(root, folders) as folder:
-                if not files.exists(folder, name):
-                    name = files.twin_of(folder, name) or name
-                self._refuse_large(path, files.size(folder, name))
-                content = files.read_settled(folder, name, BUSY_SECONDS)
-        except MemoryNotFound:
-            return None
-        if content is None:
-            raise FileBusy(path=path, seconds=BUSY_SECONDS)
-        return content
 
     # -- the lock, and what a crash left ------------------------------------------------------------------
 
@@ -399,21 +389,3 @@ class Vault:
             if "many" in pending:
                 raise
             return 0
-
-
-def _refuse_twins(plan: EditPlan) -> None:
-    """Refuse a plan that names a memory twice, or makes two whose names differ only in case."""
-    seen: set[str] = set()
-    made: dict[str, str] = {}
-    for change in plan.changes:
-        for path in filter(None, (change.path, change.move_to)):
-            name = check_memory(path)
-            if name in seen:
-                raise EditRefused(path=name, reason="a plan changes every memory at most once")
-            seen.add(name)
-        if change.before is None or change.move_to:
-            name = check_memory(change.move_to or change.path)
-            twin = made.setdefault(name.casefold(), name)
-            if twin != name:
-                reason = f"differs only in case from {twin!r}, which the same plan makes"
-                raise PathRefused(path=name, reason=reason, remedy="give it another name")

@@ -19,7 +19,7 @@ from mdmem.memory.memory import Memory
 WORKER = Path(__file__).with_name("writer_worker.py")
 SHARED = "notes/shared.md"
 FILES, GENERATIONS = 20, 25
-EDITED = 400  # a program without locks is that much faster
+EDITED = 150
 Process = subprocess.Popen[str]
 
 

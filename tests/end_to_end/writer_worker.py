@@ -19,6 +19,7 @@ from mdmem.vault.plan import Change, EditPlan
 PATH = "notes/shared.md"
 FILES = 20
 MOST_BUSY = 100
+SPINS = 5_000  # some milliseconds
 
 
 def append(memory: Memory, name: str, number: int) -> None:
@@ -37,8 +38,15 @@ def mark(memory: Memory, name: str, number: int) -> None:
 
 
 def plain(memory: Memory, name: str, number: int) -> None:
-    """Add the line `NAME-n` as a program that knows no locks: read, then save in one of the usual ways."""
+    """Add the line `NAME-n` as a program that knows no locks: read, then save in one of the usual ways.
+
+    It does so right after somebody else's write, where there is one soon: as often as the others write.
+    """
     file = os.path.join(memory.vault.root, PATH)
+    saved = os.stat(file)
+    for _ in range(SPINS):
+        if not os.path.samestat(saved, os.stat(file)):
+            break
     with open(file, encoding="utf-8") as source:
         text = source.read()
     text += f"{name}-{number}\n"

@@ -1,0 +1,79 @@
+"""Runs commands of mdmem, each in a fork of this process, where the file system or the user is a special one.
+
+Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard input,
+`{"arguments": […], "input": "…", "limit": BYTES}`, it prints one: `{"code": …, "out": …, "errors": …}`. With
+a limit no file can grow over so many bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import pkgutil
+import resource
+import sys
+from typing import Any
+
+import mdmem
+from mdmem.cli import main
+
+
+def run(arguments: list[str], given: str, limit: int | None) -> dict[str, Any]:
+    """What a command returns and prints."""
+    sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8")
+    out = sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    errors = sys.stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    code = main(arguments)
+    return {"code": code, "out": _text(out), "errors": _text(errors)}
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
+
+
+def in_fork(order: dict[str, Any]) -> str:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            answer = json.dumps(run(**order))
+        except BaseException as error:  # noqa: BLE001 - the report names whatever came out
+            answer = json.dumps({"code": -1, "out": "", "errors": repr(error)})
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+            pipe.write(answer)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return answer
+
+
+def serve() -> None:
+    # All modules first: another user may not be allowed to read them.
+    names = [module.name for module in pkgutil.walk_packages(mdmem.__path__, "mdmem.")]
+    for name in names:
+        with contextlib.suppress(ImportError):  # of an extra that is not installed
+            if not name.endswith("__main__"):
+                importlib.import_module(name)
+    if sys.argv[1:]:
+        os.setgroups([])
+        os.setgid(int(sys.argv[1]))
+        os.setuid(int(sys.argv[1]))
+        os.chdir("/")
+    for line in sys.stdin:
+        answer = in_fork(json.loads(line))
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -232,7 +232,8 @@ class _Search:
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes 25 ms of imports: they are made while ripgrep searches.
-            importlib.import_module("mdmem.text.document")
+            for module in ("document", "scan", "yaml_tree"):
+                importlib.import_module(f"mdmem.text.{module}")
             for match in self._read(process, mounted):
                 gathered.append(match)
                 size += len(match.printed)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
-from mdmem.text import frontmatter, json_tree, scan
+from mdmem.text import frontmatter
 from mdmem.text.form import is_json
 from mdmem.text.lines import Lines
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
-from mdmem.text.tree import Node
+
+if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
+    from mdmem.text import scan
+    from mdmem.text.tree import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Document:
     @cached_property
     def hash(self) -> str:
         """The SHA-256 of the bytes, 64 hexadecimal digits."""
+        import hashlib  # noqa: PLC0415 - start-up
+
         return hashlib.sha256(self.data).hexdigest()
 
     @property
@@ -87,6 +91,8 @@ class Document:
 
     @cached_property
     def _json(self) -> Parsed:
+        from mdmem.text import json_tree  # noqa: PLC0415 - start-up
+
         start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
         try:
             return json_tree.parse(self.text, start, max_depth=self.limits.max_depth)
@@ -121,6 +127,8 @@ class Document:
 
     @cached_property
     def _scan(self) -> scan.Scan:
+        from mdmem.text import scan  # noqa: PLC0415 - start-up
+
         if self.is_json:
             return scan.Scan(headings=(), blocks=(), fences=())
         start = self.body_span.start
@@ -135,6 +143,8 @@ class Document:
     @cached_property
     def sections(self) -> tuple[scan.Section, ...]:
         """The section of each heading, in order."""
+        from mdmem.text import scan  # noqa: PLC0415 - start-up
+
         return scan.sections(self.headings, len(self.text))
 
     @property

@@ -10,11 +10,9 @@ from typing import Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
-from mdmem.text.diff import hunks
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
-from mdmem.text.near import nearest
 
 _CRLF = re.compile(r"\r\n")
 
@@ -101,6 +99,8 @@ def replace(
         )
     edits = _matches(document, old, new) if regex else _occurrences(document.text, old, fitted(document, new))
     if not edits:
+        from mdmem.text.near import nearest  # noqa: PLC0415 - start-up
+
         near = () if regex else nearest(document, old)
         raise TextNotFound(path=document.path, old=old, near=near)
     overlapping = any(before.end > after.start for before, after in pairwise(edits))
@@ -254,6 +254,8 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
 
 def between(before: str, after: str) -> list[TextEdit]:
     """The edits, line by line, that turn `before` into `after`."""
+    from mdmem.text.diff import hunks  # noqa: PLC0415 - start-up
+
     old, new = (_with_ends(text) for text in (before, after))
     starts = [0, *accumulate(map(len, old))]
     return [

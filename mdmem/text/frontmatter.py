@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Span
 from mdmem.text.parsed import Flaw
-from mdmem.text.tree import Node
+
+if TYPE_CHECKING:
+    from mdmem.text.tree import Node
 
 BOM = "\ufeff"
 _OPENING = re.compile(r"---[ \t]*(?:\r\n|\n|\r)")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Severity, Span
-from mdmem.text.tree import Node
+
+if TYPE_CHECKING:
+    from mdmem.text.tree import Node
 
 
 class Flaw(NamedTuple):

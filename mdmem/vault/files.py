@@ -7,7 +7,6 @@ check and its use is refused like any other.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
@@ -257,6 +256,8 @@ def exists(folder: int, name: str) -> bool:
 
 @cache
 def _rename_program() -> tuple[str, object] | None:
+    import ctypes  # noqa: PLC0415 - start-up: reading needs none of it
+
     library = ctypes.CDLL(None, use_errno=True)
     for name in ("renameat2", "renameatx_np"):
         if hasattr(library, name):
@@ -268,6 +269,8 @@ def _rename_program() -> tuple[str, object] | None:
 
 def _rename(source: tuple[int, str], target: tuple[int, str], *, exchange: bool) -> bool:
     """Rename with a flag; False where the system or the file system has no such call."""
+    import ctypes  # noqa: PLC0415 - start-up
+
     program = _rename_program()
     if program is None:
         return False

@@ -12,7 +12,6 @@ is finished. So a vault is as it was before a transaction, or as it is after it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -369,4 +368,6 @@ def _digest(place: tuple[int, str]) -> str | None:
 
 
 def _hash(data: bytes) -> str:
+    import hashlib  # noqa: PLC0415 - start-up
+
     return hashlib.sha256(data).hexdigest()

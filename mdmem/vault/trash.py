@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import time
@@ -113,6 +112,8 @@ class TrashFolder:
         except FileNotFoundError:
             return None
         # The log may have come with a repository, and a hash in it be a path; or the disk is failing.
+        import hashlib  # noqa: PLC0415 - start-up
+
         return data if hashlib.sha256(data).hexdigest() == digest else None
 
     def record(self, entry: Entry) -> None:

@@ -1,8 +1,8 @@
 """Runs commands of mdmem, each in a fork of this process, where the file system or the user is a special one.
 
-Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard input,
-`{"arguments": […], "input": "…", "limit": BYTES}`, it prints one: `{"code": …, "out": …, "errors": …}`. With
-a limit no file can grow over so many bytes.
+Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard
+input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints one: `{"code": …, "out": …, "errors": …}`.
+`given` is the command's standard input; with a limit no file can grow over so many bytes.
 """
 
 from __future__ import annotations

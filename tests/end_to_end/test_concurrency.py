@@ -126,10 +126,10 @@ def test_what_a_program_without_locks_appends_is_kept(vault_root: Path) -> None:
     ours, plain = each("append", 7, 50), Job("plain", "editor", EDITED)
     run(vault_root, [*ours, plain])
     found, history = lines(vault_root), kept(Memory(str(vault_root)))
-    names = [f"editor-{n}" for n in range(EDITED)]
-    assert [name for name in names if not found[name] and f"{name}\n" not in history] == []
-    assert set(found) <= {*names, *(f"{job.name}-{n}" for job in ours for n in range(50))}
-    assert set(found.values()) == {1}
+    theirs = [f"editor-{n}" for n in range(EDITED)]
+    assert [name for name in theirs if not found[name] and f"{name}\n" not in history] == []
+    assert set(found) <= {*theirs, *(f"{job.name}-{n}" for job in ours for n in range(50))}
+    assert_once(found)
     assert_clean(vault_root)
 
 
@@ -138,13 +138,21 @@ def test_a_program_without_locks_meets_replacements_in_one_line(vault_root: Path
     write(vault_root, SHARED, " ".join(f"<{job.name}:0>" for job in ours) + "\n")
     run(vault_root, [*ours, plain])
     found, history = lines(vault_root), kept(Memory(str(vault_root)))
-    names = [f"editor-{n}" for n in range(EDITED)]
-    assert [name for name in names if not found[name] and f"{name}\n" not in history] == []
-    marks = [line for line in found if line not in names]
-    assert len(marks) == 1
-    assert re.fullmatch(" ".join(rf"<{job.name}:\d+>" for job in ours), marks[0])
-    assert set(found.values()) == {1}
+    theirs = [f"editor-{n}" for n in range(EDITED)]
+    assert [name for name in theirs if not found[name] and f"{name}\n" not in history] == []
+    (marks,) = [line for line in found if line not in theirs]
+    assert re.fullmatch(" ".join(rf"<{job.name}:\d+>" for job in ours), marks)
+    assert_once(found)
     assert_clean(vault_root)
+
+
+def assert_once(found: Counter[str]) -> None:
+    """Each line stands once.
+
+    But what the other program reads in the instant before ours is taken back, because that program had written
+    a moment earlier, it may save again later; then ours, which is written anew, stands twice. Nobody can tell.
+    """
+    assert sum(found.values()) - len(found) <= 1
 
 
 def test_merges_into_one_json_memory_are_all_made(vault_root: Path) -> None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -22,7 +22,7 @@ NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 MOST_LEFT = 60  # pages, or files: more than any of the commands needs
 
-NOTE = "---\ntitle: Database\ntags: [db]\n---\n\n# Database\n\n## Decision\n\nMySQL, for now.\n\n## Why\n\nHabit.\n"
+NOTE = "---\ntitle: Database\ntags: [db]\n---\n\n# Database\n\n## Decision\n\nMySQL, for now.\n"
 FILES = {
     ".mdmem/config.toml": "",
     "AGENTS.md": "# Project\n\n## Decisions\n\n- MySQL\n\n## Workflow\n\n## Parameters\n",
@@ -36,7 +36,7 @@ FILES = {
     "preferences/ui/faded.md": "---\nvalue: old\nstrength: 0.2\nupdated: 2001-01-01T00:00:00Z\n---\n",
     "rules/style.md": "---\npriority: 1\n---\n\nWrite short sentences.\n",
 }
-ASTER = json.dumps({"preferences": {"ui": {"size": {"value": "big"}}}})
+ASTER = json.dumps([{"Category": "ui", "Key": "size", "Value": "big"}])
 CHANGES: Mapping[str, Sequence[str]] = {
     "write": ("write", "notes/new.md", "New.\n"),
     "write in a new folder": ("write", "notes/a/b/c/new.md", "New.\n"),
@@ -44,7 +44,7 @@ CHANGES: Mapping[str, Sequence[str]] = {
     "append": ("append", "notes/db.md", "More."),
     "prepend": ("prepend", "notes/db.md", "First."),
     "insert": ("insert", "notes/db.md", "7", "Between."),
-    "delete-lines": ("delete-lines", "notes/db.md", "10"),
+    "delete-lines": ("delete-lines", "notes/db.md", "8"),
     "set": ("set", "notes/db.md", "title=Storage"),
     "unset": ("unset", "notes/db.md", "tags"),
     "section": ("section", "notes/db.md", "Decision", "SQLite."),
@@ -253,8 +253,8 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
             now = memories(disk.root)
             assert disk.worker.run("show", "rules/style.md").code == 0
         assert timeless(now) == timeless(after if ran.code == 0 else before)
-        assert_nothing_lost(before, disk.root)
         assert_sound(disk.root, disk.worker)
+        assert_nothing_lost(before, disk.root)
         assert timeless(memories(disk.root)) == timeless(now)
         if ran.code == 0:
             break
@@ -264,3 +264,175 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
     else:
         pytest.fail("it is refused with a lot of space")
     assert refused
+
+
+# --------------------------------------------------------------------------------------- other refusals
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A vault with a history, in a folder that every user may enter; it belongs to the user of `worker`."""
+    folder = Path(tempfile.mkdtemp(prefix="mdmem-faults-"))
+    folder.chmod(0o755)
+    vault = folder / "vault"
+    vault.mkdir()
+    fill(vault, {path: text.encode() for path, text in FILES.items()})
+    give(vault)
+    yield vault
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def give(root: Path, owner: int = NOBODY) -> None:
+    """Let everything belong to the user of `worker`; no user but root runs as somebody else."""
+    if IS_ROOT:
+        for path in (root, *root.rglob("*")):
+            os.chown(path, owner, owner)
+
+
+@pytest.fixture
+def worker(root: Path) -> Iterator[Commands]:
+    """A worker of a user whom permissions bind, on a vault in which it has made a change."""
+    with commands(root, user=NOBODY if IS_ROOT else None) as worker:
+        assert worker.run("append", "notes/db.md", "A line with a history.").code == 0
+        yield worker
+
+
+def chmod(folder: Path, *, folders: int, files: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(folders if path.is_dir() else files)
+
+
+def assert_refused(worker: Commands, *arguments: str, reason: str = "Permission denied") -> None:
+    ran = worker.run(*arguments, "--json")
+    assert (ran.code, ran.error) == (2, "storage-failed"), ran
+    assert reason in ran.errors
+    assert "nothing was changed" in ran.errors
+
+
+@pytest.mark.parametrize("arguments", READS, ids=" ".join)
+def test_a_vault_that_may_only_be_read_can_be_read(
+    root: Path, worker: Commands, arguments: Sequence[str]
+) -> None:
+    free = worker.run(*arguments)
+    assert free.code == 0
+    chmod(root, folders=0o555, files=0o444)
+    assert worker.run(*arguments) == free
+
+
+def test_a_vault_that_may_only_be_read_is_not_changed(root: Path, worker: Commands) -> None:
+    before = everything(root)
+    chmod(root, folders=0o555, files=0o444)
+    for arguments in CHANGES.values():
+        assert worker.run(*arguments, "--dry-run").code == 0
+        assert_refused(worker, *arguments)
+    assert_refused(worker, "init", str(root / "another"), reason="Permission denied")
+    assert everything(root) == before
+
+
+@pytest.mark.parametrize("folder", ["notes", ".mdmem/local/staging", ".mdmem/local/trash", ".mdmem/local"])
+def test_a_folder_that_may_not_be_written_to_refuses_what_needs_it(
+    root: Path, worker: Commands, folder: str
+) -> None:
+    before = memories(root)
+    (root / folder).chmod(0o555)
+    for name in ("append", "mv", "rm", "notes append", "replace in many"):
+        ran = worker.run(*CHANGES[name], "--json")
+        assert ran.code == 0 or ran.error == "storage-failed"
+        if folder == "notes":
+            assert ran.code == 2
+        (root / folder).chmod(0o755)
+        now = memories(root)
+        assert (now == before) == (ran.code == 2)
+        assert_sound(root, worker)
+        assert_nothing_lost(before, root)
+        if ran.code == 0:
+            assert worker.run("undo").code == 0
+            assert memories(root) == before
+        (root / folder).chmod(0o555)
+
+
+def test_the_other_folders_can_be_written_to(root: Path, worker: Commands) -> None:
+    (root / "notes").chmod(0o555)
+    assert worker.run("append", "rules/style.md", "And few.").code == 0
+    assert worker.run("write", "other/new.md", "New.\n").code == 0
+
+
+def test_a_memory_that_may_not_be_read_is_named_and_hinders_no_other(root: Path, worker: Commands) -> None:
+    (root / "notes/old.md").chmod(0)
+    for arguments in (("show", "notes/old.md"), ("append", "notes/old.md", "More."), ("rm", "notes")):
+        ran = worker.run(*arguments, "--json")
+        assert (ran.code, ran.error) == (2, "storage-failed")
+        assert "notes/old.md: cannot read it: Permission denied" in ran.errors
+    assert "notes/old.md" in worker.run("ls").out
+    assert "MySQL, once more." in worker.run("grep", "mysql").out
+    checked = worker.run("check")
+    assert checked.code == 1
+    assert "notes/old.md" in checked.out
+    replaced = worker.run("replace", "--in", "notes", "MySQL", "SQLite")
+    assert replaced.code == 0
+    assert "left out: notes/old.md" in replaced.errors
+    assert (root / "notes/db.md").read_text().count("SQLite") == 1
+    (root / "notes/old.md").chmod(0o644)
+    assert (root / "notes/old.md").read_text() == FILES["notes/old.md"]
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give a file away")
+def test_a_lock_that_belongs_to_somebody_else_is_named(root: Path, worker: Commands) -> None:
+    before = memories(root)
+    lock = root / ".mdmem/local/lock"
+    os.chown(lock, 0, 0)
+    lock.chmod(0o600)
+    assert_refused(worker, "append", "notes/db.md", "More.")
+    assert str(lock) in worker.run("append", "notes/db.md", "More.").errors
+    assert memories(root) == before
+    assert worker.run("show", "notes/db.md").code == 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give a file away")
+def test_a_memory_of_somebody_else_is_changed_where_the_folder_allows_it(
+    root: Path, worker: Commands
+) -> None:
+    note = root / "notes/db.md"
+    os.chown(note, 0, 0)
+    note.chmod(0o644)
+    before = note.read_bytes()
+    assert worker.run("append", "notes/db.md", "More.").code == 0
+    assert note.read_bytes() == before + b"More.\n"
+    assert note.stat().st_mode & 0o777 == 0o644
+    assert worker.run("undo").code == 0
+    assert note.read_bytes() == before
+    assert_sound(root, worker)
+
+
+@pytest.mark.parametrize("limit", [0, 100, 600, 2_000, 100_000])
+def test_a_limit_on_the_size_of_files_is_kept_to(root: Path, worker: Commands, limit: int) -> None:
+    """EFBIG, which is what a quota or `ulimit -f` says, at each of the files that a change writes."""
+    big = "A line of a big memory.\n" * 50
+    (root / "notes/db.md").write_text(big)
+    before = memories(root)
+    for name in ("append", "write in a new folder", "replace in many", "rm"):
+        ran = worker.run(*CHANGES[name], "--json", limit=limit)
+        now = memories(root)
+        assert (now == before) == (ran.code == 2)
+        if ran.code:
+            assert ran.error == "storage-failed"
+            assert "File too large" in ran.errors
+        assert_sound(root, worker)
+        assert_nothing_lost(before, root)
+        before = memories(root)
+        assert before == now
+
+
+def test_a_file_system_that_is_mounted_read_only_can_be_read(root: Path) -> None:
+    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
+    before = everything(root)
+    with commands(root, before=mounting(script, str(root))) as worker:
+        for read in READS:
+            assert worker.run(*read).code in {0, 1}, read
+        for name in CHANGES.keys() - {"restore", "undo"}:
+            assert worker.run(*CHANGES[name], "--dry-run").code == 0, name
+            assert_refused(worker, *CHANGES[name], reason="Read-only file system")
+    assert everything(root) == before

@@ -1,7 +1,7 @@
 """Runs commands of mdmem, each in a fork of this process, where the file system or the user is a special one.
 
 Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard
-input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints one: `{"code": …, "out": …, "errors": …}`.
+input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code": …, "out": …, "errors": …}`.
 `given` is the command's standard input; with a limit no file can grow over so many bytes.
 """
 
@@ -64,6 +64,8 @@ def serve() -> None:
         with contextlib.suppress(ImportError):  # of an extra that is not installed
             if not name.endswith("__main__"):
                 importlib.import_module(name)
+    for name in ("ctypes", "difflib", "hashlib", "jsonschema", "jinja2"):  # imported when they are used
+        importlib.import_module(name)
     if sys.argv[1:]:
         os.setgroups([])
         os.setgid(int(sys.argv[1]))

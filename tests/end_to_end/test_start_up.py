@@ -34,7 +34,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("show notes/full.md --json", {"yaml"}, set()),
     ("ls", set(), set()),
     ("ls --glob *.md", set(), set()),
-    ("grep Project", {"ripgrepy"}, set()),
+    ("grep Project", {"ripgrepy", "yaml"}, set()),
     ("check notes/full.md", {"yaml"} | SCHEMA, set()),
     ("doctor", SCHEMA, {"doctor"}),
     ("history", set(), set()),

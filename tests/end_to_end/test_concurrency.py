@@ -149,8 +149,8 @@ def test_a_program_without_locks_meets_replacements_in_one_line(vault_root: Path
 def assert_once(found: Counter[str]) -> None:
     """Each line stands once.
 
-    But what the other program reads in the instant before ours is taken back, because that program had written
-    a moment earlier, it may save again later; then ours, which is written anew, stands twice. Nobody can tell.
+    But the other program may read ours in the instant before it is taken back, because that program had saved
+    a moment earlier, and save again later. Then ours, which is written anew, stands twice: nobody can tell.
     """
     assert sum(found.values()) - len(found) <= 1
 
@@ -247,8 +247,7 @@ def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: 
     for last in range(6):
         with started(set_root, [Job("many", "writer", 1_000)]) as (process,):
             assert process.stdout
-            while process.stdout.readline() != f"{last}\n":
-                pass
+            assert f"{last}\n" in process.stdout  # reads up to that line
             process.kill()
         memory = Memory(str(set_root))
         found = {generation(memory.show(f"set/{number}.md").text) for number in range(FILES)}

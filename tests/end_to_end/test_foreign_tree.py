@@ -1,277 +1,560 @@
-"""A tree of over a thousand Markdown files that others wrote: every command leaves every other byte alone."""
+"""A vault of Markdown files that others wrote: everything can be read, and only what is asked for changes."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import os
+import re
+import site
+import sys
 import sysconfig
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
+import click
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from mdmem.cli import main
+from mdmem.cli.app import app
+from mdmem.errors import DocumentRefused
+from mdmem.memory.memory import Memory
 
-LEAST = 1000
-ODD = {
-    "odd/bom.md": b"\xef\xbb\xbf---\ntitle: BOM\n---\n\n# Bom\n",
-    "odd/crlf.md": b"---\r\ntitle: CRLF # kept\r\n---\r\n\r\n# Dos\r\n\r\ntext\r\n",
-    "odd/cr.md": b"# Mac\rtext\r",
-    "odd/no-end.md": b"# No end\n\nlast line",
-    "odd/empty.md": b"",
-    "odd/blank.md": b"\n\n\n",
-    "odd/binary.md": b"# \0\x01",
-    "odd/latin.md": b"# caf\xe9\n",
-    "odd/unclosed.md": b"---\ntitle: never closed\n\n# Body\n",
-    "odd/invalid.md": b"---\ntitle: [\n---\n\n# Body\n",
-    "odd/list.md": b"---\n- a\n---\n\n# Body\n",
-    "odd/numbers.md": b"---\ntitle: 2024\ntags: 7\ncreated: yesterday\n---\n\n# Body\n",
-    "odd/separator.md": "# A\u2028B\f\n\n```\n# no heading\n".encode(),
-    "odd/with space & 100%.md": b"# Name\n",
-    "odd/\u00fcml\u00e4ut.md": b"# Name\n",
-    "odd/data.json": b'{\n\t"b" : 1,\n\t"a": [1,2 ,3]\n}',
-    "odd/broken.json": b'{"a": ',
+LEAST, MOST = 1_000, 2_000
+LARGEST = 200_000  # bytes of a file that is taken in
+NO_TEXT = "odd/" + os.fsdecode(b"\xff\xfe.md")
+MANUALS = ("/usr/share/doc", "/usr/local/share/doc")
+
+LONG = "# Long\n\n" + "A line of a long memory, with some words in it.\n" * 100_000
+ODD: Mapping[str, bytes] = {
+    "empty.md": b"",
+    "one-newline.md": b"\n",
+    "no-final-newline.md": b"# Title\n\nThe last line",
+    "crlf.md": b"# Title\r\n\r\nFirst.\r\nSecond.\r\n",
+    "bom.md": b"\xef\xbb\xbf# Title\n\nText.\n",
+    "bom-crlf.md": b"\xef\xbb\xbf# Title\r\n\r\nText.\r\nwithout an end",
+    "mixed-ends.md": b"one\ntwo\r\nthree\rfour\n",
+    "only-cr.md": b"# Title\rone\rtwo\r",
+    "other-separators.md": "a\u2028b\u2029c\u0085d\x0b\x0ce\n".encode(),
+    "bom-in-the-middle.md": "a\ufeffb\n".encode(),
+    "not-utf8.md": "Grüße\n".encode("latin-1"),
+    "utf16.md": "# Title\n".encode("utf-16"),
+    "binary.md": bytes(range(256)) * 4,
+    "huge.md": LONG.encode() + b"x" * 100,
+    "one-long-line.md": b"word " * 200_000,
+    "frontmatter.md": b"---\n# a comment\ntitle:   'Old'   # why\ntags: [a,  b]\nno: 12:30\n---\n\nBody.\n",
+    "frontmatter-crlf.md": b"---\r\ntitle: Old\r\n---\r\n\r\nBody.\r\n",
+    "frontmatter-open.md": b"---\ntitle: Old\n\nBody.\n",
+    "frontmatter-broken.md": b"---\ntitle: [a, b\nx: {\n---\n\nBody.\n",
+    "frontmatter-tabs.md": b"---\na:\n\tb: 1\n---\nBody.\n",
+    "frontmatter-twice.md": b"---\na: 1\na: 2\n---\n---\nb: 1\n---\n",
+    "frontmatter-list.md": b"---\n- a\n- b\n---\nBody.\n",
+    "frontmatter-alias.md": b"---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nBody.\n",
+    "frontmatter-bomb.md": b"---\na: &a [x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (n, n, b", ".join([b"*%c" % (n - 1)] * 9)) for n in range(98, 110))
+    + b"---\n",
+    "frontmatter-object.md": b"---\na: !!python/object:os.system 1\n---\nBody.\n",
+    "frontmatter-wrong.md": b"---\ntags: 7\nconfidence: high\nexpires: soon\n$schema: nowhere\n---\nBody.\n",
+    "toml.md": b"+++\ntitle = 'x'\n+++\nBody.\n",
+    "fences.md": b"```\n# no heading\n```\n~~~~\n````\n# none\n",
+    "deep.md": b"> " * 3_000 + b"x\n" + b"- " * 3_000 + b"y\n",
+    "links.md": b"[[a]] [[../x]] ![[b.png]] [c](d.md#e) [f]: <g h>\n[i](javascript:x) src/a.py#L1-L2 ^id\n",
+    "template.md": b"{{ x }} {% for %} {# y #}\n",
+    "with space.md": b"# With space\n",
+    "100% sure.md": b"# Percent\n",
+    "%2e%2e%2fup.md": b"# An escape\n",
+    "ünïcødé 日本語 🎉.md": "# Grüße\n".encode(),
+    "u\u0308.md": b"# Decomposed\n",
+    "-dash.md": b"# A dash\n",
+    "quote'\" $x `y` ;.md": b"# Quotes\n",
+    "a:b|c?.md": b"# Not for Windows\n",
+    "con.md": b"# A device, on Windows\n",
+    "line\nbreak.md": b"# A line break\n",
+    "UPPER.MD": b"# Another suffix\n",
+    "broken.json": b'{"a": [1, 2',
+    "twice.json": b'{"a": 1, "a": 2}\n',
+    "deep.json": b"[" * 50_000,
+    "numbers.json": b"[1e999, -0.0, 123456789012345678901234567890, NaN]\n",
+    "text.json": b'"\\ud800"\n',
+    "folder.md/inside.md": b"# In a folder with a suffix\n",
+    ".hidden.md": b"# Hidden\n",
+    ".git/config.md": b"# Hidden as well\n",
 }
-READING = [
-    ["ls"],
-    ["ls", "odd", "--glob", "*.md"],
-    ["grep", "the", "--limit", "50"],
-    ["grep", "--regex", r"^#+\s", "--context", "1", "--limit", "20"],
-    ["grep", "license", "--case", "smart", "--json"],
-    ["check"],
-    ["check", "--format", "github"],
-    ["check", "odd", "--json"],
-    ["doctor"],
-    ["history"],
-    ["notes", "list"],
-    ["rules", "list"],
-    ["rules", "text", "--for", "src/app.py"],
-    ["working", "list"],
-    ["preferences", "list"],
-    ["preferences", "stats"],
-    ["project", "summary"],
-    ["schema", "list"],
-    ["schema", "check"],
-    ["template", "list"],
-    ["template", "show", "note"],
-    ["render", "note", "--var", "title=A"],
-    ["show", "odd/crlf.md"],
-    ["show", "odd/bom.md", "--json"],
-]
-# Every command that changes something, on files that others wrote: first only tried, then done, then undone.
-CHANGING = [
-    ["append", "odd/crlf.md", "more"],
-    ["append", "odd/no-end.md", "more"],
-    ["prepend", "odd/bom.md", "more"],
-    ["insert", "odd/crlf.md", "5", "more"],
-    ["delete-lines", "odd/cr.md", "2"],
-    ["replace", "odd/crlf.md", "text", "prose"],
-    ["set", "odd/crlf.md", "title=Other"],
-    ["set", "odd/numbers.md", "confidence=0.5"],
-    ["set", "odd/data.json", "b=2"],
-    ["unset", "odd/data.json", "a"],
-    ["section", "odd/bom.md", "Bom", "more", "--append"],
-    ["mv", "odd/blank.md", "odd/moved.md"],
-    ["rm", "odd/invalid.md"],
-    ["write", "odd/empty.md", "now something", "--overwrite"],
-    ["new", "note", "odd/new.md", "--var", "title=New"],
-    ["notes", "append", "made", "text"],
-    ["project", "append", "Decisions", "an entry"],
-    ["working", "update", "state", "--thread", "t"],
-    ["preferences", "set", "ui", "theme", "dark"],
-]
 
 
-def foreign_texts() -> Iterator[bytes]:
-    """Texts of others: what is installed, the documentation of the machine, then sections of these."""
-    folders = [
-        sysconfig.get_paths()["purelib"],
-        sysconfig.get_paths()["stdlib"],
-        "/usr/share/doc",
-        "/usr/lib",
-    ]
-    whole: list[bytes] = []
-    for folder in folders:
-        for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in {".md", ".markdown"} or path.name in {"METADATA", "README.rst", "copyright"}:
-                try:
-                    data = path.read_bytes()
-                except OSError:
-                    continue
-                if len(data) < 1_000_000:
-                    whole.append(data)
-            if len(whole) >= 2 * LEAST:
-                break
-    yield from whole
-    for data in whole:
-        yield from (b"#" + part for part in data.split(b"\n#")[1:])
+class Tree(NamedTuple):
+    """A vault of others' files, and how many different ones they are."""
+
+    root: Path
+    distinct: int
 
 
-def write_tree(root: Path) -> None:
-    (root / ".mdmem").mkdir(parents=True)
-    (root / ".mdmem/config.toml").touch()
-    seen: set[bytes] = set()
-    for text in foreign_texts():
-        digest = hashlib.sha256(text).digest()
-        if digest not in seen:
-            path = root / f"foreign/{len(seen) % 40}/{len(seen)}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text)
-            seen.add(digest)
-        if len(seen) >= LEAST + 200:
-            break
-    for name, data in ODD.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_bytes(data)
+class Ran(NamedTuple):
+    """What a command returned and printed."""
+
+    code: int
+    out: str
+    errors: str
 
 
-def contents(root: Path) -> dict[str, bytes]:
-    """Every file but the vault's own bookkeeping, with its bytes."""
+def run(root: Path, *arguments: str, given: bytes = b"") -> Ran:
+    """Run a command as the program does. It must end as documented, whatever it meets."""
+    out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    with patch.multiple(sys, stdin=stdin, stdout=out, stderr=errors):
+        code = main(["--vault", str(root), *arguments])
+    ran = Ran(code, _printed(out), _printed(errors))
+    assert ran.code in {0, 1, 2}, ran
+    assert "Traceback" not in ran.errors
+    return ran
+
+
+def _printed(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.detach()
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8", "replace")
+
+
+def hashes(root: Path) -> dict[str, str]:
+    """Every file but the vault's bookkeeping, by path, with the hash of its bytes."""
     found = {}
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name != ".mdmem"]
-        for name in names:
-            path = Path(folder) / name
-            found[str(path.relative_to(root))] = path.read_bytes()
+    for folder, names, names_of_files in os.walk(root):
+        names[:] = [name for name in names if name != ".mdmem"]
+        for name in names_of_files:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, root)] = hashlib.sha256(file.read()).hexdigest()
     return found
 
 
+# ------------------------------------------------------------------------------------------------- the tree
+
+
+def others() -> Iterator[tuple[str, bytes]]:
+    """The Markdown files of this machine that are no part of this project: a path for each, and its bytes."""
+    roots = [sys.prefix, *site.getsitepackages(), sysconfig.get_path("stdlib"), *MANUALS]
+    seen = set()
+    for number, root in enumerate(dict.fromkeys(map(os.path.realpath, roots))):
+        for folder, names, names_of_files in os.walk(root):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            for name in sorted(names_of_files):
+                file = os.path.join(folder, name)
+                if (name.endswith(".md") or name == "METADATA") and file not in seen and _is_small(file):
+                    seen.add(file)
+                    path = os.path.join(str(number), os.path.relpath(file, root))
+                    with open(file, "rb") as source:
+                        yield path if name.endswith(".md") else f"{path}.md", source.read()
+
+
+def _is_small(file: str) -> bool:
+    return not os.path.islink(file) and os.access(file, os.R_OK) and os.path.getsize(file) <= LARGEST
+
+
+def sections(texts: Sequence[bytes]) -> Iterator[bytes]:
+    """The sections of some texts, as they stand there, and then the halves of these."""
+    found = [part for text in texts for part in re.split(rb"(?m)^(?=#{1,6} )", text) if part.strip()]
+    while found:
+        yield from found
+        found = [half for p in found if len(p) > 80 for half in (p[: len(p) // 2], p[len(p) // 2 :])]
+
+
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     root = tmp_path_factory.mktemp("foreign") / "memories"
-    write_tree(root)
+    found = dict(pair for pair, _ in zip(others(), range(MOST), strict=False))
+    distinct = set(found.values())
+    for part in sections(list(found.values())):
+        if len(distinct) >= LEAST:
+            break
+        if part not in distinct:
+            distinct.add(part)
+            found[f"cut/{len(distinct) % 37}/{len(distinct)}.md"] = part
+    files = {f"tree/{path}": data for path, data in found.items()}
+    files |= {f"odd/{name}": data for name, data in ODD.items()}
+    files["AGENTS.md"] = max((d for d in distinct if _is_text(d)), key=len)
+    for number, data in enumerate(sorted(distinct)[::100]):
+        files |= {f"{folder}/{number}.md": data for folder in ("notes", "rules", "preferences/ui")}
+        files |= {f"working/threads/{number}.md": data, f"users/alice/notes/{number}.md": data}
+    files[".mdmem/config.toml"] = b""
+    for path, data in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    with contextlib.suppress(OSError):
+        (root / NO_TEXT).write_bytes(b"# A name that is no text\n")
+    (root / "odd/link.md").symlink_to("crlf.md")
+    (root / "odd/dangling.md").symlink_to("nowhere.md")
+    (root / "odd/outside").symlink_to("/")
+    os.mkfifo(root / "odd/pipe.md")
+    return Tree(root, len(distinct))
+
+
+def _is_text(data: bytes) -> bool:
+    with contextlib.suppress(UnicodeDecodeError):
+        return bool(data.decode()) and b"\0" not in data
+    return False
+
+
+# -------------------------------------------------------------------------------------------------- reading
+
+READS: Sequence[Sequence[str]] = (
+    ("ls",),
+    ("ls", "tree", "--glob", "*.md", "--json"),
+    ("grep", "the", "--limit", "50"),
+    ("grep", "--regex", r"^#+ \w+", "--context", "2", "--json"),
+    ("grep", "--case", "exact", "Title", "--in", "odd"),
+    ("grep", "--", "-dash"),
+    ("grep", "ü"),
+    ("check",),
+    ("check", "odd", "--format", "github"),
+    ("check", "--json"),
+    ("doctor",),
+    ("doctor", "--json"),
+    ("history",),
+    ("notes", "list"),
+    ("notes", "read", "0"),
+    ("rules", "list", "--disabled"),
+    ("rules", "text", "--for", "src/app.py"),
+    ("working", "list"),
+    ("working", "get", "--thread", "0"),
+    ("preferences", "list", "--hidden"),
+    ("preferences", "top"),
+    ("preferences", "stats"),
+    ("preferences", "get", "ui", "0"),
+    ("project", "load"),
+    ("project", "summary", "--max-chars", "500"),
+    ("--user", "alice", "notes", "list"),
+    ("schema", "list"),
+    ("schema", "show", "note"),
+    ("schema", "check"),
+    ("template", "list"),
+    ("template", "show", "note"),
+    ("render", "note", "--var", "title=Idea"),
+    ("show", "odd/bom-crlf.md", "--section", "Title"),
+    ("show", "odd/mixed-ends.md", "--number"),
+)
+
+
+def test_there_are_enough_files(tree: Tree) -> None:
+    assert tree.distinct >= LEAST
+
+
+@pytest.mark.parametrize("arguments", READS, ids=" ".join)
+def test_a_command_that_reads_changes_nothing(tree: Tree, arguments: Sequence[str]) -> None:
+    before = hashes(tree.root)
+    run(tree.root, *arguments)
+    assert hashes(tree.root) == before
+
+
+def test_every_file_is_listed_and_what_cannot_be_a_memory_says_why(tree: Tree) -> None:
+    memory = Memory(str(tree.root))
+    listed = {entry.path: entry.problem for entry in memory.ls()}
+    problems = {path for path, problem in listed.items() if problem}
+    assert problems == {
+        "odd/%2e%2e%2fup.md",
+        "odd/dangling.md",
+        "odd/line\\x0abreak.md",
+        "odd/link.md",
+        "odd/pipe.md",
+        *(["odd/\\xff\\xfe.md"] if (tree.root / NO_TEXT).exists() else []),
+    }
+    assert problems <= {finding.path for finding in memory.doctor().findings}
+    on_disk = {path for path in hashes(tree.root) if path.endswith((".md", ".json"))}
+    on_disk = {unicodedata.normalize("NFC", p) for p in on_disk if not re.search(r"(^|/)\.", p)}
+    assert set(listed) - problems == on_disk - {NO_TEXT, "odd/line\nbreak.md", "odd/%2e%2e%2fup.md"}
+
+
+def test_every_memory_is_read_byte_by_byte_or_refused(tree: Tree) -> None:
+    memory = Memory(str(tree.root))
+    refused = set()
+    for path in (entry.path for entry in memory.ls() if not entry.problem):
+        file = tree.root / path
+        data = (file if file.exists() else tree.root / "odd/u\u0308.md").read_bytes()
+        try:
+            document = memory.show(path)
+        except DocumentRefused:
+            refused.add(path)
+            continue
+        assert document.data == data
+        assert document.text.encode() == data
+        assert document.hash == hashlib.sha256(data).hexdigest()
+    odd = {path for path in refused if path.startswith("odd/")}
+    assert odd == {f"odd/{name}.md" for name in ("not-utf8", "utf16", "binary", "huge")}
+    assert not any(_is_text((tree.root / path).read_bytes()) for path in refused - odd)
+
+
+def test_grep_finds_what_stands_there(tree: Tree) -> None:
+    """The paths and lines are those that a plain search over the bytes finds."""
+    memory = Memory(str(tree.root))
+    found = {(hit.path, hit.line) for hit in memory.grep("License", case="exact", within="tree")}
+    expected = set()
+    for entry in memory.ls("tree"):
+        data = (tree.root / entry.path).read_bytes()
+        if b"License" in data and _is_text(data):
+            lines = re.split(r"\r\n|\n|\r", data.decode())
+            expected |= {(entry.path, n) for n, line in enumerate(lines, 1) if "License" in line}
+    assert expected
+    assert found == expected
+
+
+# ------------------------------------------------------------------------------------------------- dry runs
+
+TARGETS = (
+    "odd/bom-crlf.md",
+    "odd/frontmatter.md",
+    "odd/empty.md",
+    "odd/not-utf8.md",
+    "odd/frontmatter-broken.md",
+)
+DRY: Mapping[str, Sequence[str]] = {
+    "append": ("append", "PATH", "More."),
+    "prepend": ("prepend", "PATH", "First."),
+    "insert": ("insert", "PATH", "1", "Between."),
+    "delete-lines": ("delete-lines", "PATH", "1"),
+    "set": ("set", "PATH", "title=New"),
+    "unset": ("unset", "PATH", "title"),
+    "section": ("section", "PATH", "Title", "New text."),
+    "write": ("write", "PATH", "New.", "--overwrite"),
+    "mv": ("mv", "PATH", "moved/to.md"),
+    "rm": ("rm", "PATH"),
+    "replace": ("replace", "PATH", "Text", "Words"),
+    "restore": ("restore", "PATH"),
+    "undo": ("undo",),
+    "new": ("new", "note", "notes/made.md", "--var", "title=Idea"),
+    "notes append": ("notes", "append", "0", "One file.", "--title", "SQLite"),
+    "notes overwrite": ("notes", "overwrite", "0", "One file."),
+    "working update": ("working", "update", "Green.", "--thread", "0"),
+    "working find-and-replace": ("working", "find-and-replace", "the", "a", "--thread", "0"),
+    "working merge": ("working", "merge", '{"a": 1}', "--resource", "0"),
+    "working clear": ("working", "clear", "--thread", "0"),
+    "working sweep": ("working", "sweep"),
+    "preferences set": ("preferences", "set", "ui", "0", "dark"),
+    "preferences delete": ("preferences", "delete", "ui", "0"),
+    "preferences sweep": ("preferences", "sweep"),
+    "preferences import-aster": ("preferences", "import-aster", '[{"Category":"a","Key":"b","Value":1}]'),
+    "project append": ("project", "append", "Decisions", "SQLite"),
+    "project step": ("project", "step", "deploy", "done"),
+    "project params": ("project", "params", "a=1"),
+    "init": ("init", "another"),
+}
+
+
+def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command of the program, by its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{prefix}{name} ")
+        elif found:
+            yield f"{prefix}{name}", found
+
+
+def test_every_command_is_tried_on_the_tree() -> None:
+    changing = {name for name, found in commands(app) if any(p.name == "dry_run" for p in found.params)}
+    assert changing == set(DRY)
+    words = [" ".join(arguments) for arguments in READS]
+    reading = {name for name, _ in commands(app)} - changing - {"completion"}
+    assert {name for name in reading if not any(name in each for each in words)} == set()
+
+
+@pytest.mark.parametrize("name", DRY)
+def test_a_dry_run_changes_nothing(tree: Tree, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree.root.parent)
+    before = hashes(tree.root)
+    arguments = DRY[name]
+    for target in TARGETS if "PATH" in arguments else ("",):
+        run(tree.root, *(target if word == "PATH" else word for word in arguments), "--dry-run")
+    assert hashes(tree.root) == before
+    assert not (tree.root.parent / "another").exists()
+
+
+def test_a_dry_run_over_all_files_changes_nothing(tree: Tree) -> None:
+    before = hashes(tree.root)
+    assert run(tree.root, "replace", "--in", "tree", "the", "THE", "--dry-run").code == 0
+    assert (
+        run(
+            tree.root, "mv", "tree/cut" if (tree.root / "tree/cut").exists() else "rules", "to", "--dry-run"
+        ).code
+        == 0
+    )
+    assert hashes(tree.root) == before
+
+
+# -------------------------------------------------------------------------------------------------- changes
+
+
+class Edit(NamedTuple):
+    """A command, and what the files that it names hold afterwards; None: the file is gone."""
+
+    arguments: Sequence[str]
+    expected: Mapping[str, bytes | None]
+
+
+EDITS: Sequence[Edit] = (
+    Edit(
+        ("append", "odd/no-final-newline.md", "More."),
+        {"odd/no-final-newline.md": b"# Title\n\nThe last line\nMore.\n"},
+    ),
+    Edit(
+        ("append", "odd/bom-crlf.md", "One.\nTwo."),
+        {"odd/bom-crlf.md": b"\xef\xbb\xbf# Title\r\n\r\nText.\r\nwithout an end\r\nOne.\r\nTwo.\r\n"},
+    ),
+    Edit(("append", "odd/empty.md", "First."), {"odd/empty.md": b"First.\n"}),
+    Edit(
+        ("insert", "odd/crlf.md", "3", "Between."),
+        {"odd/crlf.md": b"# Title\r\n\r\nFirst.\r\nBetween.\r\nSecond.\r\n"},
+    ),
+    Edit(("delete-lines", "odd/mixed-ends.md", "2"), {"odd/mixed-ends.md": b"one\nthree\rfour\n"}),
+    Edit(
+        ("replace", "odd/other-separators.md", "d", "D"),
+        {"odd/other-separators.md": "a\u2028b\u2029c\u0085D\x0b\x0ce\n".encode()},
+    ),
+    Edit(
+        ("replace", "odd/bom-in-the-middle.md", "b", "c"), {"odd/bom-in-the-middle.md": "a\ufeffc\n".encode()}
+    ),
+    Edit(
+        ("set", "odd/frontmatter.md", "title=New"),
+        {"odd/frontmatter.md": ODD["frontmatter.md"].replace(b"'Old'", b"'New'")},
+    ),
+    Edit(
+        ("unset", "odd/frontmatter.md", "no"),
+        {"odd/frontmatter.md": ODD["frontmatter.md"].replace(b"no: 12:30\n", b"")},
+    ),
+    Edit(
+        ("set", "odd/frontmatter-crlf.md", "title=New"),
+        {"odd/frontmatter-crlf.md": b"---\r\ntitle: New\r\n---\r\n\r\nBody.\r\n"},
+    ),
+    Edit(
+        ("set", "odd/bom.md", "title=New"),
+        {"odd/bom.md": b"\xef\xbb\xbf---\ntitle: New\n---\n\n# Title\n\nText.\n"},
+    ),
+    Edit(("section", "odd/bom.md", "Title", "New."), {"odd/bom.md": b"\xef\xbb\xbf# Title\n\nNew.\n"}),
+    Edit(
+        ("mv", "odd/with space.md", "odd/moved here.md"),
+        {"odd/with space.md": None, "odd/moved here.md": ODD["with space.md"]},
+    ),
+    Edit(("append", "odd/100% sure.md", "Yes."), {"odd/100% sure.md": b"# Percent\nYes.\n"}),
+    Edit(("append", "odd/ü.md", "Yes."), {"odd/u\u0308.md": b"# Decomposed\nYes.\n"}),
+    Edit(("append", "odd/con.md", "Yes."), {"odd/con.md": b"# A device, on Windows\nYes.\n"}),
+    Edit(("append", "odd/a:b|c?.md", "Yes."), {"odd/a:b|c?.md": b"# Not for Windows\nYes.\n"}),
+    Edit(("rm", "odd/-dash.md"), {"odd/-dash.md": None}),
+    Edit(("rm", "odd/folder.md/inside.md"), {"odd/folder.md/inside.md": None}),
+    Edit(("write", "odd/made.md", "New."), {"odd/made.md": b"New."}),
+)
+
+
+def assert_changed(root: Path, edit: Edit, before: Mapping[str, str]) -> None:
+    """The files that an edit names hold what is expected, no other has changed; undo takes it all back."""
+    ran = run(root, *edit.arguments)
+    assert ran.code == 0, ran
+    digests = {path: hashlib.sha256(d).hexdigest() for path, d in edit.expected.items() if d is not None}
+    gone = {path for path, data in edit.expected.items() if data is None}
+    for path, data in edit.expected.items():
+        assert data is None or (root / path).read_bytes() == data
+    assert hashes(root) == {p: digest for p, digest in before.items() if p not in gone} | digests
+    assert run(root, "undo").code == 0
+    assert hashes(root) == before
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: " ".join(edit.arguments).replace("\n", " "))
+def test_exactly_what_is_asked_for_changes(tree: Tree, edit: Edit) -> None:
+    assert_changed(tree.root, edit, hashes(tree.root))
+
+
+def test_foreign_files_change_as_bytes_do(tree: Tree) -> None:
+    """The same edits on files of the tree, compared with what a plain edit of their bytes gives."""
+    before = hashes(tree.root)
+    every = {p: (tree.root / p).read_bytes() for p in before if p.startswith("tree/") and p.isascii()}
+    texts = {p: data for p, data in every.items() if _is_text(data) and b"e" in data and b"\r" not in data}
+    for path in sorted(texts)[:: len(texts) // 5]:
+        data = texts[path]
+        end = data if data.endswith(b"\n") else data + b"\n"
+        assert_changed(tree.root, Edit(("append", path, "More."), {path: end + b"More.\n"}), before)
+        moved = {path: None, "elsewhere/moved.md": data}
+        assert_changed(tree.root, Edit(("mv", path, "elsewhere/moved.md"), moved), before)
+        replaced = {path: data.replace(b"e", b"E")}
+        assert_changed(tree.root, Edit(("replace", path, "e", "E", "--all"), replaced), before)
+
+
+def test_a_replacement_in_many_files_changes_all_that_hold_the_text(tree: Tree) -> None:
+    before = hashes(tree.root)
+    expected: dict[str, bytes | None] = {}
+    for path in before:
+        data = (tree.root / path).read_bytes()
+        if path.startswith("tree/") and _is_text(data) and b"License" in data:
+            expected[path] = data.replace(b"License", b"Licence")
+    assert expected
+    edit = Edit(("replace", "--in", "tree", "License", "Licence"), expected)
+    assert_changed(tree.root, edit, before)
+
+
+# ------------------------------------------------------------------------------------------ arbitrary bytes
+
+PIECES = [
+    "---\n",
+    "# A\n",
+    "title: x\n",
+    "```\n",
+    "\r\n",
+    "\r",
+    "\ufeff",
+    "- [",
+    "tags: [a, *b]\n",
+    "a",
+    "\n",
+]
+PIECES += ["!!binary x", "&a *a", "{", "}", '"a": ', "[[x]]", " ^id", "\u2028", "value: 1\n", "- [ ] b\n"]
+TEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
+CONTENT = TEXT.map(lambda text: text.encode("utf-8", "replace")) | st.binary(max_size=200)
+
+
+@pytest.fixture(scope="module")
+def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("small") / "memories"
+    (root / ".mdmem").mkdir(parents=True)
+    (root / ".mdmem" / "config.toml").touch()
+    for path in ("notes", "rules", "preferences/ui", "working/threads", "working/resources"):
+        (root / path).mkdir(parents=True)
     return root
 
 
-def run(root: Path, *arguments: str) -> int:
-    return main(["--vault", str(root), *arguments])
-
-
-def test_there_are_over_a_thousand_files_of_others(tree: Path) -> None:
-    assert len(contents(tree)) > LEAST
-
-
-@pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_reading_changes_no_byte(tree: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    before = contents(tree)
-    assert run(tree, *command) in {0, 1}
-    assert "Traceback" not in capsys.readouterr().err
-    assert contents(tree) == before
-
-
-def test_every_file_is_shown_exactly_or_refused(
-    tree: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    before = contents(tree)
-    refused = set()
-    for path, data in before.items():
-        code = run(tree, "show", path)
-        out = capfdbinary.readouterr().out
-        if code == 0:
-            assert out == data, path
-        else:
-            refused.add(path)
-    unreadable = {path for path, data in before.items() if not readable(data)}
-    assert refused == unreadable
-    assert contents(tree) == before
-
-
-def readable(data: bytes) -> bool:
-    try:
-        return "\0" not in data.decode()
-    except UnicodeDecodeError:
-        return False
-
-
-@pytest.mark.parametrize("command", CHANGING, ids=" ".join)
-def test_a_change_changes_what_it_names_and_undo_brings_every_byte_back(
-    tree: Path, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = contents(tree)
-    assert run(tree, *command, "--dry-run") == 0
-    assert capsys.readouterr().out
-    assert contents(tree) == before
-
-    assert run(tree, *command) == 0
-    after = contents(tree)
-    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    assert 1 <= len(changed) <= 2
-    for path in changed & before.keys() & after.keys():
-        assert differs_in_one_stretch(before[path], after[path])
-
-    assert run(tree, "undo") == 0
-    assert contents(tree) == before
-
-
-def shared(one: bytes, other: bytes) -> int:
-    """How many bytes two contents begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def differs_in_one_stretch(before: bytes, after: bytes) -> bool:
-    """Whether only one stretch of at most some 40 bytes was put in, taken out or replaced."""
-    lead = shared(before, after)
-    tail = shared(before[lead:][::-1], after[lead:][::-1])
-    return len(before) - lead - tail <= 40 and len(after) - lead - tail <= 40
-
-
-def test_replacing_across_the_tree_changes_each_occurrence_and_nothing_else(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = contents(tree)
-    assert run(tree, "replace", "--in", "foreign", "--glob", "*.md", "License", "Licence") == 0
-    capsys.readouterr()
-    after = contents(tree)
-    for path, data in before.items():
-        wanted = (
-            data.replace(b"License", b"Licence") if path.startswith("foreign") and readable(data) else data
-        )
-        assert after[path] == wanted, path
-    assert run(tree, "undo") == 0
-    assert contents(tree) == before
-
-
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    data=st.binary(max_size=400)
-    | st.text(alphabet="-#>\n\r: a`[]{}&*^\u2028\x00", max_size=200).map(str.encode)
-)
-def test_arbitrary_bytes_as_a_file_never_crash_a_command(
-    data: bytes, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path_factory.mktemp("bytes")
-    (root / ".mdmem").mkdir()
-    (root / ".mdmem/config.toml").touch()
-    for path in (
-        "notes/a.md",
-        "notes/a.json",
-        "AGENTS.md",
-        "rules/r.md",
-        "preferences/ui/a.md",
-        "working/threads/t.md",
+@settings(deadline=None, max_examples=100)
+@given(content=CONTENT)
+@example(content=b"---\n? [a, b]\n: c\n---\n")
+def test_no_content_breaks_a_command(small_root: Path, content: bytes) -> None:
+    paths = ["AGENTS.md", "notes/x.md", "rules/x.md", "preferences/ui/x.md", "working/threads/x.md"]
+    paths += ["working/resources/x.json", "x.json"]
+    for path in paths:
+        (small_root / path).write_bytes(content)
+    for arguments in (
+        *(("show", path) for path in paths),
+        ("check",),
+        ("grep", "a"),
+        ("notes", "list"),
+        ("rules", "text"),
+        ("preferences", "list", "--hidden"),
+        ("project", "summary"),
+        ("working", "get", "--thread", "x"),
+        ("working", "get", "--resource", "x"),
+        ("append", "notes/x.md", "More.", "--dry-run"),
+        ("set", "notes/x.md", "title=New", "--dry-run"),
+        ("set", "x.json", "a.b=1", "--dry-run"),
+        ("unset", "notes/x.md", "title", "--dry-run"),
+        ("section", "notes/x.md", "A", "New.", "--dry-run"),
+        ("replace", "notes/x.md", "a", "b", "--all", "--dry-run"),
+        ("project", "append", "A", "New.", "--dry-run"),
+        ("preferences", "set", "ui", "x", "dark", "--dry-run"),
+        ("working", "merge", '{"a": null}', "--resource", "x", "--dry-run"),
+        ("working", "update", "New.", "--thread", "x", "--dry-run"),
+        ("notes", "append", "x", "New.", "--dry-run"),
     ):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(data)
-    before = contents(root)
-    for command in READING:
-        assert run(root, *command) in {0, 1, 2}, command
-    for path in ("notes/a.md", "notes/a.json"):
-        for changing in (
-            ["show", path],
-            ["append", path, "x"],
-            ["prepend", path, "x"],
-            ["insert", path, "1", "x"],
-            ["delete-lines", path, "1"],
-            ["replace", path, "a", "b"],
-            ["set", path, "title=x"],
-            ["unset", path, "title"],
-            ["section", path, "a", "x"],
-            ["mv", path, "notes/b" + path[-5:].lstrip("s/a")],
-        ):
-            assert run(root, *changing, *([] if changing[0] == "show" else ["--dry-run"])) in {0, 1, 2}, (
-                changing
-            )
-    assert contents(root) == before
-    assert "Traceback" not in capsys.readouterr().err
+        run(small_root, *arguments)
+    assert all((small_root / path).read_bytes() == content for path in paths)

@@ -324,16 +324,6 @@ class ConfigInvalid(Refused):
     remedy: str = ""
 
 
-class SchemaBroken(Refused):
-    """A schema that is not a schema, or whose references cannot be found."""
-
-    code: ClassVar[str] = "schema-broken"
-    says: ClassVar[str] = "schema {name!r}: {reason}"
-    advice: ClassVar[str] = "see what is wrong with `mdmem schema check`"
-    name: str
-    reason: str
-
-
 class TemplateFailed(Refused):
     """A template that cannot be parsed or rendered."""
 

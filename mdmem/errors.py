@@ -465,6 +465,16 @@ class FileBusy(Unavailable):
     seconds: float
 
 
+class IndexDamaged(Unavailable):
+    """The index is not what it was written to be: torn, cut off, of another version, or no index at all."""
+
+    code: ClassVar[str] = "index-damaged"
+    says: ClassVar[str] = "{path}: cannot be used as an index: {reason}"
+    advice: ClassVar[str] = "nothing is lost: run mdmem index --rebuild, or delete the folder"
+    path: str
+    reason: str
+
+
 class RipgrepMissing(Unavailable):
     """The program `rg` is neither beside the interpreter nor on PATH."""
 
@@ -490,6 +500,17 @@ class RipgrepFailed(Unavailable):
     says: ClassVar[str] = "{program} failed: {reason}"
     advice: ClassVar[str] = "see which one is used, and whether it works, with `mdmem doctor`"
     program: str
+    reason: str
+
+
+class GitFailed(Unavailable):
+    """The program git could not do what it was asked, in a folder that is a repository."""
+
+    code: ClassVar[str] = "git-failed"
+    says: ClassVar[str] = "{path}: cannot {action}: {reason}"
+    advice: ClassVar[str] = "nothing was changed; see whether `git status` works in that folder"
+    path: str
+    action: str
     reason: str
 
 

@@ -14,7 +14,7 @@ from mdmem.text.lines import Lines
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
 
 if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
-    from mdmem.text import scan
+    from mdmem.text import inline, scan
     from mdmem.text.tree import Node
 
 
@@ -156,6 +156,46 @@ class Document:
     def fences(self) -> tuple[Span, ...]:
         """The spans of fenced code."""
         return self._scan.fences
+
+    @cached_property
+    def _inline(self) -> inline.Inline:
+        from mdmem.text import inline  # noqa: PLC0415 - start-up
+
+        if self.is_json:
+            return inline.Inline()
+        found = inline.scan(self.text, self._scan, self.lines)
+        node = self.frontmatter.node
+        if not node:
+            return found
+        from mdmem.text import properties  # noqa: PLC0415 - start-up
+
+        links, urls = properties.links(self.text, node, self.lines)
+        tags = properties.tags(self.text, node, self.lines)
+        return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
+
+    @property
+    def links(self) -> tuple[inline.Link, ...]:
+        """The links to memories and attachments, in order; those of the frontmatter come first.
+
+        Raises:
+            TooNested, TooLarge: the frontmatter passes a limit; as for `tags` and `urls`.
+        """
+        return self._inline.links
+
+    @property
+    def citations(self) -> tuple[inline.Citation, ...]:
+        """The citations of code in the body, in order."""
+        return self._inline.citations
+
+    @property
+    def tags(self) -> tuple[inline.Tag, ...]:
+        """The tags of the frontmatter and of the body, in order."""
+        return self._inline.tags
+
+    @property
+    def urls(self) -> tuple[inline.Url, ...]:
+        """The URLs, in order."""
+        return self._inline.urls
 
     @cached_property
     def findings(self) -> tuple[Diagnostic, ...]:

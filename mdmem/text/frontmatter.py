@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Span
-from mdmem.text.parsed import Flaw
+from mdmem.text import simple_yaml
+from mdmem.text.parsed import Flaw, Parsed
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
 
 BOM = "\ufeff"
 _OPENING = re.compile(r"---[ \t]*(?:\r\n|\n|\r)")
-_CLOSING = re.compile(r"(?:(?<=\n)|(?<=\r))---[ \t]*(?:\r\n|\n|\r|\Z)")
+# That the dashes come first lets the search jump from one to the next.
+_CLOSING = re.compile(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
 # A first line of dashes with no second one is a thematic break unless a key follows it.
 _KEY_FOLLOWS = re.compile(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
 
@@ -67,16 +69,21 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
     span, inner = locate(text)
     if span.start == span.end:
         return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, span.start))
-    # A third of the start-up of a command that meets no frontmatter would go into importing a YAML reader.
-    from mdmem.text import yaml_tree  # noqa: PLC0415
-
-    parsed = yaml_tree.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
-    node, flaws = parsed.node, parsed.flaws
+    node, flaws = simple_yaml.parse(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
+        text, inner, max_depth=max_depth, max_values=max_values
+    )
     if node and node.kind != "mapping" and not (node.kind == "scalar" and node.value is None):
         message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
         flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
     mapping = node if node and node.kind == "mapping" else None
     return Frontmatter(span=span, inner=inner, node=mapping, flaws=flaws)
+
+
+def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:
+    # A third of the start-up of a command that does without it would go into importing a YAML reader.
+    from mdmem.text import yaml_tree  # noqa: PLC0415
+
+    return yaml_tree.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
 
 
 def _unclosed(text: str, start: int) -> tuple[Flaw, ...]:

@@ -1,4 +1,4 @@
-"""The line scanner: headings, fences and block ids of a Markdown text, with their places.
+"""The line scanner: headings, fences, block ids and where the text is, with their places.
 
 A line scanner because a tree parser is an order of magnitude slower and knows no places inside a line;
 markdown-it-py is its oracle in the tests. Rules follow CommonMark 0.31.2 (https://spec.commonmark.org):
@@ -9,10 +9,13 @@ items: what stands in them is no section, but decides where a fence or a paragra
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text import definition, html_block
+from mdmem.text.definition import Definition
 from mdmem.text.lines import LINE_END
 
 # These match at the first character of a line that is neither a space nor a tab.
@@ -21,33 +24,8 @@ _ATX = re.compile(r"(#{1,6})(?:[ \t]+|$)")
 _SETEXT = re.compile(r"(?:=+|-+)[ \t]*$")
 _BREAK = re.compile(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
 _ITEM = re.compile(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|$)")
-_DEFINITION = re.compile(
-    r"\[(?=[^\]]*[^\s\]])[^\[\]\\]{1,999}\]:[ \t]*(?:<[^<>\\]*>|[^\s<]\S*)"
-    r"(?:[ \t]+(?:\"[^\"\\]*\"|'[^'\\]*'))?[ \t]*$"
-)
 _REST_IS_BLANK = re.compile(r"[ \t]*$")
 _BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$")
-_HTML_OPEN = re.compile(
-    r"(?P<raw><(?:script|pre|style|textarea)(?=[ \t>]|$))|(?P<comment><!--)|(?P<processing><\?)"
-    r"|(?P<cdata>(?-i:<!\[CDATA\[))|(?P<declaration><![A-Z])|(?P<block></?(?:address|article|aside|base"
-    r"|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption"
-    r"|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem"
-    r"|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr"
-    r"|track|ul)(?=[ \t>]|/>|$))"
-    r"|(?P<tag><(?:/[A-Z][A-Z0-9-]*+|[A-Z][A-Z0-9-]*+(?:[ \t]++[A-Z_:][A-Z0-9:._-]*+(?:[ \t]*+=[ \t]*+"
-    r"(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?)*[ \t]*+/?)[ \t]*>[ \t]*$)",
-    re.IGNORECASE | re.ASCII,
-)
-_UNTIL_BLANK = re.compile(r"(?!)")
-_HTML_CLOSE = {
-    "raw": re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE | re.ASCII),
-    "comment": re.compile(r"-->"),
-    "processing": re.compile(r"\?>"),
-    "cdata": re.compile(r"\]\]>"),
-    "declaration": re.compile(r">"),
-    "block": _UNTIL_BLANK,
-    "tag": _UNTIL_BLANK,
-}
 _TAB_STOP = 4
 _CODE_INDENT = 4
 _WIDEST_PADDING = 4
@@ -56,10 +34,25 @@ _QUOTE = 0
 _MOST_CONTAINERS = 32
 # A line that begins with anything else can only be text.
 _MARKS = frozenset(" \t#>`~-+*_=<0123456789")
+# How a line begins that can only be text, unless it is a definition.
+_PLAIN = (
+    r"(?:[^ \t#>`~\-+*_=<0-9\[\r\n]"
+    r"|\*{1,2}(?=[^\s*])|_{1,2}(?=[^\s_])|`{1,2}(?=[^`\r\n])|[0-9]++(?=[^0-9.)]))"
+)
+# What needs no look at each line, where no container, fence or HTML block is open: blank lines (group 1), and
+# behind them a heading (2: its marks, 3: the rest) or lines of text (4).
+_RUN = re.compile(
+    r"((?:[ \t]*+(?:\r\n|\n|\r))++)?+"
+    r"(?:(#{1,6})(?:[ \t]++|(?=[\r\n]|\Z))([^\r\n]*+)(?:\r\n|\n|\r|\Z)"
+    rf"|({_PLAIN}[^\r\n]*+(?:(?:\r\n|\n|\r)(?:{_PLAIN}|\[)[^\r\n]*+)*+)(?:\r\n|\n|\r|\Z))?"
+)
+_BLANKS, _MARK, _TITLE, _TEXT = range(1, 5)
+# An item of a list outside of other containers that begins with a line of text (2), perhaps a task.
+_SIMPLE_ITEM = re.compile(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")
+_REST_OF_FENCE = {mark: re.compile(rf"{mark}*+[ \t]*+(?:\r\n|\n|\r|\Z)") for mark in "`~"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading.
 
     Attributes:
@@ -77,8 +70,7 @@ class Heading:
     title_span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """A heading and what stands under it.
 
     Attributes:
@@ -94,8 +86,7 @@ class Section:
     own: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """A line that carries a block id, ` ^id`: `span` is the line, `id_span` the id without its caret."""
 
     id: str
@@ -104,25 +95,41 @@ class Block:
     id_span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """What the scanner found. `fences` are the spans of fenced code, fences included."""
+class Scan(NamedTuple):
+    """What the scanner found, each in order of place.
+
+    Attributes:
+        headings: those outside of lists and quotes.
+        blocks: the lines that carry a block id.
+        fences: the spans of fenced code, fences included.
+        texts: where links and the like may stand: the span of each paragraph, and of each heading's title.
+        marks: what stands in such a span and is no text: the marks of quotes before the lines of a paragraph.
+        definitions: the link reference definitions.
+    """
 
     headings: tuple[Heading, ...]
     blocks: tuple[Block, ...]
     fences: tuple[Span, ...]
+    texts: tuple[Span, ...] = ()
+    marks: tuple[Span, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 def scan(text: str, start: int = 0, line: int = 1) -> Scan:
     """Scan `text` from `start` (where 1-based line `line` begins) to its end."""
-    scanner = _Scanner()
-    at = start
-    for ending in LINE_END.finditer(text, start):
-        scanner.take(text[at : ending.start()], Span(at, ending.end()), line)
-        at, line = ending.end(), line + 1
-    if at < len(text):
-        scanner.take(text[at:], Span(at, len(text)), line)
-    return scanner.result(len(text))
+    scanner = _Scanner(text)
+    scanner.run(start, line)
+    return scanner.result()
+
+
+def without_marks(text: str, marks: Sequence[Span], start: int = 0, end: int | None = None) -> str:
+    """`text` from `start` to `end` with spaces in the place of `marks`, so that no offset changes."""
+    parts = []
+    stop = len(marks) if end is None else bisect_left(marks, (end,))
+    for mark in marks[bisect_left(marks, (start,)) : stop]:
+        parts += [text[start : mark.start], " " * (mark.end - mark.start)]
+        start = mark.end
+    return "".join((*parts, text[start:end]))
 
 
 def sections(headings: tuple[Heading, ...], end: int) -> tuple[Section, ...]:
@@ -184,11 +191,11 @@ class _Cursor:
 
 
 class _Text(NamedTuple):
-    """A line of a paragraph: `content` from the offset `at` in the line `span` on."""
+    """Lines of a paragraph: from the text of the first, which begins at `begin`, to the end of the last."""
 
-    content: str
-    at: int
-    span: Span
+    start: int
+    end: int
+    begin: int
     line: int
 
 
@@ -198,27 +205,135 @@ class _Scanner:
     A container is a block quote (`_QUOTE`) or a list item (by how many columns its content is indented).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.headings: list[Heading] = []
         self.blocks: list[Block] = []
         self.fences: list[Span] = []
+        self.texts: list[Span] = []
+        self.marks: list[Span] = []
+        self.definitions: list[Definition] = []
         self._containers: list[int] = []
         self._hollow = False  # the innermost container is an item, and only its marker was seen
         self._fence: tuple[str, int] | None = None
         self._html: re.Pattern[str] | None = None
         self._paragraph: list[_Text] = []
+        self._ids = "^" in text
+        self._line_feeds = "\r" not in text
 
-    def take(self, content: str, span: Span, line: int) -> None:
-        if self._containers or self._fence or self._html or content[:1] in _MARKS:
+    def run(self, at: int, line: int) -> None:
+        """Take the lines from `at`, where line `line` begins, to the end."""
+        text = self.text
+        while at < len(text):
+            if self._fence or self._html:
+                outside = not self._containers and self._fence
+                stop = self._rest_of_fence(at, *outside) if outside else self._take(at, line)
+            elif not self._containers and (run := _RUN.match(text, at)) and run.lastindex:
+                stop = run.end()
+                self._run(run, line)
+            elif (item := _SIMPLE_ITEM.match(text, at)) and self._begins(item):
+                stop = item.end()
+                self._item(item, line)
+            else:
+                stop = self._take(at, line)
+            line += self._count(at, stop)
+            at = stop
+
+    def result(self) -> Scan:
+        self._close()
+        self._end_verbatim(len(self.text))
+        return Scan(
+            tuple(self.headings),
+            tuple(self.blocks),
+            tuple(self.fences),
+            tuple(self.texts),
+            tuple(self.marks),
+            tuple(self.definitions),
+        )
+
+    def _count(self, start: int, end: int) -> int:
+        """How many lines end there."""
+        if self._line_feeds:
+            return self.text.count("\n", start, end)
+        return len(LINE_END.findall(self.text, start, end))
+
+    def _take(self, at: int, line: int) -> int:
+        """Take the line at `at`, and return where the next begins."""
+        content_end, end = self._line_end(at)
+        content, span = self.text[at:content_end], Span(at, end)
+        if self._containers or self._html or content[:1] in _MARKS:
             self._line(content, span, line)
-        elif content:
-            self._text(content, 0, span, line)
         else:
-            self._paragraph = []
+            self._text(content, 0, span, line)
+        return end
 
-    def result(self, end: int) -> Scan:
-        self._end_verbatim(end)
-        return Scan(headings=tuple(self.headings), blocks=tuple(self.blocks), fences=tuple(self.fences))
+    def _line_end(self, at: int) -> tuple[int, int]:
+        """Where the content of the line at `at` ends, and where its line end does."""
+        text = self.text
+        if self._line_feeds:
+            found = text.find("\n", at)
+            return (found, found + 1) if found >= 0 else (len(text), len(text))
+        ending = LINE_END.search(text, at)
+        return ending.span() if ending else (len(text), len(text))
+
+    def _run(self, run: re.Match[str], line: int) -> None:
+        blanks = run.end(_BLANKS)
+        if blanks >= 0:
+            self._close()
+            line += self._count(run.start(), blanks)
+        if run.lastindex == _TEXT:
+            start, end = run.span(_TEXT)
+            self._paragraph.append(_Text(start, end, start, line))
+        elif run.lastindex == _TITLE:
+            start, end = run.start(_MARK), run.end()
+            self._close()
+            self._atx(len(run[_MARK]), run[_TITLE], run.start(_TITLE), Span(start, end), line)
+        else:
+            return
+        if self._ids:
+            self._blocks(start, end, line)
+
+    def _begins(self, item: re.Match[str]) -> bool:
+        """Whether a list begins or goes on: in the middle of a paragraph only a first item does that."""
+        if item[2][0] == "[" and definition.in_line(item[2], 0):
+            return False
+        return bool(self._containers) or not self._paragraph or not item[1][0].isdigit()
+
+    def _item(self, item: re.Match[str], line: int) -> None:
+        self._leave(0)
+        self._hollow = False
+        self._containers.append(len(item[1]))
+        start, end = item.span(2)
+        self._paragraph.append(_Text(start, end, item.start(), line))
+        if self._ids:
+            self._blocks(item.start(), item.end(), line)
+
+    def _blocks(self, start: int, end: int, line: int) -> None:
+        text = self.text
+        caret = text.find("^", start, end)
+        while caret >= 0:
+            begin = max(start, text.rfind("\n", start, caret) + 1, text.rfind("\r", start, caret) + 1)
+            line += self._count(start, begin)
+            content_end, following = self._line_end(caret)
+            self._block(text[begin:content_end], Span(begin, following), line)
+            start, line = following, line + 1
+            caret = text.find("^", start, end)
+
+    def _rest_of_fence(self, at: int, mark: str, start: int) -> int:
+        """Take the lines from `at` to the one that closes a fence outside of containers."""
+        text = self.text
+        found = text.find(mark, at)
+        while found >= 0:
+            edge = found
+            while edge > at and text[edge - 1] == " ":
+                edge -= 1
+            closing = _REST_OF_FENCE[mark[0]].match(text, found)
+            if closing and found - edge < _CODE_INDENT and (edge == at or text[edge - 1] in "\r\n"):
+                self.fences.append(Span(start, closing.end()))
+                self._fence = None
+                return closing.end()
+            found = text.find(mark, self._line_end(found)[1])
+        return len(text)
 
     def _line(self, content: str, span: Span, line: int) -> None:
         cursor = _Cursor(content)
@@ -227,7 +342,7 @@ class _Scanner:
             self._end_verbatim(span.start)
         if self._fence:
             self._inside_fence(cursor, span, *self._fence)
-        elif self._html and not (cursor.blank and self._html is _UNTIL_BLANK):
+        elif self._html and not (cursor.blank and self._html is html_block.UNTIL_BLANK):
             self._html = None if self._html.search(content, cursor.at) else self._html
         elif cursor.blank:
             self._leave(depth)
@@ -261,7 +376,24 @@ class _Scanner:
     def _leave(self, depth: int) -> None:
         """End the paragraph, and the containers that are nested deeper than `depth`."""
         del self._containers[depth:]
-        self._paragraph = []
+        self._close()
+
+    def _close(self) -> None:
+        """End the paragraph: the definitions that it begins with are none of its text."""
+        paragraph = self._paragraph
+        if paragraph:
+            self._paragraph = []
+            start, end = paragraph[0].start, paragraph[-1].end
+            if self.text[start] == "[":
+                start = self._define(start, end)
+            if start < end:
+                self.texts.append(Span(start, end))
+
+    def _define(self, start: int, end: int) -> int:
+        """Take the definitions from `start` on, and return where the text behind them begins."""
+        found, end = definition.leading(without_marks(self.text, self.marks, start, end), start)
+        self.definitions += found
+        return end
 
     def _inside_fence(self, cursor: _Cursor, span: Span, mark: str, start: int) -> None:
         rest = cursor.content[cursor.at :].rstrip(" \t")
@@ -316,53 +448,84 @@ class _Scanner:
         content, at = cursor.content, cursor.at
         atx = _ATX.match(content, at)
         if atx:
-            if depth == 0:
-                self._atx(content, atx, span, line)
+            self._close()
+            start = span.start + atx.end()
+            self._atx(len(atx[1]), content[atx.end() :], start, span, line, inside=depth > 0)
             self._block(content, span, line)
             return True
         fence = _FENCE.match(content, at)
         if fence:
             self._fence = fence[0], span.start
             return True
-        if self._underlies(depth) and _SETEXT.match(content, at):
+        if self._underlies(depth) and _SETEXT.match(content, at) and self._is_underlined():
             if depth == 0:
                 self._setext(content[at], span)
             return True
         return bool(_BREAK.match(content, at)) or self._html_opens(content, at)
 
-    def _atx(self, content: str, mark: re.Match[str], span: Span, line: int) -> None:
-        title = content[mark.end() :].rstrip(" \t")
-        closed = title.rstrip("#")
-        if not closed or closed[-1] in " \t":
-            title = closed.rstrip(" \t")
-        at = span.start + mark.end()
-        self._add(len(mark[1]), title, span, line, Span(at, at + len(title)))
+    def _is_underlined(self) -> bool:
+        """Whether the open paragraph has text besides definitions, which are taken from it."""
+        first, last = self._paragraph[0], self._paragraph[-1]
+        if self.text[first.start] != "[":
+            return True
+        start = self._define(first.start, last.end)
+        if start > first.start:
+            rest = [text for text in self._paragraph if text.end > start]
+            if rest and rest[0].start < start:
+                line = rest[0].line + self._count(rest[0].start, start)
+                rest[0] = _Text(start, rest[0].end, start, line)
+            self._paragraph = rest
+        return bool(self._paragraph)
+
+    def _atx(
+        self, level: int, content: str, start: int, span: Span, line: int, *, inside: bool = False
+    ) -> None:
+        title = content.rstrip(" \t")
+        if title.endswith("#"):
+            closed = title.rstrip("#")
+            if not closed or closed[-1] in " \t":
+                title = closed.rstrip(" \t")
+        written = Span(start, start + len(title))
+        if title:
+            self.texts.append(written)
+        if not inside:
+            self.headings.append(Heading(level, title, span, line, written))
 
     def _setext(self, mark: str, span: Span) -> None:
         first, last = self._paragraph[0], self._paragraph[-1]
-        title = " ".join(text.content.strip(" \t") for text in self._paragraph)
-        written = Span(first.span.start + first.at, last.span.start + len(last.content.rstrip(" \t")))
-        self._add(1 if mark == "=" else 2, title, Span(first.span.start, span.end), first.line, written)
-
-    def _add(self, level: int, title: str, span: Span, line: int, title_span: Span) -> None:
-        self.headings.append(Heading(level=level, title=title, span=span, line=line, title_span=title_span))
+        lines = "\n".join(self.text[text.start : text.end] for text in self._paragraph)
+        title = " ".join(line.strip(" \t") for line in LINE_END.split(lines))
+        written = Span(first.start, last.start + len(self.text[last.start : last.end].rstrip(" \t")))
+        whole = Span(first.begin, span.end)
+        self.headings.append(Heading(1 if mark == "=" else 2, title, whole, first.line, written))
 
     def _html_opens(self, content: str, at: int) -> bool:
-        opening = _HTML_OPEN.match(content, at)
-        if not opening or not opening.lastgroup or (opening.lastgroup == "tag" and self._paragraph):
-            return False
-        close = _HTML_CLOSE[opening.lastgroup]
-        self._html = None if close.search(content, at) else close
-        return True
+        close = html_block.closing(content, at, interrupts=bool(self._paragraph))
+        if close:
+            self._html = None if close.search(content, at) else close
+        return close is not None
 
     def _text(self, content: str, at: int, span: Span, line: int) -> None:
         # A definition is complete at the end of its line: what follows begins anew.
-        if self._paragraph or not _DEFINITION.match(content, at):
-            self._paragraph.append(_Text(content, at, span, line))
+        defined = definition.in_line(content, at) if not self._paragraph and content[at] == "[" else None
+        if defined:
+            self._add_definition(defined, span.start)
+        else:
+            if self._paragraph and ">" in content[:at]:
+                self.marks.append(Span(span.start, span.start + at))
+            self._paragraph.append(_Text(span.start + at, span.start + len(content), span.start, line))
         self._block(content, span, line)
 
+    def _add_definition(self, defined: Definition, start: int) -> None:
+        label, span, destination = defined
+        place = Span(start + destination.start, start + destination.end)
+        if label.startswith("^"):
+            self.texts.append(place)  # a footnote, whose text is but one word
+        else:
+            self.definitions.append(Definition(label, Span(start + span.start, start + span.end), place))
+
     def _block(self, content: str, span: Span, line: int) -> None:
-        found = _BLOCK_ID.search(content) if "^" in content else None
+        found = _BLOCK_ID.search(content) if self._ids and "^" in content else None
         if found:
             at = Span(span.start + found.start(1), span.start + found.end(1))
             self.blocks.append(Block(id=found.group(1), span=span, line=line, id_span=at))

@@ -1,8 +1,7 @@
 """YAML as a tree of values with their places, read from libyaml's events.
 
 Events rather than composed nodes: they alone say where an alias stands, they need no recursion, and an
-alias can be weighed before anything is expanded. Scalars follow the core schema of YAML 1.2.2, section
-10.3.2 (https://yaml.org/spec/1.2.2/#1032-tag-resolution): `no` and `12:30` are strings, dates stay text.
+alias can be weighed before anything is expanded.
 """
 
 from __future__ import annotations
@@ -17,19 +16,8 @@ from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
 from mdmem.text.tree import Key, Member, Node, Style, dotted
+from mdmem.text.yaml_scalar import resolve
 
-_WORDS: dict[str, Any] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **{sign + word: float("inf") for sign in ("", "+") for word in (".inf", ".Inf", ".INF")},
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
-# Python refuses to write down an integer of more than 4300 decimal digits: such a scalar stays text.
-_INTEGER = re.compile(r"[-+]?[0-9]{1,3500}")
-_BASED_INTEGER = re.compile(r"0o[0-7]{1,3500}|0x[0-9a-fA-F]{1,3500}")
-_FLOAT = re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset(("!", f"{_CORE_TAG}str"))
@@ -39,17 +27,6 @@ _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
 _PRIVATE_USE = range(0x100000, 0x10FFFE)
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "literal", ">": "folded"}
-
-
-def resolve(text: str) -> Any:
-    """The value of a plain scalar under the YAML 1.2 core schema."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _BASED_INTEGER.fullmatch(text):
-        return int(text, base=0)
-    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Parsed:

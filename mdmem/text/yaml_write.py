@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from mdmem.text.tree import Style
-from mdmem.text.yaml_tree import resolve
+from mdmem.text.yaml_scalar import resolve
 
 STEP = 2  # how much deeper a nested mapping is indented
 

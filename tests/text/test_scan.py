@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from mdmem.text.lines import Lines
-from mdmem.text.scan import Heading, scan, sections
+from mdmem.text.scan import Heading, scan, sections, without_marks
 
 DATA = Path(__file__).parents[1] / "data" / "scan"
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
@@ -141,8 +141,8 @@ LINES = [
     *("text", "more text", "a\\", "a  ", "", "", "", "   ", "\t"),
 ]
 # What the scanner knows of differences to markdown-it-py, and why they stay:
-# - `[a]:` alone in a line: a definition that goes on in the next one. Only one that is complete in its line
-#   is told from a paragraph; an underline below another makes a heading here.
+# - `[a]:` alone in a line: what could be an underline below it makes a heading here, and is the destination
+#   of a definition there; and so with other marks. CommonMark has a paragraph end before it is looked at.
 # - a quote, and a line indented by four or more: markdown-it-py takes an indented `>` for the mark of an open
 #   quote, and loses its way behind an indented line that continues a paragraph in two quotes. Section 5.1 of
 #   CommonMark has neither.
@@ -325,6 +325,74 @@ def test_a_block_id_ends_its_line(line: str, id_: str) -> None:
 )
 def test_what_is_no_block_id(text: str) -> None:
     assert scan(text).blocks == ()
+
+
+# ------------------------------------------------------------------------------------- texts, definitions
+
+
+def texts(text: str) -> list[str]:
+    found = scan(text)
+    return [without_marks(text, found.marks, *span) for span in found.texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\n\nc", ["a\nb", "c"]),
+        ("# A #\n## \nb\n===\nc", ["A", "b", "c"]),
+        ("- a\n  b\n- c\n\n  d\n1. e\n", ["a\n  b", "c", "d", "e"]),
+        ("- [ ] a\n- **b** c\n- - d\n- # e\n", ["[ ] a", "**b** c", "d", "e"]),
+        ("> a\n> b\nc\n", ["a\n  b\nc"]),
+        ("> - a\n>   b\n", ["a\n    b"]),
+        ("a\n```\nb\n```\nc\n    d\n\n    e\n<div>\nf\n</div>\n\ng\n***\n", ["a", "c\n    d", "g"]),
+        ("[a]: /b\nc\n\n[d]:\n/e\n'f'\ng\n", ["c", "g"]),
+        ("[^1]: [[note]]\n[^2]: a note\n", ["[[note]]", "[^2]: a note"]),
+        ("", []),
+    ],
+)
+def test_texts_are_what_paragraphs_and_headings_hold_without_the_marks_around_them(
+    text: str, expected: list[str]
+) -> None:
+    assert texts(text) == expected
+    assert [t.replace("\r\n", "\n") for t in texts(text.replace("\n", "\r\n"))] == expected
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=12))
+@settings(deadline=None, max_examples=300)
+def test_texts_are_apart_and_in_order_and_none_is_in_a_fence(lines: list[str]) -> None:
+    found = scan("\n".join(lines))
+    for spans in (found.texts, found.marks, found.fences, tuple(d.span for d in found.definitions)):
+        ends = [0, *(span.end for span in spans)]
+        assert all(end <= span.start < span.end for end, span in zip(ends, spans, strict=False))
+    verbatim = [*found.fences, *(d.span for d in found.definitions)]
+    assert not any(a.start < b.end and b.start < a.end for a in found.texts for b in verbatim)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "destination"),
+    [
+        ("[a]: /b", "a", "/b"),
+        ("  [a b]:\t<c d> 'e' \n", "a b", "<c d>"),
+        ("> [a]: /b (c)\n", "a", "/b"),
+        ("- [a]: /b\n", "a", "/b"),
+        ("[a]:\n  /b\n  'c\n  d'\n", "a", "/b"),
+        ("> [a]:\n> /b\n", "a", "/b"),
+        ("[a\\]]: /b(c)\n", "a\\]", "/b(c)"),
+    ],
+)
+def test_a_definition_has_a_label_and_a_destination(text: str, label: str, destination: str) -> None:
+    (definition,) = scan(text).definitions
+    assert definition.label == label
+    assert text[slice(*definition.destination)] == destination
+    assert text[slice(*definition.span)] == text.strip(" >-\n\t").replace("- ", "")
+    assert scan(text).texts == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n[a]: /b", "[a]:", "[a]: b)", "[ ]: /b", "[a]: /b c", "[a]:\n\n/b", "    [a]: /b"]
+)
+def test_what_is_no_definition(text: str) -> None:
+    assert scan(text).definitions == ()
 
 
 # ------------------------------------------------------------------------------------------------- sections

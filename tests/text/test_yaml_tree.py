@@ -13,7 +13,7 @@ import yaml
 from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem.diagnostic import Span
-from mdmem.text import yaml_tree
+from mdmem.text import yaml_scalar, yaml_tree
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
 from mdmem.text.tree import Member, Node
 
@@ -318,7 +318,7 @@ class _Core(yaml.SafeLoader):
             return [self.construct_plain(item) for item in node.value]
         assert isinstance(node, yaml.ScalarNode)
         resolved = node.style is None or node.tag.rsplit(":")[-1] in ("null", "bool", "int", "float")
-        return yaml_tree.resolve(node.value) if resolved else node.value
+        return yaml_scalar.resolve(node.value) if resolved else node.value
 
 
 def reference(text: str) -> Any:

@@ -1,0 +1,138 @@
+"""A link to a memory, and how its destination is written: escapes, entities, percent signs, anchors."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mdmem.diagnostic import Span
+
+
+class Link(NamedTuple):
+    """A link to a memory or an attachment; never an external URL.
+
+    Attributes:
+        kind: "wikilink", "markdown", "reference" (`[text][label]` and its short forms), "definition" or
+            "field" (in a value of the frontmatter).
+        embed: whether it shows its target: `![[…]]` or `![…](…)`.
+        span: the whole link as written.
+        line: the 1-based number of the line where it begins.
+        target: decoded: unescaped, %-decoded, without `<>` and the anchor; "" means the memory itself.
+        target_span: the target as written; of a "reference", in its definition.
+        anchor: decoded, without "#"; "" without. A block is "^id"; "H1#H2" stays as written.
+        anchor_span: behind the "#"; without one, empty at the end of the target.
+        alias: the text of the link; "" without.
+        alias_span: the same as written; without one, empty at the end of the link.
+    """
+
+    kind: str
+    embed: bool
+    span: Span
+    line: int
+    target: str
+    target_span: Span
+    anchor: str
+    anchor_span: Span
+    alias: str
+    alias_span: Span
+
+
+class Destination(NamedTuple):
+    """Where a link leads: decoded, and the spans of both parts as written."""
+
+    target: str
+    target_span: Span
+    anchor: str
+    anchor_span: Span
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|//")
+_ESCAPED = re.compile(
+    r"\\([!-/:-@\[-`{-~])|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+)
+# The first "#" that begins an anchor: one that belongs to an entity does not.
+_HASH = re.compile(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_CODED = re.compile(r"[\\&%]")
+# Target, anchor and alias. The bar may have a backslash before it: in a table it has to.
+WIKILINK = re.compile(
+    r"!?\[\[((?:[^\[\]#|\\\r\n]++|\\(?!\|))*+)"
+    r"(?:#((?:[^\[\]|\\\r\n]++|\\(?!\|))*+))?+(?:\\?\|([^\[\]\r\n]*+))?+\]\]"
+)
+
+
+def external(destination: str) -> bool:
+    """Whether a decoded destination is a URL: it has a scheme, or a host."""
+    return _SCHEME.match(destination) is not None
+
+
+def unescaped(written: str) -> str:
+    """`written` without backslash escapes and character references.
+
+    CommonMark 0.31.2, sections 2.4 and 2.5.
+    """
+    return _ESCAPED.sub(_plain, written) if "\\" in written or "&" in written else written
+
+
+def _plain(escaped: re.Match[str]) -> str:
+    if escaped[1]:
+        return escaped[1]
+    import html.entities  # noqa: PLC0415 - a large table that few links need
+
+    entity = escaped[0]
+    return html.unescape(entity) if entity[1] == "#" else html.entities.html5.get(entity[1:], entity)
+
+
+def percent_decoded(written: str) -> str:
+    """`written` with its %-sequences decoded; those that are no UTF-8 stay as written."""
+    return _PERCENT.sub(_octets, written) if "%" in written else written
+
+
+def _octets(escaped: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(escaped[0].replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return escaped[0]
+
+
+def destination(text: str, span: Span) -> Destination:
+    """The destination that is written in `span` of `text`, where no `<>` is part of it."""
+    start, end = span
+    written = text[start:end]
+    decode = _as_written if not _CODED.search(written) else _decoded
+    found = _HASH.match(written) if "#" in written else None
+    if not found:
+        return Destination(decode(written), span, "", Span(end, end))
+    at = found.end()
+    target, anchor = Span(start, start + at - 1), Span(start + at, end)
+    return Destination(decode(written[: at - 1]), target, decode(written[at:]), anchor)
+
+
+def _as_written(written: str) -> str:
+    return written
+
+
+def _decoded(written: str) -> str:
+    return percent_decoded(unescaped(written))
+
+
+def wikilink(text: str, found: re.Match[str], line: int) -> Link | None:
+    """The wikilink that `WIKILINK` has matched in `text`; None when it names nothing."""
+    target_span = _stripped(text, *found.span(1))
+    anchor_span = _stripped(text, *found.span(2)) if found[2] else Span(target_span.end, target_span.end)
+    target, anchor = text[slice(*target_span)], text[slice(*anchor_span)]
+    if not target and not anchor:
+        return None
+    alias_span = _stripped(text, *found.span(3)) if found[3] else Span(found.end(), found.end())
+    alias = text[slice(*alias_span)]
+    span, embed = Span(*found.span()), found[0][0] == "!"
+    return Link("wikilink", embed, span, line, target, target_span, anchor, anchor_span, alias, alias_span)
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    written = text[start:end]
+    bare = written.strip()
+    if len(bare) == len(written):
+        return Span(start, end)
+    start += len(written) - len(written.lstrip())
+    return Span(start, start + len(bare))

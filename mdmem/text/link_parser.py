@@ -1,0 +1,397 @@
+"""The parser of links: brackets, and what goes before them, which is code, HTML and autolinks.
+
+Rules follow CommonMark 0.31.2 (https://spec.commonmark.org), sections 2.4 and 6.1 to 6.6. Wikilinks are
+none of it, and go before other brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.text import citation, link
+from mdmem.text.citation import Citation, Locator
+from mdmem.text.definition import Definition
+from mdmem.text.lines import Lines
+from mdmem.text.link import Destination, Link
+from mdmem.text.url import Url
+
+_MARKS = "[`<"
+# Of many brackets in a row only the last two can begin a wikilink.
+_TOKEN = re.compile(r"\\[\s\S]|`+|<(?=[\w/!?.+])|\[+(?=\[\[)|!?\[|\]")
+_TICKS = re.compile("`+")
+_AUTOLINK = re.compile(
+    r"<(?:([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20<>]*+)|[\w.!#$%&'*+/=?^`{|}~-]++@[\w.-]++)>", re.ASCII
+)
+_HTML_TAG = re.compile(
+    r"<(?:/[A-Za-z][A-Za-z0-9-]*+\s*+|[A-Za-z][A-Za-z0-9-]*+(?:\s++[A-Za-z_:][\w.:-]*+"
+    r"(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+)*+\s*+/?)>",
+    re.ASCII,
+)
+_LONGEST_TAG = 2000
+_HTML_OPEN = re.compile(r"<(?:(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))")
+_HTML_CLOSE = ("", "-->", "?>", "]]>", ">")
+_LABEL = re.compile(r"\[((?:[^\[\]\\]++|\\[\s\S])*+)\]")
+_LONGEST_LABEL = 999
+_BLANKS = re.compile(r"[ \t\r\n]*+")
+_IN_ANGLES = re.compile(r"<((?:[^<>\\\r\n]++|\\[^\r\n])*+)>")
+_MOST_IN_A_ROW = 100
+_MOST_PARENTHESES = 32
+_BARE = r"(?:[^\x00-\x20\x7f()\\]++|\\[!-/:-@\[-`{-~]|\\"
+_BARE_DESTINATION = re.compile(
+    rf"{_BARE}|\(" * _MOST_PARENTHESES + rf"{_BARE})*+" + r"\))*+" * _MOST_PARENTHESES
+)
+_LINK_END = re.compile(
+    r"(?:[ \t\r\n]++"
+    r"(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|'(?:[^'\\]++|\\[\s\S])*+'|\((?:[^()\\]++|\\[\s\S])*+\)))?+"
+    r"[ \t\r\n]*+\)"
+)
+_SPAN = attrgetter("span")
+_IGNORED_SCHEMES = ("mailto:", "data:", "javascript:")
+
+
+class _Opener:
+    """A bracket that may begin a link: where it stands, where its text begins, what is known of it."""
+
+    __slots__ = ("content", "image", "nests", "start")
+
+    def __init__(self, start: int, content: int) -> None:
+        self.start = start
+        self.content = content
+        self.image = content - start > 1
+        self.nests = False  # there is another bracket behind it: what they enclose is no label
+
+
+class _Lead(NamedTuple):
+    """Where a destination leads: `url` when it is external, `cited` when it is a file that is no memory."""
+
+    span: Span
+    url: str
+    to: Destination
+    cited: tuple[str, Locator] | None
+
+
+class _Defined:
+    """A definition, and what uses it: `used` is where the first link that does ends."""
+
+    __slots__ = ("lead", "shown", "span", "used")
+
+    def __init__(self, span: Span, lead: _Lead | None) -> None:
+        self.span = span
+        self.lead = lead
+        self.used: int | None = None
+        self.shown = False
+
+
+def _open(stack: list[_Opener], start: int, at: int, *, image: bool) -> None:
+    """Put what stands from `start` to `at` on the stack: `[`, `![`, or several brackets in a row."""
+    if stack:
+        stack[-1].nests = True
+    if image or at - start == 1:
+        stack.append(_Opener(start, at))
+        return
+    many = [_Opener(number, number + 1) for number in range(max(start, at - _MOST_IN_A_ROW), at)]
+    for opener in many[:-1]:
+        opener.nests = True
+    stack += many
+
+
+class LinkParser:
+    """What was found so far in `text`, of which only `texts` are looked at.
+
+    Attributes:
+        links, citations, urls: what was found; in order of place after `finish`.
+        taken: the spans where nothing bare can begin, in order and apart: links, code, HTML, autolinks.
+    """
+
+    def __init__(self, text: str, texts: Sequence[Span], lines: Lines) -> None:
+        self.text = text
+        self.texts = texts
+        self.links: list[Link] = []
+        self.citations: list[Citation] = []
+        self.urls: list[Url] = []
+        self.taken: list[Span] = []
+        self._line = lines.number
+        self._definitions: list[_Defined] = []
+        self._labels: dict[str, _Defined] = {}
+        # Of the text that is being looked at: where the runs of backticks begin, by length, and which ends
+        # of HTML do not follow any more.
+        self._ticks: dict[int, list[int]] = {}
+        self._unclosed: set[str] = set()
+
+    def define(self, definitions: Sequence[Definition]) -> None:
+        """Take the link reference definitions; of those with the same label, the first counts."""
+        for definition in definitions:
+            defined = _Defined(definition.span, self._lead(definition.destination))
+            self._definitions.append(defined)
+            self._labels.setdefault(_normal(definition.label), defined)
+
+    def _lead(self, span: Span) -> _Lead | None:
+        text, (start, end) = self.text, span
+        if text.startswith("<", start, end):
+            start, end = start + 1, end - 1
+        if start == end:
+            return None
+        span = Span(start, end)
+        to = link.destination(text, span)
+        written = text[start:end]
+        if ":" in written or "/" in written[:1] or "&" in written or "\\" in written:
+            written = link.unescaped(written)
+            if link.external(written):
+                return _Lead(span, written, to, None)
+        return _Lead(span, "", to, citation.in_destination(to.target, to.anchor))
+
+    def _add(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
+        """Add the link in `span` to what `lead` says, with its text in `alias`."""
+        if kind == "markdown" and lead.url:
+            self._add_url(lead)
+        elif lead.cited and not embed:
+            if kind == "markdown":
+                self._add_citation(lead, lead.cited, span.end)
+        elif not lead.url:
+            words = self.text[slice(*alias)]
+            words = " ".join(words.split()) if "\n" in words or "\r" in words else words
+            self.links.append(Link(kind, embed, span, self._line(span.start), *lead.to, words, alias))
+
+    def _add_url(self, lead: _Lead) -> None:
+        if not lead.url.lower().startswith(_IGNORED_SCHEMES):
+            self.urls.append(Url(lead.url, lead.span, self._line(lead.span.start)))
+
+    def _add_citation(self, lead: _Lead, cited: tuple[str, Locator], at: int) -> None:
+        path, locator = cited
+        start, end = lead.span
+        if lead.to.anchor:
+            stop = lead.to.anchor_span.start - 1
+        elif locator.first:
+            stop = self.text.rindex(":", start, end)
+        else:
+            stop = lead.to.target_span.end
+        self.cite(path, locator, lead.span, stop, at, in_link=True)
+
+    def cite(
+        self, path: str, locator: Locator, span: Span, stop: int, at: int, *, in_link: bool = False
+    ) -> None:
+        """Add the citation in `span`, whose locator begins at `stop`, and whose pin would stand at `at`."""
+        pin, pin_span = citation.pin(self.text, at)
+        line, located = self._line(span.start), Span(stop, span.end)
+        self.citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
+
+    def _add_definition(self, defined: _Defined) -> None:
+        lead = defined.lead
+        if not lead:
+            return
+        if lead.url:
+            self._add_url(lead)
+        elif lead.cited and defined.used is not None:
+            # A pin behind the definition would be part of it, and break it.
+            self._add_citation(lead, lead.cited, defined.used)
+        elif not lead.cited or defined.shown:
+            end, line = defined.span.end, self._line(defined.span.start)
+            parts = {**lead.to._asdict(), "alias": "", "alias_span": Span(end, end)}
+            self.links.append(Link(kind="definition", embed=False, span=defined.span, line=line, **parts))
+
+    def finish(self) -> None:
+        """Add what definitions lead to, and bring everything into the order of place."""
+        for defined in self._definitions:
+            self._add_definition(defined)
+        for found in (self.links, self.citations, self.urls):
+            found.sort(key=_SPAN)
+
+    def run(self) -> None:
+        """Find the links, the citations in code spans, and the autolinks."""
+        text, texts = self.text, self.texts
+        last = texts[-1].end
+        # Where each text begins to be more than words. Single characters are found faster than any of them.
+        firsts: dict[int, int] = {}
+        for mark in _MARKS:
+            at = text.find(mark, texts[0].start, last)
+            while at >= 0:
+                number = bisect_right(texts, (at, last)) - 1
+                following = texts[number].end
+                if at < following:
+                    firsts[number] = min(at, firsts.get(number, at))
+                else:
+                    following = texts[number + 1].start
+                at = text.find(mark, following, last)
+        for number, at in sorted(firsts.items()):
+            start, end = texts[number]
+            self._text(start if text[at - 1 : at] in ("\\", "!") else at, end)
+
+    def _text(self, at: int, end: int) -> None:
+        """Find what is in one text, from the first character on that means something."""
+        self._ticks = {}
+        self._unclosed = set()
+        stack: list[_Opener] = []
+        barrier = 0  # openers below this number stand around a link, and so begin none
+        while found := _TOKEN.search(self.text, at, end):
+            start, at = found.span()
+            mark = self.text[start]
+            if mark == "`":
+                at = self._code(start, at, end)
+            elif mark == "<":
+                at = self._angle(start, end)
+            elif mark == "]":
+                if stack:
+                    opener = stack.pop()
+                    inside = len(stack) < barrier
+                    barrier = min(barrier, len(stack))
+                    closed = 0 if inside and not opener.image else self._close(opener, start, end)
+                    if closed and not opener.image:
+                        barrier = len(stack)
+                    at = closed or at
+            elif mark != "\\":
+                stop = self._wikilink(start, end)
+                if not stop:
+                    _open(stack, start, at, image=mark == "!")
+                elif mark == "[":
+                    barrier = len(stack)
+                at = stop or at
+
+    def _code(self, start: int, at: int, end: int) -> int:
+        """Take the code span that the backticks from `start` to `at` begin, and return where to go on."""
+        close = self._closing_ticks(start, at, end)
+        if close is None:
+            return at
+        stop = close + at - start
+        content = self.text[at:close]
+        cited = citation.in_code(content.strip(" "))
+        if cited:
+            path, locator = cited
+            at += len(content) - len(content.lstrip(" "))
+            span = Span(at, at + len(content.strip(" ")))
+            self.cite(path, locator, span, at + len(path), stop)
+        self.taken.append(Span(start, stop))
+        return stop
+
+    def _closing_ticks(self, start: int, at: int, end: int) -> int | None:
+        """Where the run of backticks begins that closes the one from `start` to `at`."""
+        if not self._ticks:
+            for run in _TICKS.finditer(self.text, start, end):
+                self._ticks.setdefault(run.end() - run.start(), []).append(run.start())
+        runs = self._ticks.get(at - start, [])
+        number = bisect_left(runs, at)
+        return runs[number] if number < len(runs) else None
+
+    def _angle(self, start: int, end: int) -> int:
+        """Take the autolink or HTML that begins at `start`, and return where to go on."""
+        text = self.text
+        found = _AUTOLINK.match(text, start, end)
+        if found:
+            if found[1]:
+                span = Span(*found.span(1))
+                self._add_url(_Lead(span, found[1], Destination("", span, "", span), None))
+        else:
+            found = _HTML_TAG.match(text, start, min(end, start + _LONGEST_TAG))
+        stop = found.end() if found else self._html(start, end)
+        if stop:
+            self.taken.append(Span(start, stop))
+        return stop or start + 1
+
+    def _html(self, start: int, end: int) -> int:
+        """Where the comment, instruction, section or declaration that begins at `start` ends; 0 without."""
+        opening = _HTML_OPEN.match(self.text, start, end)
+        if not opening or not opening.lastindex:
+            return 0
+        close = _HTML_CLOSE[opening.lastindex]
+        if close in self._unclosed:
+            return 0
+        # `<!-->` and `<!--->` are whole comments.
+        found = self.text.find(close, start + 2 if close == "-->" else opening.end(), end)
+        if found < 0:
+            self._unclosed.add(close)
+            return 0
+        return found + len(close)
+
+    def _wikilink(self, start: int, end: int) -> int:
+        """Take the wikilink that begins at `start`, and return where it ends; 0 without one."""
+        found = link.WIKILINK.match(self.text, start, end)
+        if not found:
+            return 0
+        stop = found.end()
+        tick = self.text.find("`", start, stop)
+        if tick >= 0:
+            run = _TICKS.match(self.text, tick, end)
+            close = self._closing_ticks(tick, run.end(), end) if run else None
+            if close is not None and close >= stop:
+                return 0  # the brackets at its end stand in code
+        wikilink = link.wikilink(self.text, found, self._line(start))
+        if not wikilink:
+            return 0
+        self.links.append(wikilink)
+        self.taken.append(wikilink.span)
+        return stop
+
+    def _close(self, opener: _Opener, at: int, end: int) -> int:
+        """Take the link whose text ends with the bracket at `at`; return where it ends, 0 when it is none."""
+        inline = self._inline(at + 1, end)
+        if inline:
+            destination, stop = inline
+            lead = self._lead(destination)
+            kind = "markdown"
+        else:
+            defined, stop = self._reference(opener, at, end)
+            if not defined:
+                return 0
+            lead, kind = defined.lead, "reference"
+            if opener.image:
+                defined.shown = True
+            elif defined.used is None:
+                defined.used = stop
+        span = Span(opener.start, stop)
+        self._forget(opener)
+        if lead:
+            self._add(kind, lead, span, Span(opener.content, at), embed=opener.image)
+        self.taken.append(span)
+        return stop
+
+    def _forget(self, opener: _Opener) -> None:
+        """What stands in the text of a link is its label: of it, only images and autolinks stay."""
+        start = opener.start
+        while self.taken and self.taken[-1].start >= start:
+            self.taken.pop()
+        while self.citations and self.citations[-1].span.start >= start:
+            self.citations.pop()
+        if opener.image:
+            while self.links and self.links[-1].span.start >= start:
+                self.links.pop()
+
+    def _inline(self, at: int, end: int) -> tuple[Span, int] | None:
+        """The destination in the parentheses that open at `at`, and where they end."""
+        text = self.text
+        if not text.startswith("(", at, end):
+            return None
+        blanks = _BLANKS.match(text, at + 1, end)
+        start = blanks.end() if blanks else at + 1
+        if text.startswith("<", start, end):
+            angles = _IN_ANGLES.match(text, start, end)
+            if not angles:
+                return None
+            stop = angles.end()
+        else:
+            bare = _BARE_DESTINATION.match(text, start, end)
+            stop = bare.end() if bare else start
+        closing = _LINK_END.match(text, stop, end)
+        return (Span(start, stop), closing.end()) if closing else None
+
+    def _reference(self, opener: _Opener, at: int, end: int) -> tuple[_Defined | None, int]:
+        """The definition that the link whose text ends at `at` refers to, and where the link ends."""
+        if not self._labels:
+            return None, 0
+        text, stop = self.text, at + 1
+        found = _LABEL.match(text, stop, min(end, stop + _LONGEST_LABEL + 2))
+        label = found[1] if found else ""
+        if found and label.strip():
+            return self._labels.get(_normal(label)), found.end()
+        if opener.nests or at - opener.content > _LONGEST_LABEL:
+            return None, 0
+        # In `[label][]`, the empty brackets belong to the link.
+        stop = found.end() if found and not label else stop
+        return self._labels.get(_normal(text[opener.content : at])), stop
+
+
+def _normal(label: str) -> str:
+    return " ".join(label.casefold().split())

@@ -1,0 +1,154 @@
+"""Rewriting one part of a link, its target or its anchor, in the link's own way of writing.
+
+Nothing else of the link changes. What a part becomes is given decoded; here it is only written down.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+from mdmem.diagnostic import Span
+from mdmem.errors import EditRefused
+from mdmem.text import frontmatter
+from mdmem.text.edit import TextEdit
+from mdmem.text.layout import parts
+from mdmem.text.link import Link, percent_decoded, unescaped
+from mdmem.text.tree import Node
+
+# A wikilink has no escapes: these would end its target or its anchor, or the link itself.
+_NOT_IN_TARGETS = re.compile(r"[#|\[\]`\r\n]|\A\s|\s\Z")
+_NOT_IN_ANCHORS = re.compile(r"[|\[\]`\r\n]|\A\s|\s\Z")
+# What a destination cannot hold as it is, in every place that it may stand in: a table, a value in quotes,
+# text with code or other links in it.
+_ENCODED = re.compile(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
+_BLANK = re.compile(r" ")
+_PARENTHESIS = re.compile(r"[()]")
+_UNESCAPED_PARENTHESIS = re.compile(r"(?<!\\)[()]")
+_MOST_PARENTHESES = 32
+_OTHER_LETTERS = re.compile(r"[^\x00-\x7f]")
+# What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
+_NOT_IN_FIELDS = {"single": re.compile("'"), "double": re.compile(r"[\"\\]"), "plain": re.compile(r":\s|\s#")}
+_ENCODED_LETTER = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")
+
+
+def retarget(link: Link, text: str, target: str) -> TextEdit:
+    """The edit that gives a link another target; `text` is all of the text that it stands in.
+
+    Raises:
+        EditRefused: a wikilink cannot hold this target.
+    """
+    return _edit(link, text, link.target_span, target, _NOT_IN_TARGETS)
+
+
+def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
+    """The edit that gives a link, which has an anchor, another one.
+
+    Raises:
+        EditRefused: a wikilink cannot hold this anchor.
+    """
+    return _edit(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
+
+
+def is_wikilink(link: Link, text: str) -> bool:
+    """Whether a link is written with two brackets, in the body or in a field."""
+    return link.kind == "wikilink" or (
+        link.kind == "field" and text.startswith(("[[", "![["), link.span.start)
+    )
+
+
+def destination(old: str, new: str, *, in_angles: bool = False) -> str:
+    """`new`, decoded, as a part of a Markdown destination, in the way in which `old` is written.
+
+    Parts of a path that are in both are written as they were.
+
+    Args:
+        old: the same part as it is written.
+        new: what it becomes.
+        in_angles: whether the destination stands between `<` and `>`.
+    """
+    as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
+    written = "/".join(
+        as_before.get(part) or _encoded(part, old, in_angles=in_angles) for part in new.split("/")
+    )
+    if in_angles or _balanced(written):
+        return written
+    return _PARENTHESIS.sub(
+        _percent, "/".join(_encoded(part, "", in_angles=False) for part in new.split("/"))
+    )
+
+
+def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
+    if not is_wikilink(link, text):
+        in_angles = text.startswith("<", link.target_span.start - 1)
+        written = destination(text[slice(*span)], new, in_angles=in_angles)
+    elif not new or forbidden.search(new):
+        raise EditRefused(
+            path="",
+            reason=f"the wikilink in line {link.line} cannot say {new!r}",
+            remedy="choose a name without # | [ ] and backticks, or write that link as [text](path)",
+        )
+    else:
+        written = new
+    return TextEdit(*span, _in_field(link, text, span, written))
+
+
+def _encoded(part: str, old: str, *, in_angles: bool) -> str:
+    part = _ENCODED.sub(_percent, part)
+    if not in_angles or "%20" in old:
+        part = _BLANK.sub(_percent, part)
+    if not in_angles and ("\\(" in old or "\\)" in old):
+        part = _PARENTHESIS.sub(r"\\\g<0>", part)
+    elif "%28" in old or "%29" in old:
+        part = _PARENTHESIS.sub(_percent, part)
+    if _ENCODED_LETTER.search(old) and old.isascii():
+        part = _OTHER_LETTERS.sub(_percent, part)
+    return part
+
+
+def _percent(character: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in character[0].encode())
+
+
+def _balanced(written: str) -> bool:
+    """Whether the parentheses that nothing escapes close one another, as in a bare destination they must."""
+    depth = 0
+    for mark in _UNESCAPED_PARENTHESIS.findall(written):
+        depth += 1 if mark == "(" else -1
+        if not 0 <= depth <= _MOST_PARENTHESES:
+            return False
+    return depth == 0
+
+
+def _in_field(link: Link, text: str, span: Span, new: str) -> str:
+    """`new` as it is written in `span`, which may stand in a value of the frontmatter.
+
+    Raises:
+        EditRefused: it would have to be escaped: a value with escapes is not looked into for links.
+    """
+    if link.kind != "field":
+        return new
+    # The text was read as a memory before, so its limits hold.
+    node = frontmatter.parse(text, max_depth=sys.maxsize, max_values=sys.maxsize).node
+    around = (
+        (n.style for n in _scalars(node) if n.span.start <= span.start < n.span.end) if node else iter(())
+    )
+    forbidden = _NOT_IN_FIELDS.get(next(around, ""))
+    if not forbidden or not forbidden.search(new):
+        return new
+    if not is_wikilink(link, text):
+        return forbidden.sub(lambda found: "".join(f"%{ord(character):02X}" for character in found[0]), new)
+    raise EditRefused(
+        path="",
+        reason=f"the value in line {link.line} cannot hold {new!r} without escapes",
+        remedy="write that value in other quotes first",
+    )
+
+
+def _scalars(node: Node) -> Iterator[Node]:
+    """The scalars below a node."""
+    if node.kind == "scalar":
+        yield node
+    for part in parts(node):
+        yield from _scalars(part)

@@ -1,0 +1,168 @@
+"""The YAML that nearly all frontmatter is made of, read a line at a time.
+
+Fields of one line, `key: plain`, `key: "quoted"`, `key: [a, b]`, and `key:` above lines of `- item` or of
+fields. What is read here is read as `yaml_tree` reads it, places included, several times as fast and without
+importing a YAML reader. The patterns take less than YAML does: what they do not match is left to `yaml_tree`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mdmem.diagnostic import Span
+from mdmem.text.parsed import Parsed
+from mdmem.text.tree import Member, Node, Style
+from mdmem.text.yaml_scalar import resolve
+
+_LONGEST_KEY = 1000  # libyaml takes 1024 characters
+_DEEPEST = 8
+_LEVELS = 2  # a mapping may hold a list
+
+# What libyaml does not print, what ends a line in YAML 1.1 alone, and byte-order marks.
+_UNUSUAL = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+# Tabs are control characters, and no pattern takes one. Nothing is given back (`*+`), so time stays linear.
+_FIRST = r"""[^\x00-\x20\x7f\-?:,\[\]{}\#&*!|>'"%@`]"""
+_KEY = rf"((?!\.){_FIRST}[^\x00-\x1f\x7f:\#]*+)"  # three dots would end the document
+_BEGINNING = rf"(?:{_FIRST}|-(?=[0-9A-Za-z.]))"
+_PLAIN = rf"({_BEGINNING}[^\x00-\x1f\x7f:\#]*+(?:(?::(?![ \r\n])|(?<![ ])\#)[^\x00-\x1f\x7f:\#]*+)*)"
+_PLAIN_IN_FLOW = rf"({_BEGINNING}[^\x00-\x1f\x7f:\#,\[\]{{}}]*+)"
+_QUOTED = r""" "([^\x00-\x1f\x7f"\\]*+)" | '([^\x00-\x1f\x7f']*+(?:''[^\x00-\x1f\x7f']*+)*)' """
+_END = r"[ ]*+(?:(?<=[ ])\#[^\x00-\x1f\x7f]*+)?\r?\n"
+# In each of these the groups 2, 3 and 4 are a scalar: plain, between double quotes, between single ones.
+_FIELD = re.compile(rf"[ ]*+{_KEY}:(?:[ ]++(?:{_PLAIN}|{_QUOTED}|(\[)))?(?(5)|{_END})", re.VERBOSE)
+_ENTRY = re.compile(rf"[ ]*+(-)[ ]++(?:{_PLAIN}|{_QUOTED}){_END}", re.VERBOSE)
+_ITEM = re.compile(rf"([ ]*+)(?:{_PLAIN_IN_FLOW}|{_QUOTED})[ ]*+(?=[,\]])", re.VERBOSE)
+_CLOSING = re.compile(rf"[ ]*+\]({_END})", re.VERBOSE)
+_BLANKS = re.compile(r"(?:[ ]*+(?:\#[^\x00-\x1f\x7f]*+)?\r?\n)*", re.VERBOSE)
+_NOTHING, _PLAINLY, _SINGLY, _LISTED = 1, 2, 4, 5  # the last group of a match: what the value is
+
+
+class _NotSimple(Exception):
+    pass
+
+
+def parse(text: str, start: int, end: int, *, max_depth: int, max_values: int) -> Parsed | None:
+    """Parse what stands from `start` to `end` of `text`, when it is simple.
+
+    Args:
+        text: the whole text; spans count from its beginning.
+        start, end: where the YAML begins, and where its last line has ended.
+        max_depth, max_values: as for `yaml_tree.parse`.
+
+    Returns:
+        What `yaml_tree.parse` would; None when the YAML is not certainly simple.
+    """
+    # There are never more values than characters.
+    if end - start > max_values or not _is_usual(text[start:end]):
+        return None
+    text = text[:end]
+    at = _after_blanks(text, start)
+    try:
+        return Parsed(_mapping(text, at, 0, min(max_depth, _DEEPEST))[0] if at < end else None)
+    except _NotSimple:
+        return None
+
+
+def _is_usual(block: str) -> bool:
+    return block.isascii() or _UNUSUAL.search(block) is None
+
+
+def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
+    """The fields from the line at `at` on that begin in `column`, and where the lines after them begin."""
+    if depth < _LEVELS:
+        raise _NotSimple
+    members: list[Member] = []
+    values: dict[str, Any] = {}
+    while at < len(text):
+        field = _FIELD.match(text, at)
+        if field is None:
+            behind = _after_blanks(text, at)
+            if behind == at:
+                raise _NotSimple
+            at = behind
+            continue
+        key, span = field[1], Span(*field.span(1))
+        if span.start - at < column:
+            break
+        if span.start - at > column or key in values or key[-1] == " " or len(key) > _LONGEST_KEY:
+            raise _NotSimple
+        shape = field.lastindex
+        if shape == _NOTHING:
+            node, at = _below(text, field.end(), span.end + 1, column, depth)
+        elif shape == _LISTED:
+            node, at = _flow_list(text, field.end())
+        else:
+            node, at = _scalar(field), field.end()
+        values[key] = node.value
+        members.append(Member(key=key, key_span=span, node=node))
+    whole = Span(members[0].key_span.start, members[-1].node.span.end)
+    return Node(value=values, span=whole, kind="mapping", style="block", members=tuple(members)), at
+
+
+def _after_blanks(text: str, at: int) -> int:
+    """Behind the empty lines and comments, if any, that begin at `at`."""
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+def _scalar(match: re.Match[str]) -> Node:
+    shape = match.lastindex or 0
+    value = match[shape]
+    start, end = match.span(shape)
+    if shape == _PLAINLY:
+        if value[-1] == " ":
+            value = value.rstrip(" ")
+            end = start + len(value)
+        return Node(value=resolve(value), span=Span(start, end), kind="scalar", style="plain")
+    if shape == _SINGLY:
+        value = value.replace("''", "'")
+    style: Style = "single" if shape == _SINGLY else "double"
+    return Node(value=value, span=Span(start - 1, end + 1), kind="scalar", style=style)
+
+
+def _flow_list(text: str, at: int) -> tuple[Node, int]:
+    """The list whose opening bracket stands before `at`, and where its line has ended."""
+    start = at - 1
+    items: list[Node] = []
+    while item := _ITEM.match(text, at):
+        items.append(_scalar(item))
+        at = item.end()
+        if text[at] == "]":
+            break
+        at += 1
+    closing = _CLOSING.match(text, at)
+    if closing is None:
+        raise _NotSimple
+    return _list(items, Span(start, closing.start(1)), "flow"), closing.end()
+
+
+def _below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Node, int]:
+    """The value of a field that has none in its line: what stands below it, else null behind its colon."""
+    at = _after_blanks(text, at)
+    entry = _ENTRY.match(text, at)
+    if entry and entry.start(1) - at >= column:
+        return _block_list(text, at, entry)
+    field = _FIELD.match(text, at)
+    if field and field.start(1) - at > column:
+        return _mapping(text, at, field.start(1) - at, depth - 1)
+    return Node(value=None, span=Span(colon, colon), kind="scalar", style="plain"), at
+
+
+def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, int]:
+    """The list whose first entry stands in the line at `at`, and where the lines after it begin."""
+    start = entry.start(1) if entry else at
+    column = start - at
+    items = []
+    while entry:
+        if entry.start(1) - at != column:
+            raise _NotSimple
+        items.append(_scalar(entry))
+        at = _after_blanks(text, entry.end())
+        entry = _ENTRY.match(text, at)
+    return _list(items, Span(start, items[-1].span.end), "block"), at
+
+
+def _list(items: list[Node], span: Span, style: Style) -> Node:
+    values = [item.value for item in items]
+    return Node(value=values, span=span, kind="list", style=style, items=tuple(items))

@@ -369,6 +369,18 @@ class Vault:
         except OSError as error:
             raise files.refusal(error, _LOCAL, "make it") from None
 
+    def local(self, name: str) -> str:
+        """The absolute path of a folder for what can be made anew, which git ignores; made when missing.
+
+        Raises:
+            PathRefused: a part of it is a link.
+            StorageFailed: it cannot be made.
+        """
+        self._make_local()
+        path = f"{_LOCAL}/{name}"
+        with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):
+            return os.path.join(self.root, path)
+
     def recover(self) -> int:
         """Undo or finish what a crash left behind; how many transactions.
 

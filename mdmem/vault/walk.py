@@ -1,4 +1,4 @@
-"""A walk over the memories of a vault, in the order of their paths."""
+"""The files of a vault: a walk in the order of their paths, and a quick look at which have changed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,56 @@ import contextlib
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import PathRefused, StorageFailed
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_memory
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
+_GONE = (FileNotFoundError, NotADirectoryError)
 
 
 class Found(NamedTuple):
-    """A file that was met: its path in the vault, bytes, time of change in nanoseconds since the epoch.
+    """A file that was met: its path in the vault, bytes, times in nanoseconds since the epoch, inode.
 
-    `problem` says why it cannot be a memory; it is empty for one that can.
+    `problem` says why it cannot be a memory; it is empty for one that can. Of a link, the rest is about it.
+    Where another file stands in the way the inode is 0, so that the file differs once that one is gone.
     """
 
     path: str
     size: int
     mtime_ns: int
     problem: str = ""
+    ctime_ns: int = 0
+    inode: int = 0
+
+    @property
+    def seen(self) -> tuple[int, int, int, int]:
+        """What tells whether it is as it was: the times of change of content and of entry, size, inode."""
+        return self.mtime_ns, self.ctime_ns, self.size, self.inode
+
+
+class Look(NamedTuple):
+    """What a look found.
+
+    Attributes:
+        same: how many of the known files are as they were.
+        changed: those that are not, and those that are new, in the order of their paths as text.
+        gone: the known paths where nothing stands any more.
+        doubles: files with the path of another one: that one counts, and these are in no other list.
+    """
+
+    same: int
+    changed: list[Found]
+    gone: list[str]
+    doubles: list[Found]
+
+
+Known = Mapping[str, tuple[int, int, int, int]]
+# Of wanted paths: a name to what is wanted of the folder of that name; None: the file, or all of the folder.
+_Tree: TypeAlias = "dict[str, _Tree | None]"
 
 
 def walk(
@@ -44,15 +74,18 @@ def walk(
 
     Returns:
         The files in the order of the parts of their paths, compared by code points.
+
+    Raises:
+        StorageFailed: a folder cannot be read.
     """
     mounts = mounts or {}
     folder = _start(root, parts)
     if folder is None:
         return
     # The vault's own folder is hidden; the schemas and templates inside it are asked for by name.
-    prefix = "/".join(part for part in parts) if not (parts and parts[0].startswith(".")) else ""
+    prefix = "".join(f"{part}/" for part in parts) if not (parts and parts[0].startswith(".")) else ""
     pending = sorted(((path.split("/"), path) for path in mounts), reverse=True)
-    for found in _below(folder, prefix, suffixes):
+    for found in _in_order(_Folder(folder, prefix), suffixes):
         while pending and pending[-1][0] < found.path.split("/"):
             path = pending.pop()[1]
             yield from _mounted(path, mounts[path])
@@ -63,6 +96,228 @@ def walk(
         yield from _mounted(path, mounts[path])
 
 
+def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:
+    """Compare every file that `walk` would meet with what is known, at little more than the price of asking.
+
+    Args:
+        root: an absolute path.
+        known: `Found.seen` of the files that were met before, by their paths, of those with a problem too.
+        mounts: as for `walk`.
+
+    Raises:
+        StorageFailed: a folder cannot be read.
+    """
+    search = _Search(known, mounts or {})
+    search.run(_Folder(root, ""), None)
+    return search.result(known)
+
+
+def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None) -> Look:
+    """As `look`, at `paths` only: of memories, and of folders, with everything below them."""
+    if "" in paths:
+        return look(root, known, mounts)
+    wanted = frozenset(map(_nfc, paths))
+    inside = {path: file for path, file in (mounts or {}).items() if _covers(wanted, path)}
+    search = _Search(known, inside)
+    search.run(_Folder(root, ""), _tree(wanted))
+    return search.result(_covered(wanted, known, inside))
+
+
+class _Folder(NamedTuple):
+    """A folder: its absolute path, what the paths in it begin with, whether another one has these paths."""
+
+    place: str
+    prefix: str
+    shadowed: bool = False
+
+    def entries(self) -> list[os.DirEntry[str]]:
+        """What is in it and not hidden; nothing when it is gone."""
+        try:
+            with os.scandir(self.place) as entries:
+                return [entry for entry in entries if entry.name[0] != "."]
+        except _GONE:
+            return []
+        except OSError as error:
+            raise _failed(self.prefix[:-1] or self.place, "list it", error) from None
+
+
+class _Met(NamedTuple):
+    """An entry that was met: its path as the disk spells it, and whether another one has that path."""
+
+    entry: os.DirEntry[str]
+    path: str
+    shadowed: bool
+
+    @property
+    def folder(self) -> _Folder | None:
+        """The folder that it is."""
+        if not self.entry.is_dir(follow_symlinks=False):
+            return None
+        return _Folder(self.entry.path, f"{self.path}/", self.shadowed)
+
+    def file(self, *, checked: bool = True) -> Found | None:
+        """The file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
+        status = _status(self.entry, self.path)
+        if status is None:
+            return None
+        path, problem = self.path, _fault(status)
+        if checked and not problem:
+            try:
+                path = check_memory(path)
+            except PathRefused as error:
+                problem = error.reason
+        if problem:
+            return _found(_shown(path), status, problem)
+        return _found(path, status, _SHADOWED if self.shadowed else "")
+
+
+def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]) -> Iterator[_Met]:
+    """Some of all entries of a folder."""
+    odd = [entry.name for entry in all_ if not entry.name.isascii()]
+    names = {entry.name for entry in all_} if odd else frozenset[str]()
+    shadowed = {name for name in odd if name != _nfc(name) and _nfc(name) in names}
+    for entry in some:
+        yield _Met(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
+
+
+def _in_order(folder: _Folder, suffixes: tuple[str, ...]) -> Iterator[Found]:
+    """The files below a folder, in the order of the parts of their paths."""
+    pending = _backwards(folder)
+    while pending:
+        met = pending.pop()
+        below = met.folder
+        if below:
+            pending += _backwards(below)
+        elif met.entry.name.endswith(suffixes):
+            # What is in the vault's own folder has names of its own.
+            found = met.file(checked=suffixes is SUFFIXES)
+            if found:
+                yield found
+
+
+def _backwards(folder: _Folder) -> list[_Met]:
+    entries = folder.entries()
+    return list(_met(folder, sorted(entries, key=lambda entry: _nfc(entry.name), reverse=True), entries))
+
+
+class _Search:
+    """A look that is under way: the known files that are as they were, and all others."""
+
+    def __init__(self, known: Known, mounts: Mapping[str, str]) -> None:
+        self._known = known
+        self._mounts = mounts
+        self._same: list[str] = []
+        self._others = [found for path, file in mounts.items() for found in _mounted(path, file)]
+
+    def run(self, folder: _Folder, wanted: _Tree | None) -> None:
+        """Look at what is wanted of a folder, or at everything below it."""
+        pending = [(folder, wanted)]
+        while pending:
+            folder, wanted = pending.pop()
+            pending += self._all_of(folder) if wanted is None else self._some_of(folder, wanted)
+
+    def _all_of(self, folder: _Folder) -> list[tuple[_Folder, _Tree | None]]:
+        known, mounts, same = self._known.get, self._mounts, self._same
+        prefix, entries, others = folder.prefix, folder.entries(), []
+        for entry in entries:
+            name = entry.name
+            if name.endswith(SUFFIXES):
+                path = prefix + name
+                seen = known(path)
+                # Whether a known path can be a memory's is known as well.
+                if seen and seen == _seen(_status(entry, path)) and path not in mounts:
+                    same.append(path)
+                    continue
+            others.append(entry)
+        return [(below, None) for below in self._take(_met(folder, others, entries))] if others else []
+
+    def _some_of(self, folder: _Folder, wanted: _Tree) -> list[tuple[_Folder, _Tree | None]]:
+        entries = folder.entries()
+        keys = {entry.name: key for entry in entries if (key := _key(entry.name)) in wanted}
+        some = [entry for entry in entries if entry.name in keys]
+        found: list[tuple[_Folder, _Tree | None]] = []
+        for met in _met(folder, some, entries):
+            inner = wanted[keys[met.entry.name]]
+            if inner is None:
+                found += [(below, None) for below in self._take([met])]
+            elif below := met.folder:
+                found.append((below, inner))
+        return found
+
+    def _take(self, some: Iterable[_Met]) -> Iterator[_Folder]:
+        """Take in the files, and return the folders."""
+        for met in some:
+            below = met.folder
+            if below:
+                yield below
+            elif met.entry.name.endswith(SUFFIXES):
+                found = met.file()
+                if found and found.path not in self._mounts:
+                    self._others.append(found)
+
+    def result(self, known: Collection[str]) -> Look:
+        """What was found; `known` are the known paths of which each is met or gone."""
+        met = set(self._same)
+        same, changed, doubles = len(met), [], []
+        for found in sorted(self._others, key=_precedence):
+            if found.path in met:
+                doubles.append(found)
+                continue
+            met.add(found.path)
+            if found.seen == self._known.get(found.path):
+                same += 1
+            else:
+                changed.append(found)
+        return Look(same, changed, sorted(path for path in known if path not in met), doubles)
+
+
+def _precedence(found: Found) -> tuple[str, bool, bool, int]:
+    """Of files with one path, the memory comes first, and what only has the path of another one last."""
+    return found.path, bool(found.problem), not found.inode, found.inode
+
+
+def _tree(paths: Iterable[str]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        *folders, name = path.split("/")
+        inner: _Tree | None = tree
+        for folder in folders:
+            inner = inner.setdefault(folder, {}) if inner is not None else None
+        if inner is not None:
+            inner[name] = None
+    return tree
+
+
+def _key(name: str) -> str:
+    """A name as a wanted path has it."""
+    return name if name.isascii() and name.isprintable() else _nfc(_shown(name))
+
+
+def _covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
+    """The known paths that are wanted, or below one that is."""
+    # Below a file's path there is nothing, unless the file is mounted over a folder.
+    if wanted <= known.keys() and not wanted & mounts.keys():
+        return wanted
+    is_inside: dict[str, bool] = {}
+    covered = []
+    for path in known:
+        folder = path.rpartition("/")[0]
+        inside = is_inside.get(folder)
+        if inside is None:
+            inside = is_inside[folder] = _covers(wanted, folder)
+        if inside or _nfc(path) in wanted:
+            covered.append(path)
+    return covered
+
+
+def _covers(wanted: frozenset[str], path: str) -> bool:
+    """Whether a path, or a folder above it, is wanted."""
+    path = _nfc(path)
+    while path and path not in wanted:
+        path = path.rpartition("/")[0]
+    return bool(path)
+
+
 def _start(root: str, parts: tuple[str, ...]) -> str | None:
     """The folder to begin at, whatever the Unicode spelling of its names is; None where one is a link."""
     folder = root
@@ -70,7 +325,7 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
             with contextlib.suppress(OSError):
-                name = next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == part), part)
+                name = next((n for n in os.listdir(folder) if _nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
             return None
@@ -79,62 +334,47 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
 
 def _mounted(path: str, file: str) -> Iterator[Found]:
     """The mounted file, when it is there."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    with contextlib.suppress(*_GONE):
         status = os.lstat(file)
-        if stat.S_ISREG(status.st_mode):
-            yield Found(path, status.st_size, status.st_mtime_ns)
-        else:
-            yield Found(path, 0, 0, _other(is_link=stat.S_ISLNK(status.st_mode)))
+        yield _found(path, status, _fault(status))
 
 
-def _other(*, is_link: bool) -> str:
-    return "a symbolic link" if is_link else "not a regular file"
-
-
-def _below(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Found]:
+def _status(entry: os.DirEntry[str], path: str) -> os.stat_result | None:
+    """What the system says of an entry; None when it is gone since its folder was listed."""
     try:
-        with os.scandir(folder) as entries:
-            shown = (e for e in entries if not e.name.startswith("."))
-            present = sorted(shown, key=lambda e: unicodedata.normalize("NFC", e.name))
-    except (FileNotFoundError, NotADirectoryError):
-        return
+        return entry.stat(follow_symlinks=False)
+    except _GONE:
+        return None
     except OSError as error:
-        raise StorageFailed(
-            path=prefix or folder, action="list it", reason=error.strerror or str(error)
-        ) from None
-    names = {entry.name for entry in present}
-    for entry in present:
-        path = f"{prefix}/{entry.name}" if prefix else entry.name
-        found = _entry(entry, path, suffixes)
-        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
-        if name != entry.name and name in names:
-            found = (each._replace(problem=each.problem or _SHADOWED) for each in found)
-        yield from found
+        raise _failed(path, "look at it", error) from None
 
 
-def _entry(entry: os.DirEntry[str], path: str, suffixes: tuple[str, ...]) -> Iterator[Found]:
-    if entry.is_dir(follow_symlinks=False):
-        yield from _below(entry.path, path, suffixes)
-    elif entry.name.endswith(suffixes):
-        # A file may be gone since its folder was listed.
-        with contextlib.suppress(FileNotFoundError):
-            yield _found(entry, path, suffixes)
+def _seen(status: os.stat_result | None) -> tuple[int, int, int, int] | None:
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino) if status else None
 
 
-def _found(entry: os.DirEntry[str], path: str, suffixes: tuple[str, ...]) -> Found:
-    if not entry.is_file(follow_symlinks=False):
-        return Found(_shown(path), 0, 0, _other(is_link=entry.is_symlink()))
-    status = entry.stat(follow_symlinks=False)
-    if suffixes is not SUFFIXES:
-        return Found(path, status.st_size, status.st_mtime_ns)
-    try:
-        name = check_memory(path)
-    except PathRefused as error:
-        return Found(_shown(path), status.st_size, status.st_mtime_ns, error.reason)
-    return Found(name, status.st_size, status.st_mtime_ns)
+def _found(path: str, status: os.stat_result, problem: str) -> Found:
+    inode = 0 if problem == _SHADOWED else status.st_ino
+    return Found(path, status.st_size, status.st_mtime_ns, problem, status.st_ctime_ns, inode)
+
+
+def _fault(status: os.stat_result) -> str:
+    if stat.S_ISREG(status.st_mode):
+        return ""
+    return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+
+
+def _failed(path: str, action: str, error: OSError) -> StorageFailed:
+    return StorageFailed(path=_shown(path), action=action, reason=error.strerror or str(error))
+
+
+def _nfc(name: str) -> str:
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def _shown(path: str) -> str:
     """A path that can be printed: a name that is not UTF-8, or holds controls, is written with escapes."""
+    if path.isascii() and path.isprintable():
+        return path
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(c if unicodedata.category(c) != "Cc" else f"\\x{ord(c):02x}" for c in text)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import unicodedata
+from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.vault.walk import Found, walk
+from mdmem.vault.walk import Found, Look, look, look_at, walk
 
 
 def fill(root: Path, *paths: str) -> None:
@@ -39,7 +43,9 @@ def test_the_order_is_that_of_the_names_as_they_are_shown(tmp_path: Path) -> Non
 def test_a_file_is_found_with_its_size_and_time(tmp_path: Path) -> None:
     fill(tmp_path, "a.md")
     os.utime(tmp_path / "a.md", ns=(1, 1_700_000_000_000_000_001))
-    assert list(walk(str(tmp_path))) == [Found("a.md", 4, 1_700_000_000_000_000_001)]
+    status = os.stat(tmp_path / "a.md")
+    changed = 1_700_000_000_000_000_001
+    assert list(walk(str(tmp_path))) == [Found("a.md", 4, changed, "", status.st_ctime_ns, status.st_ino)]
 
 
 def test_what_is_hidden_or_no_memory_is_never_met(tmp_path: Path) -> None:
@@ -93,7 +99,7 @@ def test_a_link_is_a_problem_and_never_followed(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_a_problem(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
-    assert list(walk(str(tmp_path))) == [Found("pipe.md", 0, 0, "not a regular file")]
+    assert [(each.path, each.problem) for each in walk(str(tmp_path))] == [("pipe.md", "not a regular file")]
 
 
 @pytest.mark.parametrize(
@@ -189,6 +195,137 @@ def test_a_mount_stands_over_a_file_of_its_name_even_when_its_own_is_missing(tmp
     ]
 
 
+# ------------------------------------------------------------------------------------------------------- look
+
+
+def known(root: Path, mounts: Mapping[str, str] | None = None) -> dict[str, tuple[int, int, int, int]]:
+    """What a first look sees."""
+    return {found.path: found.seen for found in look(str(root), {}, mounts).changed}
+
+
+def told(found: Look) -> tuple[list[str], list[str]]:
+    return [each.path for each in found.changed], found.gone
+
+
+def test_a_look_tells_what_is_new_what_differs_and_what_is_gone(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b/c.md", "b/d.json", "e.md")
+    before = known(tmp_path)
+    assert look(str(tmp_path), before) == Look(4, [], [], [])
+    (tmp_path / "a.md").write_text("longer than before")
+    (tmp_path / "b/c.md").unlink()
+    fill(tmp_path, "f/g.md", "h.txt", ".i.md")
+    found = look(str(tmp_path), before)
+    assert told(found) == (["a.md", "f/g.md"], ["b/c.md"])
+    assert found.same == 2
+    assert found.changed[0].size == len("longer than before")
+
+
+def test_a_file_of_the_same_size_and_time_that_took_its_place_differs(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md")
+    before = known(tmp_path)
+    status = os.stat(tmp_path / "a.md")
+    (tmp_path / "new").write_text("b.md")
+    os.utime(tmp_path / "new", ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.replace(tmp_path / "new", tmp_path / "a.md")
+    assert told(look(str(tmp_path), before)) == (["a.md"], [])
+
+
+def test_what_is_no_memory_is_remembered_like_what_is_one(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b\\c.md")
+    (tmp_path / "link.md").symlink_to("a.md")
+    before = known(tmp_path)
+    assert set(before) == {"a.md", "b\\c.md", "link.md"}
+    assert look(str(tmp_path), before) == Look(3, [], [], [])
+    (tmp_path / "link.md").unlink()
+    fill(tmp_path, "link.md")
+    (changed,) = look(str(tmp_path), before).changed
+    assert (changed.path, changed.problem) == ("link.md", "")
+
+
+def test_of_files_with_one_path_the_one_that_can_be_read_counts(tmp_path: Path) -> None:
+    fill(tmp_path, "\xe9.md", "e\u0301.md", "\xe9/a.md", "e\u0301/a.md", "e\u0301/b.md")
+    first = look(str(tmp_path), {})
+    assert [(each.path, bool(each.problem)) for each in first.changed] == [
+        ("\xe9.md", False),
+        ("\xe9/a.md", False),
+        ("\xe9/b.md", True),
+    ]
+    assert [(each.path, "spelling" in each.problem) for each in first.doubles] == [
+        ("\xe9.md", True),
+        ("\xe9/a.md", True),
+    ]
+    second = look(str(tmp_path), {found.path: found.seen for found in first.changed})
+    assert (second.same, second.changed, second.gone) == (3, [], [])
+
+
+def test_a_file_differs_when_another_one_comes_into_its_way_or_goes(tmp_path: Path) -> None:
+    fill(tmp_path, "e\u0301/b.md")
+    free = known(tmp_path)
+    (tmp_path / "\xe9").mkdir()
+    (shadowed,) = look(str(tmp_path), free).changed
+    assert (shadowed.path, "spelling" in shadowed.problem) == ("\xe9/b.md", True)
+    (tmp_path / "\xe9").rmdir()
+    (again,) = look(str(tmp_path), {shadowed.path: shadowed.seen}).changed
+    assert (again.path, again.problem) == ("\xe9/b.md", "")
+
+
+def test_a_mount_is_looked_at_where_it_is_and_stands_over_a_file_of_its_name(tmp_path: Path) -> None:
+    fill(tmp_path, "AGENTS.md", "root/a.md")
+    os.link(tmp_path / "AGENTS.md", tmp_path / "root/AGENTS.md")
+    mounts = {"AGENTS.md": str(tmp_path / "AGENTS.md"), "missing.md": str(tmp_path / "missing.md")}
+    before = known(tmp_path / "root", mounts)
+    assert set(before) == {"AGENTS.md", "a.md"}
+    assert look(str(tmp_path / "root"), before, mounts) == Look(2, [], [], [])
+    (tmp_path / "AGENTS.md").unlink()
+    assert told(look(str(tmp_path / "root"), before, mounts)) == ([], ["AGENTS.md"])
+
+
+def test_a_mount_over_a_folder_hides_nothing_in_it(tmp_path: Path) -> None:
+    fill(tmp_path, "AGENTS.md", "root/a.md/b.md")
+    mounts = {"a.md": str(tmp_path / "AGENTS.md")}
+    before = known(tmp_path / "root", mounts)
+    assert set(before) == {"a.md", "a.md/b.md"}
+    (tmp_path / "root/a.md/b.md").unlink()
+    assert told(look_at(str(tmp_path / "root"), ["a.md"], before, mounts)) == ([], ["a.md/b.md"])
+
+
+def test_a_look_at_some_paths_leaves_all_others_alone(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b/c.md", "b/d/e.md", "f.md", "bb.md")
+    before = known(tmp_path)
+    shutil.rmtree(tmp_path / "b")
+    fill(tmp_path, "g/h.md", "g/i/j.md", "bb/k.md")
+    (tmp_path / "a.md").unlink()
+    (tmp_path / "f.md").write_text("longer than before")
+    root = str(tmp_path)
+    assert told(look_at(root, [], before)) == ([], [])
+    assert told(look_at(root, ["a.md", "bb.md", "nothing/at.md", "g/none.md"], before)) == ([], ["a.md"])
+    assert told(look_at(root, ["b"], before)) == ([], ["b/c.md", "b/d/e.md"])
+    assert told(look_at(root, ["b/d", "f.md"], before)) == (["f.md"], ["b/d/e.md"])
+    assert told(look_at(root, ["g/i", "g/i/j.md", "g/h.md/x.md"], before)) == (["g/i/j.md"], [])
+    assert told(look_at(root, ["g"], before)) == (["g/h.md", "g/i/j.md"], [])
+    assert look_at(root, ["a.md", ""], before) == look(root, before)
+
+
+def test_a_look_at_a_path_follows_no_link_and_enters_nothing_hidden(tmp_path: Path) -> None:
+    fill(tmp_path, "outside/a.md", "root/.git/a.md")
+    (tmp_path / "root/link").symlink_to(tmp_path / "outside")
+    assert look_at(str(tmp_path / "root"), ["link/a.md", "link", ".git", ".git/a.md"], {}) == Look(
+        0, [], [], []
+    )
+
+
+def test_a_look_at_a_path_finds_it_in_the_spelling_of_the_disk(tmp_path: Path) -> None:
+    fill(tmp_path, "e\u0301/u\u0308.md", "a.md")
+    for paths in (["\xe9/\xfc.md"], ["\xe9"], ["e\u0301/\xfc.md"]):
+        assert told(look_at(str(tmp_path), paths, {})) == (["\xe9/\xfc.md"], [])
+
+
+def test_a_look_at_a_missing_vault_finds_all_gone(tmp_path: Path) -> None:
+    before = {"a.md": (1, 2, 3, 4)}
+    assert look(str(tmp_path / "missing"), before) == Look(0, [], ["a.md"], [])
+    assert look_at(str(tmp_path / "missing"), ["a.md", "b"], before) == Look(0, [], ["a.md"], [])
+
+
 # ------------------------------------------------------------------------------------------------- properties
 
 NAMES = st.text(alphabet="aAbé.\u0301 -\\\n", min_size=1, max_size=4).filter(lambda n: n not in {".", ".."})
@@ -223,3 +360,89 @@ def test_every_memory_is_met_once_in_order(
     assert met == sorted(met, key=lambda path: path.split("/"))
     assert all(each.problem for each in found if each.path not in expected)
     assert all(unicodedata.is_normalized("NFC", path) for path in met)
+
+
+FOLDERS_AND_FILES = ("a", "b", "a.md", "b.json", "K.md", "\u212a.md", "\u3042.md", "t.txt", ".h")
+SPELT_TWICE = ("\xe9", "e\u0301", "\xe9.md", "e\u0301.md")
+REFUSED = ("a\\.md", "a\n.md", "a\\x0a.md", "e\u0301\\.md", "%2e%2e.md", os.fsdecode(b"\xff.md"))
+PARTS = st.sampled_from([*FOLDERS_AND_FILES, *SPELT_TWICE, *REFUSED])
+CHANGES = st.lists(
+    st.tuples(
+        st.lists(PARTS, min_size=1, max_size=3),
+        st.sampled_from(["write", "write", "write", "folder", "link", "dangling", "pipe", "hard", "delete"]),
+    ),
+    max_size=8,
+)
+MOUNTED = st.dictionaries(
+    st.sampled_from(["a.md", "a/b.json", "\xe9.md", "zz/z.md"]),
+    st.sampled_from(["w.md", "l.md", "no.md"]),
+    max_size=2,
+)
+
+
+def change(root: Path, changes: list[tuple[list[str], str]]) -> None:
+    """Make the changes that the system allows."""
+    for number, (parts, kind) in enumerate(changes):
+        path = root.joinpath(*parts)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if kind == "delete" and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif kind == "delete":
+                path.unlink()
+            elif kind == "write" and not path.is_fifo():  # nobody would read what is written into one
+                path.write_text("x" * number)
+            elif kind == "folder":
+                path.mkdir()
+            elif kind == "pipe":
+                os.mkfifo(path)
+            elif kind == "hard":
+                os.link(root.parent / "w.md", path)
+            elif kind in {"link", "dangling"}:
+                path.symlink_to(root.parent if kind == "link" else "nowhere")
+
+
+def covered(path: str, wanted: Collection[str]) -> bool:
+    parts = unicodedata.normalize("NFC", path).split("/")
+    above = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    return not above.isdisjoint(unicodedata.normalize("NFC", each) for each in wanted)
+
+
+@given(CHANGES, CHANGES, MOUNTED, st.data())
+@settings(deadline=None, max_examples=250)
+def test_looks_agree_with_a_walk_whatever_has_changed(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[tuple[list[str], str]],
+    then: list[tuple[list[str], str]],
+    mounted: dict[str, str],
+    data: st.DataObject,
+) -> None:
+    top = tmp_path_factory.mktemp("look")
+    fill(top, "w.md", "root/a.txt")
+    (top / "l.md").symlink_to("w.md")
+    mounts = {path: str(top / file) for path, file in mounted.items()}
+    root = top / "root"
+    try:
+        change(root, first)
+        before = known(root, mounts)
+        change(root, then)
+        now = look(str(root), {}, mounts)
+        assert Counter(now.changed + now.doubles) == Counter(walk(str(root), mounts=mounts))
+        assert len({found.path for found in now.changed}) == len(now.changed)
+        there = {found.path for found in now.changed}
+        differs = [found for found in now.changed if before.get(found.path) != found.seen]
+        gone = sorted(before.keys() - there)
+        found = look(str(root), before, mounts)
+        assert found == Look(len(there) - len(differs), differs, gone, now.doubles)
+        anything = sorted({above for path in (there | before.keys()) for above in _above(path)} | {"b", "zz"})
+        wanted = data.draw(st.lists(st.sampled_from(anything), max_size=4))
+        at = look_at(str(root), wanted, before, mounts)
+        assert at.changed == [each for each in differs if covered(each.path, wanted)]
+        assert at.gone == [path for path in gone if covered(path, wanted)]
+    finally:
+        shutil.rmtree(top)
+
+
+def _above(path: str) -> set[str]:
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}

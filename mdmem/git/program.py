@@ -1,0 +1,110 @@
+"""The program git: running it so that it asks nothing, locks nothing, and reaches no network.
+
+A path stands behind `--` and is taken literally; a revision is an object id or a name that git resolved.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from shutil import which
+
+from mdmem.errors import GitFailed
+
+_SECONDS = 120.0
+# A hook is run with these set. They would turn every command to the hook's repository, or to half an index.
+_OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
+_SETTINGS = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    # A partial clone would fetch what it lacks; no protocol of this name exists, so git may use none.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+_OPTIONS = ("--no-pager", "-c", "core.quotePath=false", "-c", "core.fsmonitor=false")
+
+
+@lru_cache(maxsize=8)
+def program(path: str | None = None) -> str | None:
+    """The absolute path of git, found on `path` (default: PATH); None where there is none."""
+    found = which("git", path=path)
+    return os.path.abspath(found) if found else None
+
+
+def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What git is run with: `given` (default: that of this process), made quiet and local."""
+    environ = dict(os.environ if given is None else given)
+    for name in _OF_A_HOOK:
+        environ.pop(name, None)
+    return environ | _SETTINGS
+
+
+def command(arguments: Sequence[str]) -> list[str] | None:
+    """The argument list that runs git with `arguments`; None where there is no git."""
+    git = program(os.environ.get("PATH"))
+    return None if git is None else [git, *_OPTIONS, *arguments]
+
+
+class Ended:
+    """What a run of git left: its exit status, what it printed, and the line in which it says why."""
+
+    __slots__ = ("errors", "printed", "status")
+
+    def __init__(self, status: int, printed: bytes, errors: bytes) -> None:
+        self.status = status
+        self.printed = printed
+        self.errors = errors.decode("utf-8", "replace")
+
+    @property
+    def reason(self) -> str:
+        """What it complained about; the marks `fatal:` and `error:` are left out."""
+        said = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        stated = [line for line in said if line.startswith(("fatal: ", "error: "))]
+        first = (stated or said or [f"it ended with {self.status} without a word"])[0]
+        return first.removeprefix("fatal: ").removeprefix("error: ")
+
+
+def run(arguments: Sequence[str], folder: str, action: str) -> Ended:
+    """Run git in `folder` and wait for it.
+
+    Args:
+        arguments: behind `git`; a path among them stands behind `--`.
+        folder: where it runs.
+        action: what is being tried, for the error: "read the history".
+
+    Raises:
+        GitFailed: there is no git, it cannot be started, or it takes longer than two minutes.
+    """
+    line = command(arguments)
+    if line is None:
+        raise GitFailed(path=folder, action=action, reason="git was not found on PATH")
+    try:
+        ended = subprocess.run(  # noqa: S603 - a list, no shell; paths stand behind --
+            line,
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"git took longer than {_SECONDS:g} s"
+        raise GitFailed(path=folder, action=action, reason=reason) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        raise GitFailed(path=folder, action=action, reason=str(error)) from None
+    return Ended(ended.returncode, ended.stdout, ended.stderr)

@@ -1,0 +1,204 @@
+"""A repository around a folder: its head, what is tracked, who wrote a line, and what was renamed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mdmem.errors import GitFailed
+from mdmem.git.objects import OBJECT_ID
+from mdmem.git.program import Ended, program, run
+
+_NOT_A_REPOSITORY = re.compile(r"not a git repository|must be run in a work tree|not a working tree")
+_NOT_COMMITTED = re.compile(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
+_BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
+_TWO_NAMES = re.compile(r"[RC][0-9]+")
+
+
+class Renamed(NamedTuple):
+    """A file that was `old` and is `new`; paths from the root of the repository."""
+
+    old: str
+    new: str
+
+
+class Repository:
+    """The git repository that holds a folder.
+
+    Attributes:
+        top: the absolute path of its work tree.
+        prefix: the folder from there, ending with "/"; empty when it is the work tree itself.
+        shallow: whether its history is cut off, so that an old line seems to come from where it is cut.
+    """
+
+    def __init__(self, top: str, prefix: str, *, shallow: bool) -> None:
+        self.top = top
+        self.prefix = prefix
+        self.shallow = shallow
+
+    @classmethod
+    def find(cls, folder: str) -> Repository | None:
+        """The repository whose work tree holds `folder`; None when none does, or there is no git.
+
+        Raises:
+            GitFailed: git refuses it, such as one that belongs to another user.
+        """
+        if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
+            return None
+        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--show-prefix"]
+        ended = run(asked, folder, "look at the repository")
+        if ended.status:
+            if _NOT_A_REPOSITORY.search(ended.errors):
+                return None
+            raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
+        # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
+        printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
+        top, shallow, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=1)
+        return cls(top, prefix, shallow=shallow == "true")
+
+    def name(self, path: str) -> str:
+        """What git calls the file `path` of the folder: its path from the top of the work tree."""
+        return self.prefix + path
+
+    def path(self, name: str) -> str | None:
+        """The path from the folder of what git calls `name`; None for a file outside of the folder."""
+        return name.removeprefix(self.prefix) if name.startswith(self.prefix) else None
+
+    def head(self) -> str | None:
+        """The id of the commit that is checked out; None before the first."""
+        ended = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
+        found = ended.printed.decode("ascii", "replace").strip()
+        return found if OBJECT_ID.fullmatch(found) else None
+
+    def is_tracked(self, name: str) -> bool:
+        """Whether the file `name` is in the index of git."""
+        ended = self._run(["ls-files", "--error-unmatch", "-z", "--", name], f"look for {name}")
+        return ended.status == 0
+
+    def blame(self, name: str) -> tuple[str | None, ...]:
+        r"""The commit that last touched each line of the file `name`, as it is in the work tree.
+
+        None for a line that is not committed, or is older than a shallow clone knows. Git's lines end at `\n`
+        only. Empty when the file is not committed at all.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        # A list of commits to skip would name an older commit, where the line said something else. An empty
+        # name takes back those that the settings name.
+        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file=", "--", name]
+        ended = self._run(asked, f"blame {name}")
+        if ended.status:
+            if _NOT_COMMITTED.search(ended.errors):
+                return ()
+            raise GitFailed(path=self.top, action=f"blame {name}", reason=ended.reason)
+        return tuple(_blamed(ended.printed, shallow=self.shallow))
+
+    def sole_commits(self, folder: str) -> dict[str, str | None]:
+        """The commit that all lines of a file come from, by name: for a whole folder, in two processes.
+
+        None for a file that several commits touched, or that is not as it was committed: `blame` knows more
+        about it. A file that is not there was never committed.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
+        told = self._done([*settings, "HEAD", "--", folder], f"read the history of {folder}")
+        found: dict[str, str | None] = {}
+        for commit, status, name in _touched(told.printed):
+            found[name] = commit if status == "A" and name not in found else None
+        asked = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "HEAD"]
+        changed = self._done([*asked, "--", folder], f"look at {folder}")
+        found.update(dict.fromkeys(_names(changed.printed)))
+        return found
+
+    def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
+        """The files that `commit` has under one name, and the work tree under another, as git pairs them.
+
+        Args:
+            commit: the id of a commit.
+            before: compare with its first parent instead.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["diff", "-M", "--diff-filter=R", "--name-status", "-z", "--no-ext-diff", "--no-textconv"]
+        ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
+        return tuple(_renamed(ended.printed))
+
+    def deletion(self, name: str) -> str | None:
+        """The last commit that took `name` away, by deletion or rename; None when none did."""
+        asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
+        found = self._run(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
+        return found if OBJECT_ID.fullmatch(found) else None
+
+    def renames_in(self, commit: str) -> tuple[Renamed, ...]:
+        """The files that `commit` itself renamed, as git pairs them.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
+        ended = self._done([*asked, _known(commit), "--"], f"read the commit {commit[:12]}")
+        return tuple(_renamed(ended.printed))
+
+    def _run(self, arguments: list[str], action: str) -> Ended:
+        return run(arguments, self.top, action)
+
+    def _done(self, arguments: list[str], action: str) -> Ended:
+        ended = self._run(arguments, action)
+        if ended.status:
+            raise GitFailed(path=self.top, action=action, reason=ended.reason)
+        return ended
+
+
+def _known(commit: str) -> str:
+    if not OBJECT_ID.fullmatch(commit):
+        raise ValueError(f"{commit!r} is not the id of a commit")
+    return commit
+
+
+def _blamed(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
+    """The commit of each line, from the porcelain form: a header, facts at the first mention, the line."""
+    boundaries: set[bytes] = set()
+    lines: list[bytes] = []
+    for line in printed.split(b"\n"):
+        if line.startswith(b"\t"):
+            continue
+        header = _BLAMED.fullmatch(line)
+        if header:
+            lines.append(header["commit"])
+        elif line == b"boundary":
+            boundaries.add(lines[-1])
+    for commit in lines:
+        unknown = not commit.strip(b"0") or (shallow and commit in boundaries)
+        yield None if unknown else commit.decode("ascii")
+
+
+def _renamed(printed: bytes) -> Iterator[Renamed]:
+    """The pairs that `--name-status -z` prints: a status, the old name, the new name."""
+    words = os.fsdecode(printed).split("\0")
+    for at in range(0, len(words) - 2, 3):
+        yield Renamed(words[at + 1], words[at + 2])
+
+
+def _touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
+    """Commit, status and name of each file that `log --format=%H --name-status -z` tells of.
+
+    A rename, such as R100, has two names, which are told one by one; a merge has a letter for each parent.
+    """
+    words = iter(os.fsdecode(printed).split("\0"))
+    commit = ""
+    for word in map(str.strip, words):
+        if OBJECT_ID.fullmatch(word):
+            commit = word
+        elif word:
+            for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
+                yield commit, word, next(words, "")
+
+
+def _names(printed: bytes) -> list[str]:
+    return [name for name in os.fsdecode(printed).split("\0") if name]

@@ -1,0 +1,308 @@
+"""What became of cited code: unchanged, moved, changed or gone since the citation was written.
+
+It is compared with what was cited then. That says, in this order: the pin behind the citation; git, by the
+file in the commit that last touched the citing line; what the index first saw. Lines are compared exactly,
+apart from their ends: a change of indentation is a change.
+
+Where git has the whole file of then, its diff with the file of now says where the lines went. Lines that are
+deleted by that are looked for by content, but only among lines that are new, so that an old copy elsewhere is
+not taken for them, and only when there are enough letters and digits in them to tell them from others, as
+`git blame -M` does. With a pin alone, any other place in the file with the same hash is where they moved to.
+Several such places are ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mdmem.index.line_map import LineMap
+from mdmem.index.locator import lines_of, path_of
+from mdmem.index.source import Source, pin_of
+from mdmem.index.symbols import Symbol
+from mdmem.index.workspace import Unread, Workspace
+from mdmem.text.inline import Citation
+
+OK = "ok"
+UNCHANGED = "unchanged"
+MOVED = "moved"
+CHANGED = "changed"
+GONE = "gone"
+AMBIGUOUS = "ambiguous"
+UNKNOWN = "unknown"
+
+# What `git blame -M` asks for before it takes lines elsewhere for the same ones (its documentation).
+_TELLING = 20
+_LISTED = 5
+
+
+class Judgement(NamedTuple):
+    """What became of a citation.
+
+    Attributes:
+        state: "unchanged", "moved", "changed", "gone"; "ok" when it is there and nothing says what was cited;
+            "ambiguous" when it may have moved to several places; "unknown" when nobody can tell.
+        path: the cited file, from the workspace, under its newest name; as cited when it is refused.
+        first, last: the lines, 1-based, both included: where they are now, or else as cited; None for a file
+            as a whole, and where they are not known. Of a symbol, those of its first definition.
+        reason: why, in words, for what is not "unchanged" or "ok".
+        against: what it was compared with: "pin", "git 0123456789ab", "first seen"; empty for nothing.
+        symbol: the name that a symbol has now, when it is another one; else empty.
+    """
+
+    state: str
+    path: str
+    first: int | None = None
+    last: int | None = None
+    reason: str = ""
+    against: str = ""
+    symbol: str = ""
+
+
+class _Then(NamedTuple):
+    """What was cited, when it was cited.
+
+    Attributes:
+        pin: of the lines; empty when they were not there, or cannot be told from the rest of the file.
+        source: the whole file; None when only the pin is known.
+        against: as in `Judgement`.
+    """
+
+    pin: str
+    source: Source | None
+    against: str
+
+
+def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "") -> Judgement:
+    """What became of what `citation` cites.
+
+    Args:
+        workspace: where the code is.
+        citing: the memory, from the workspace; its lines are those on the disk.
+        citation: one of the memory's.
+        seen: what `pin` said when the citation was first seen; empty when it said nothing.
+    """
+    path = path_of(workspace, citing, citation)
+    if path is None:
+        return Judgement(UNKNOWN, citation.path, reason="it is outside of the workspace")
+    lines = lines_of(citation)
+    first, last = lines or (None, None)
+    if lines and lines[0] < 1:
+        return Judgement(UNKNOWN, path, reason="lines are counted from 1")
+    judging = _Judging(workspace, citing, citation, path, seen)
+    current = workspace.current(path)
+    if current is not None:
+        return judging.judgement(current)
+    followed = workspace.follow(path)
+    target = workspace.current(followed.path) if followed.path else None
+    if target is None:
+        deletion = followed.deletion
+        reason = f"the file was deleted in {deletion[:12]}" if deletion else "there is no such file"
+        return Judgement(GONE, path, first, last, reason)
+    return _renamed(judging.judgement(target), followed.path or path, citation)
+
+
+def pin(workspace: Workspace, citing: str, citation: Citation) -> str:
+    """The pin of what is cited, as it is now; empty when it is not there or cannot be read.
+
+    It is what stands in a pin behind the citation, and what an index keeps of a citation when it first sees
+    it. That of a symbol is of the lines of all its definitions, one after the other.
+    """
+    path = path_of(workspace, citing, citation)
+    current = workspace.current(path) if path is not None else None
+    return _pin(current, citation) if isinstance(current, Source) else ""
+
+
+def _pin(source: Source, citation: Citation) -> str:
+    if citation.symbol:
+        defined = source.definition(citation.symbol)
+        return pin_of(defined) if defined else ""
+    lines = lines_of(citation)
+    cited = source.cut(*lines) if lines else source.lines
+    return "" if cited is None else pin_of(cited)
+
+
+def _renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
+    """What was found in the file that the cited one became."""
+    renamed = f"the file was renamed to {path}"
+    reason = f"{renamed}; {found.reason}" if found.reason else renamed
+    if found.state == OK and citation.first is not None:
+        # The numbers are those of a file that nobody has seen.
+        return Judgement(UNKNOWN, path, reason=f"{renamed}, and nothing says what was cited")
+    state = MOVED if found.state in {OK, UNCHANGED} else found.state
+    return found._replace(state=state, path=path, reason=reason)
+
+
+class _Judging:
+    """The judging of one citation."""
+
+    def __init__(self, workspace: Workspace, citing: str, citation: Citation, path: str, seen: str) -> None:
+        self.workspace = workspace
+        self.citing = citing
+        self.citation = citation
+        self.path = path
+        self.seen = seen
+
+    def judgement(self, current: Source | Unread) -> Judgement:
+        """What became of it, in the cited file or in the one that it was renamed to."""
+        citation, lines = self.citation, lines_of(self.citation)
+        first, last = lines or (None, None)
+        whole = lines is None and not citation.symbol
+        if isinstance(current, Unread):
+            if whole and current.inside and not citation.pin:
+                return Judgement(OK, self.path)
+            return Judgement(UNKNOWN, self.path, first, last, current.reason)
+        if whole and not citation.pin:
+            return Judgement(OK, current.path)
+        if citation.pin and _pin(current, citation) == citation.pin:
+            first, last = lines or current.place(citation.symbol) or (None, None)
+            return Judgement(UNCHANGED, current.path, first, last, against="pin")
+        if whole:
+            return Judgement(CHANGED, current.path, reason="the file is not what was pinned", against="pin")
+        return self._lines(current, *lines) if lines else self._symbol(current)
+
+    def _then(self) -> _Then | None:
+        """What was cited when it was cited, by the first of pin, git and index that knows."""
+        workspace, citation = self.workspace, self.citation
+        commit = workspace.commit_of(self.citing, citation.line)
+        source = workspace.then(commit, self.path) if commit else None
+        cited = _pin(source, citation) if source else ""
+        # A symbol has no pin where its language cannot be parsed; the file as a whole may still be the same.
+        if not citation.pin and commit and source and (cited or citation.symbol):
+            return _Then(cited, source, f"git {commit[:12]}")
+        known = citation.pin or self.seen
+        if not known:
+            return None
+        against = "pin" if citation.pin else "first seen"
+        # Any commit will do in which the lines are what they were then.
+        if source is None or cited != known:
+            source = workspace.then(workspace.head, self.path) if workspace.head else None
+        return _Then(known, source if source and _pin(source, citation) == known else None, against)
+
+    # -------------------------------------------------------------------------------------------- symbols
+
+    def _symbol(self, current: Source) -> Judgement:
+        symbol = self.citation.symbol
+        then = self._then()
+        against = then.against if then else ""
+        place = current.place(symbol)
+        if place is None:
+            return self._undefined(then, current)
+        if then is None or not then.pin:
+            return Judgement(OK, current.path, *place)
+        if pin_of(current.definition(symbol)) == then.pin:
+            return Judgement(UNCHANGED, current.path, *place, against=against)
+        return Judgement(CHANGED, current.path, *place, f"{symbol} was changed", against)
+
+    def _undefined(self, then: _Then | None, current: Source) -> Judgement:
+        """A symbol of which no definition is found."""
+        symbol, problem = self.citation.symbol, current.symbols.problem
+        against = then.against if then else ""
+        old = then.source if then else None
+        renamed = self._renamed_symbol(old, current) if old else None
+        if renamed:
+            reason = f"now {renamed.name}"
+            return Judgement(MOVED, current.path, renamed.first, renamed.last, reason, against, renamed.name)
+        if problem and old and old.data == current.data:
+            return Judgement(UNCHANGED, current.path, against=against)
+        if problem:
+            return Judgement(UNKNOWN, current.path, reason=problem, against=against)
+        if old and then and not then.pin:
+            reason = f"the file defines no {symbol}, and is not known to have done so"
+            return Judgement(UNKNOWN, current.path, reason=reason, against=against)
+        return Judgement(GONE, current.path, reason=f"the file defines no {symbol}", against=against)
+
+    def _renamed_symbol(self, old: Source, current: Source) -> Symbol | None:
+        """The symbol that the same lines define now, as when the class around them has another name."""
+        place = old.place(self.citation.symbol)
+        first = self.workspace.line_map(old, current).moved(*place) if place else None
+        if place is None or first is None:
+            return None
+        last = first + place[1] - place[0]
+        same = (symbol for symbol in current.symbols.found if (symbol.first, symbol.last) == (first, last))
+        return next(same, None)
+
+    # ---------------------------------------------------------------------------------------------- lines
+
+    def _lines(self, current: Source, first: int, last: int) -> Judgement:
+        then = self._then()
+        if then is not None and then.source is not None:
+            return self._traced(then, then.source, current, first, last)
+        if then is not None:
+            return self._searched(then, current, first, last)
+        if last <= len(current.lines):
+            return Judgement(OK, current.path, first, last)
+        return Judgement(GONE, current.path, first, last, _ends(current))
+
+    def _searched(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
+        """What became of lines of which only the pin is known."""
+        if _pin(current, self.citation) == then.pin:
+            return self._found(then, current, [first], first, last)
+        places = current.pinned_places(then.pin, last - first + 1)
+        if places:
+            return self._found(then, current, places, first, last)
+        if first > len(current.lines):
+            return Judgement(GONE, current.path, first, last, _ends(current), then.against)
+        reason = (
+            "the lines are others" if places is not None else "the lines are others, too many to search for"
+        )
+        # Where they would be now is not known.
+        return Judgement(CHANGED, current.path, first, min(last, len(current.lines)), reason, then.against)
+
+    def _traced(self, then: _Then, old: Source, current: Source, first: int, last: int) -> Judgement:
+        """What became of lines of which the whole file of then is known."""
+        line_map = self.workspace.line_map(old, current)
+        content = old.lines[first - 1 : last]
+        moved = line_map.moved(first, last)
+        if moved is not None:
+            return self._found(then, current, [moved], first, last)
+        if current.cut(first, last) == content:
+            return self._found(then, current, [first], first, last)
+        start, end = line_map.successor(first, last)
+        places = _new_places(line_map, current, content)
+        if places:
+            nearest = min(abs(place - start) for place in places)
+            near = [place for place in places if abs(place - start) == nearest]
+            return self._found(then, current, near if len(near) == 1 else places, first, last)
+        was_blank = not any(map(str.strip, content))
+        if any(was_blank or line.strip() for line in current.lines[start - 1 : end]):
+            return Judgement(CHANGED, current.path, start, end, "the lines were changed", then.against)
+        resettled = line_map.resettled(first, last)
+        if resettled:
+            return Judgement(CHANGED, current.path, *resettled, "the lines were changed", then.against)
+        return Judgement(GONE, current.path, first, last, "the lines were deleted", then.against)
+
+    def _found(self, then: _Then, current: Source, places: Sequence[int], first: int, last: int) -> Judgement:
+        """The lines stand unchanged at one or several places."""
+        more = last - first
+        if len(places) > 1:
+            listed = ", ".join(_shown(place, place + more) for place in places[:_LISTED])
+            left_out = f" and {len(places) - _LISTED} others" if len(places) > _LISTED else ""
+            reason = f"the same lines stand in {len(places)} places: {listed}{left_out}"
+            return Judgement(AMBIGUOUS, current.path, first, last, reason, then.against)
+        place = places[0]
+        if place == first:
+            return Judgement(UNCHANGED, current.path, first, last, against=then.against)
+        reason = f"now {_shown(place, place + more)}"
+        return Judgement(MOVED, current.path, place, place + more, reason, then.against)
+
+
+def _new_places(line_map: LineMap, current: Source, content: Sequence[str]) -> list[int]:
+    """Where `content` stands in lines of which most were not there before."""
+    if sum(character.isalnum() for line in content for character in line) < _TELLING:
+        return []
+    telling = [number for number, line in enumerate(content) if line.strip()]
+    found = []
+    for place in current.places(content):
+        kept = sum(line_map.old_line(place + number) is not None for number in telling)
+        if kept * 2 < len(telling):
+            found.append(place)
+    return found
+
+
+def _ends(current: Source) -> str:
+    return f"the file has {len(current.lines):,} lines"
+
+
+def _shown(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"

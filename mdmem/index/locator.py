@@ -1,0 +1,93 @@
+"""The place that a citation names, and how another place is written in the same style."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from mdmem.index.workspace import Workspace
+from mdmem.text.inline import Citation
+
+_LOCATOR = re.compile(
+    r"(?P<mark>[#:]L?)\d+(?P<column>,\d+)?(?:(?P<to>-L?)\d+(?P<last_column>,\d+)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def lines_of(citation: Citation) -> tuple[int, int] | None:
+    """The first and the last line that are cited, 1-based, in this order; None without any."""
+    if citation.first is None:
+        return None
+    last = citation.first if citation.last is None else citation.last
+    return min(citation.first, last), max(citation.first, last)
+
+
+def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None:
+    """The cited file, from the workspace; None for a path that leaves it.
+
+    The destination of a link is taken relative to the memory first, and then, like any other citation, to the
+    workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
+    existed.
+    """
+    found = _candidates(citing, citation)
+    if len(found) > 1:
+        for path in found:
+            if workspace.current(path) is not None:
+                return path
+        for path in found:
+            if workspace.follow(path).existed:
+                return path
+    return found[-1] if found else None
+
+
+def _candidates(citing: str, citation: Citation) -> list[str]:
+    path = citation.path
+    if not citation.in_link:
+        possible = [_joined("", path)]
+    elif path.startswith("/"):
+        possible = [_joined("", path.lstrip("/"))]
+    else:
+        possible = [_joined(posixpath.dirname(citing), path), _joined("", path)]
+    return list(dict.fromkeys(each for each in possible if each is not None))
+
+
+def _joined(folder: str, path: str) -> str | None:
+    """`path` as seen from `folder`, from the workspace and in normal form; None when it leaves that."""
+    if path.startswith("/"):
+        return None
+    normal = posixpath.normpath(posixpath.join(folder, path))
+    return None if normal == ".." or normal.startswith("../") else normal
+
+
+def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> str:
+    """The path that cites the file `new`, from the workspace, in the style in which `citation` has its own.
+
+    It is decoded: in a link it is still to be escaped.
+    """
+    cited = path_of(workspace, citing, citation)
+    if cited == new:
+        return citation.path
+    folder = posixpath.dirname(citing)
+    if not citation.in_link:
+        return new
+    if citation.path.startswith("/"):
+        return f"/{new}"
+    if cited != _joined(folder, citation.path):
+        return new
+    path = posixpath.relpath(new, folder or ".")
+    return f"./{path}" if citation.path.startswith("./") and not path.startswith("../") else path
+
+
+def locator(written: str, first: int, last: int) -> str:
+    """A locator of the lines `first` to `last` in the style of `written`: `#L34-L47`, `#L34-47`, `:34-47`.
+
+    Columns stay: lines that only moved have the same.
+    """
+    style = _LOCATOR.fullmatch(written)
+    if style is None:
+        return f"#L{first}" if first == last else f"#L{first}-L{last}"
+    start = f"{style['mark']}{first}{style['column'] or ''}"
+    if first == last and style["to"] is None:
+        return start
+    to = style["to"] or ("-L" if style["mark"][1:] else "-")
+    return f"{start}{to}{last}{style['last_column'] or ''}"

@@ -1,0 +1,250 @@
+"""The workspace: the source files that memories cite, as they are and as git knows that they were."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from itertools import islice
+from types import TracebackType
+from typing import NamedTuple, ParamSpec, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from mdmem.errors import GitFailed
+from mdmem.git.objects import Objects, TooLong
+from mdmem.git.repository import Renamed, Repository
+from mdmem.index.line_map import LineMap
+from mdmem.index.source import Source
+
+MOST_BYTES = 4 << 20
+"""The largest source file that is looked into."""
+
+_KEPT = 512
+# Behind this many files, the history of their whole folder is cheaper than a process for each.
+_FEW_BLAMES = 8
+_MOST_RENAMES = 20
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+class Unread(NamedTuple):
+    """A path whose content is not looked at.
+
+    Attributes:
+        reason: why not: "it is binary".
+        inside: whether it is a file or folder of the workspace all the same.
+    """
+
+    reason: str
+    inside: bool
+
+
+class Followed(NamedTuple):
+    """What git says of a file that is gone: its new path, or the commit that deleted it, or neither."""
+
+    path: str | None = None
+    deletion: str | None = None
+
+    @property
+    def existed(self) -> bool:
+        """Whether git knows of the file at all."""
+        return self.path is not None or self.deletion is not None
+
+
+class Workspace:
+    """A look at a workspace, for one run of questions.
+
+    What was read is remembered, so that many questions cost few reads and few processes; a later run makes a
+    new one. To be used from one thread at a time, and closed.
+
+    Attributes:
+        root: the absolute path of the folder.
+        trouble: what git could not do, in words; empty when it did all.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        self.trouble = ""
+        self._objects: Objects | None = None
+        self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
+        self.current = lru_cache(maxsize=_KEPT)(self._current)
+        self.then = lru_cache(maxsize=_KEPT)(self._then)
+        self.line_map = lru_cache(maxsize=_KEPT)(_line_map)
+        self.follow = lru_cache(maxsize=None)(self._follow)
+        self._commits = lru_cache(maxsize=_KEPT)(self._blame)
+        self._sole_commits = lru_cache(maxsize=None)(self._sole_commits_in)
+        self._renames = lru_cache(maxsize=_KEPT)(self._renames_of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that reads old content."""
+        if self._objects is not None:
+            self._objects.close()
+
+    @cached_property
+    def repository(self) -> Repository | None:
+        """The repository that holds the workspace; None without one, or without git."""
+        return self._asked(None, Repository.find, self.root)
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that is checked out; None when there is none."""
+        return None if self.repository is None else self._asked(None, self.repository.head)
+
+    def _current(self, path: str) -> Source | Unread | None:
+        """The file `path` of the workspace as it is now; None when there is no such file.
+
+        A symlink is followed inside the workspace, and never out of it.
+        """
+        try:
+            file = os.path.realpath(os.path.join(self.root, path), strict=True)
+            if os.path.commonpath((file, self.root)) != self.root:
+                return Unread("it is a symlink that leaves the workspace", inside=False)
+            data = _content(file)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
+            reason = error.strerror if isinstance(error, OSError) else None
+            return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))
+        return self._source(path, data) if isinstance(data, bytes) else data
+
+    def _then(self, commit: str, path: str) -> Source | None:
+        """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
+        if self.repository is None:
+            return None
+        if self._objects is None:
+            self._objects = Objects(self.repository.top, MOST_BYTES)
+        try:
+            data = self._asked(None, self._objects.blob, commit, self.repository.name(path))
+        except TooLong:
+            return None
+        return None if data is None or b"\0" in data else self._source(path, data)
+
+    def _source(self, path: str, data: bytes) -> Source:
+        # The same content comes back in many commits, and its lines, symbols and maps with it.
+        return self._sources.setdefault((path, data), Source(path, data))
+
+    def commit_of(self, path: str, line: int) -> str | None:
+        """The commit that last touched a line of a file; None when it is not committed, or nobody knows.
+
+        Args:
+            path: the file, from the workspace.
+            line: 1-based.
+        """
+        sole = self._sole_commit(path)
+        if sole is not None:
+            return sole or None
+        commits = self._commits(path)
+        number = line
+        if commits:
+            # A lone carriage return ends a line of a memory, but none of git's.
+            source = self.current(path)
+            if isinstance(source, Source) and source.data.count(b"\r") != source.data.count(b"\r\n"):
+                number = _git_line(source.data, line)
+        return commits[number - 1] if 0 < number <= len(commits) else None
+
+    def _sole_commit(self, path: str) -> str | None:
+        """The one commit that made a file as it is; empty when none did, None when `blame` must say."""
+        folder, slash, _ = path.partition("/")
+        many = self._commits.cache_info().misses >= _FEW_BLAMES
+        known = self._sole_commits(folder) if many and slash else None
+        if known is None or self.repository is None:
+            return None
+        return known.get(self.repository.name(path), "")
+
+    def _sole_commits_in(self, folder: str) -> dict[str, str | None] | None:
+        repository = self.repository
+        # In a shallow clone the oldest commit that it has seems to have made every file.
+        if repository is None or repository.shallow or self.head is None:
+            return None
+        return self._asked(None, repository.sole_commits, repository.name(folder))
+
+    def _blame(self, path: str) -> tuple[str | None, ...]:
+        if self.repository is None:
+            return ()
+        return self._asked((), self.repository.blame, self.repository.name(path))
+
+    def _follow(self, path: str) -> Followed:
+        """Where a file that is gone went, as far as git can tell."""
+        repository = self.repository
+        if repository is None or self.head is None:
+            return Followed()
+        name = repository.name(path)
+        target = self._existing(self._renames(self.head), name)
+        if target:
+            return Followed(target)
+        deletion = None
+        for _ in range(_MOST_RENAMES):
+            commit = self._asked(None, repository.deletion, name)
+            if commit is None:
+                break
+            deletion = commit
+            pairs = self._asked((), repository.renames_in, commit)
+            # One commit deleted, another one added: then only the work tree can be compared with before.
+            target = self._existing((*pairs, *self._renames(commit, before=True)), name)
+            if target:
+                return Followed(target)
+            following = next((pair.new for pair in pairs if pair.old == name), None)
+            if following is None:
+                break
+            name = following
+        return Followed(deletion=deletion)
+
+    def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
+        if self.repository is None:
+            return ()
+        return self._asked((), lambda of: of.renames(commit, before=before), self.repository)
+
+    def _existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
+        """The path that `name` was renamed to, when there is a file now."""
+        for pair in pairs:
+            path = self.repository.path(pair.new) if pair.old == name and self.repository else None
+            if path is not None and self.current(path) is not None:
+                return path
+        return None
+
+    def _asked(
+        self, otherwise: _Result, ask: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
+    ) -> _Result:
+        """What git answers; `otherwise` when it fails, which is remembered in words."""
+        try:
+            return ask(*given, **named)
+        except GitFailed as error:
+            self.trouble = self.trouble or error.message
+            return otherwise
+
+
+def _content(file: str) -> bytes | Unread:
+    """What stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
+    if os.path.isdir(file):
+        return Unread("it is a folder", inside=True)
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with open(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Unread("it is no regular file", inside=True)
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        return Unread(f"it has more than {MOST_BYTES:,} bytes", inside=True)
+    return Unread("it is binary", inside=True) if b"\0" in data else data
+
+
+def _git_line(data: bytes, line: int) -> int:
+    r"""The number, as git counts by `\n`, of line `line` as counted by every line end."""
+    ends = islice(_LINE_END.finditer(data), line - 1)
+    return 1 + sum(end.group().endswith(b"\n") for end in ends)
+
+
+def _line_map(old: Source, new: Source) -> LineMap:
+    return LineMap(old.lines, new.lines)

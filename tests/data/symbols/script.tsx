@@ -1,0 +1,1 @@
+export const View = () => <b>{1}</b>;

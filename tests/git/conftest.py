@@ -1,0 +1,51 @@
+"""A repository in a temporary folder, made by the real git without anybody's settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SETTINGS = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", "2026-01-01T00:00:00Z"))
+    },
+}
+
+
+class Tree:
+    """A work tree that tests write to and commit."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
+        return done.stdout.decode("utf-8", "surrogateescape").strip()
+
+    def write(self, path: str, text: str | bytes) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def commit(self) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", "m")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "work"
+    root.mkdir()
+    tree = Tree(root)
+    tree.git("init", "--quiet", "--initial-branch=main")
+    return tree

@@ -1,0 +1,349 @@
+"""What git is asked: it answers from the right repository, asks nobody, and fails in our words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mdmem.errors import GitFailed
+from mdmem.git.objects import Objects, TooLong
+from mdmem.git.program import environment, program, run
+from mdmem.git.repository import Renamed, Repository
+
+
+def found(tree: Any) -> Repository:
+    repository = Repository.find(str(tree.root))
+    assert repository is not None
+    return repository
+
+
+@pytest.fixture
+def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+
+
+# ------------------------------------------------------------------------------------------- the program
+
+
+@pytest.mark.usefixtures("no_git")
+def test_without_git_there_is_no_repository_and_running_it_says_so(tmp_path: Path) -> None:
+    assert program(os.environ["PATH"]) is None
+    assert Repository.find(str(tmp_path)) is None
+    with pytest.raises(GitFailed, match="git was not found on PATH"):
+        run(["version"], str(tmp_path), "look")
+
+
+@pytest.mark.usefixtures("no_git")
+def test_objects_without_git_fail_in_our_words(tmp_path: Path) -> None:
+    with Objects(str(tmp_path), 10) as objects, pytest.raises(GitFailed, match="not found"):
+        objects.blob("0" * 40, "a.py")
+
+
+def test_the_repository_of_a_hook_does_not_leak_into_ours(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write("a.py", "a\n")
+    tree.commit()
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    repository = found(tree)
+    assert repository.is_tracked("a.py")
+    assert repository.blame("a.py") == (repository.head(),)
+
+
+def test_git_is_run_without_locks_prompts_and_protocols() -> None:
+    environ = environment({"GIT_DIR": "x", "HOME": "/home/a"})
+    assert "GIT_DIR" not in environ
+    assert environ["HOME"] == "/home/a"
+    assert environ["GIT_OPTIONAL_LOCKS"] == "0"
+    assert environ["GIT_ALLOW_PROTOCOL"] == "none"
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(tree: Any, tmp_path: Path) -> None:
+    tree.write("a.py", "old\n")
+    old = tree.commit()
+    tree.write("a.py", "new\n")
+    tree.commit()
+    tree.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    source = f"file://{tree.root}"
+    subprocess.run(["git", "clone", "--quiet", "--filter=blob:none", source, clone], check=True)
+    with Objects(str(clone), 1000) as objects, pytest.raises(GitFailed, match=r"a\.py"):
+        objects.blob(old, "a.py")
+    subprocess.run(["git", "show", f"{old}:a.py"], cwd=clone, check=True, capture_output=True)
+    with Objects(str(clone), 1000) as objects:
+        assert objects.blob(old, "a.py") == b"old\n"
+
+
+# ----------------------------------------------------------------------------------------- the repository
+
+
+def test_a_folder_outside_of_any_repository_has_none(tmp_path: Path) -> None:
+    assert Repository.find(str(tmp_path)) is None
+    assert Repository.find(str(tmp_path / "absent")) is None
+
+
+def test_the_git_folder_itself_has_no_work_tree(tree: Any) -> None:
+    assert Repository.find(str(tree.root / ".git")) is None
+
+
+def test_a_repository_that_git_refuses_is_an_error_and_not_an_absence(tree: Any) -> None:
+    (tree.root / ".git" / "config").write_text("[core\n")
+    with pytest.raises(GitFailed, match="config"):
+        Repository.find(str(tree.root))
+
+
+@pytest.mark.parametrize("folder", ["sub", "-sub", "tr\nue", "ünï"])
+def test_names_are_from_the_top_and_paths_from_the_folder(tree: Any, folder: str) -> None:
+    tree.write(f"{folder}/a.py", "a\n")
+    tree.commit()
+    repository = Repository.find(str(tree.root / folder))
+    assert repository is not None
+    assert repository.top == str(tree.root)
+    assert repository.name("a.py") == f"{folder}/a.py"
+    assert repository.path(f"{folder}/a.py") == "a.py"
+    assert repository.path("other/a.py") is None
+    assert len(repository.blame(repository.name("a.py"))) == 1
+
+
+def test_before_the_first_commit_there_is_no_head_and_nothing_to_blame(tree: Any) -> None:
+    tree.write("a.py", "a\n")
+    repository = found(tree)
+    assert repository.head() is None
+    assert repository.blame("a.py") == ()
+
+
+def test_tracked_is_what_stands_in_the_index(tree: Any) -> None:
+    tree.write("a.py", "a\n")
+    assert not found(tree).is_tracked("a.py")
+    tree.git("add", "a.py")
+    assert found(tree).is_tracked("a.py")
+    assert not found(tree).is_tracked("*.py")
+
+
+def test_blame_names_the_commit_of_every_line_and_none_for_what_is_not_committed(tree: Any) -> None:
+    tree.write("a.py", "one\ntwo\n")
+    first = tree.commit()
+    tree.write("a.py", "one\n2\n")
+    second = tree.commit()
+    tree.write("a.py", "one\n2\nthree\n")
+    assert found(tree).blame("a.py") == (first, second, None)
+
+
+def test_blame_follows_a_renamed_file(tree: Any) -> None:
+    tree.write("a.py", "one\ntwo\nthree\n")
+    first = tree.commit()
+    tree.git("mv", "a.py", "b.py")
+    tree.commit()
+    assert found(tree).blame("b.py") == (first,) * 3
+
+
+@pytest.mark.parametrize(
+    "name", ["-a.py", "--contents", ":(glob)*", "a b.py", 'qu"ote.py', "t\tab.py", "l\nf"]
+)
+def test_odd_names_are_names(tree: Any, name: str) -> None:
+    tree.write(name, "one\n")
+    first = tree.commit()
+    repository = found(tree)
+    assert repository.blame(name) == (first,)
+    assert repository.is_tracked(name)
+    tree.git("mv", "--", name, "moved.py")
+    assert repository.renames(first) == (Renamed(name, "moved.py"),)
+
+
+def test_blame_of_a_file_that_git_does_not_have_is_empty(tree: Any) -> None:
+    tree.write("a.py", "one\n")
+    tree.commit()
+    tree.write("new.py", "one\n")
+    assert found(tree).blame("new.py") == ()
+    assert found(tree).blame("absent.py") == ()
+    tree.git("add", "new.py")
+    assert found(tree).blame("new.py") == (None,)
+
+
+def test_blame_does_not_skip_the_commits_that_reviewers_skip(tree: Any) -> None:
+    tree.write("a.md", "see a.py:1\n")
+    tree.commit()
+    tree.write("a.md", "see a.py:7\n")
+    second = tree.commit()
+    tree.write(".git-blame-ignore-revs", f"{second}\n")
+    tree.git("config", "blame.ignoreRevsFile", ".git-blame-ignore-revs")
+    assert found(tree).blame("a.md") == (second,)
+
+
+def test_a_shallow_clone_does_not_know_who_wrote_its_oldest_lines(tree: Any, tmp_path: Path) -> None:
+    tree.write("a.py", "one\n")
+    tree.commit()
+    tree.write("a.py", "one\ntwo\n")
+    tree.commit()
+    tree.write("a.py", "one\ntwo\nthree\n")
+    third = tree.commit()
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--depth=2", f"file://{tree.root}", clone], check=True)
+    repository = Repository.find(str(clone))
+    assert repository is not None
+    assert repository.shallow
+    assert repository.blame("a.py") == (None, None, third)
+    assert not found(tree).shallow
+
+
+def test_a_broken_repository_is_said_by_blame(tree: Any) -> None:
+    tree.write("a.py", "one\n")
+    tree.commit()
+    repository = found(tree)
+    shutil.rmtree(tree.root / ".git" / "objects")
+    (tree.root / ".git" / "objects").mkdir()
+    with pytest.raises(GitFailed) as caught:
+        repository.blame("a.py")
+    assert caught.value.reason
+    assert caught.value.path == str(tree.root)
+
+
+def test_files_that_one_commit_made_are_told_for_a_whole_folder_as_blame_would(tree: Any) -> None:
+    for name in ("same", "edited", "moved", "dirty", "deleted", "ünï", "l\nf"):
+        tree.write(f"notes/{name}.md", f"{name}\none\ntwo\n")
+    tree.write("other/a.md", "a\n")
+    first = tree.commit()
+    tree.git("switch", "--quiet", "--create", "branch")
+    tree.write("notes/branch.md", "branch\n")
+    branch = tree.commit()
+    tree.git("switch", "--quiet", "main")
+    tree.write("notes/edited.md", "edited\n1\ntwo\n")
+    tree.git("mv", "notes/moved.md", "notes/renamed.md")
+    tree.commit()
+    tree.git("merge", "--quiet", "--no-ff", "--no-commit", "branch")
+    tree.write("notes/evil.md", "made by the merge\n")
+    tree.commit()
+    tree.write("notes/dirty.md", "dirty\n")
+    tree.write("notes/new.md", "new\n")
+    tree.git("rm", "--quiet", "notes/deleted.md")
+    repository = found(tree)
+    told = repository.sole_commits("notes")
+    assert {name: commit for name, commit in told.items() if commit} == {
+        "notes/same.md": first,
+        "notes/ünï.md": first,
+        "notes/l\nf.md": first,
+        "notes/branch.md": branch,
+    }
+    for name in ("edited", "moved", "renamed", "evil", "dirty", "deleted"):
+        assert told[f"notes/{name}.md"] is None
+    assert "notes/new.md" not in told
+    for name, commit in told.items():
+        if commit:
+            assert set(repository.blame(name)) == {commit}
+
+
+# ------------------------------------------------------------------------------------------------ renames
+
+BODY = "".join(f"line {number} of the file\n" for number in range(20))
+
+
+def test_renames_since_a_commit_include_those_that_are_not_committed(tree: Any) -> None:
+    tree.write("a.py", BODY)
+    tree.write("b.py", BODY.replace("file", "other"))
+    first = tree.commit()
+    tree.git("mv", "a.py", "c.py")
+    tree.commit()
+    tree.git("mv", "b.py", "d.py")
+    repository = found(tree)
+    assert repository.renames(first) == (Renamed("a.py", "c.py"), Renamed("b.py", "d.py"))
+    assert repository.renames(tree.git("rev-parse", "HEAD")) == (Renamed("b.py", "d.py"),)
+
+
+def test_the_commit_that_took_a_file_away_is_found_and_what_it_renamed(tree: Any) -> None:
+    tree.write("a.py", BODY)
+    tree.write("b.py", "b\n")
+    first = tree.commit()
+    tree.git("mv", "a.py", "c.py")
+    second = tree.commit()
+    repository = found(tree)
+    assert repository.deletion("a.py") == second
+    assert repository.deletion("b.py") is None
+    assert repository.deletion("never.py") is None
+    assert repository.renames_in(second) == (Renamed("a.py", "c.py"),)
+    assert repository.renames_in(first) == ()
+    assert repository.renames(second, before=True) == (Renamed("a.py", "c.py"),)
+
+
+def test_only_ids_of_commits_are_revisions(tree: Any) -> None:
+    tree.commit()
+    for revision in ("--output=x", "HEAD", "", "-" * 40):
+        with pytest.raises(ValueError, match="not the id"):
+            found(tree).renames(revision)
+
+
+# ------------------------------------------------------------------------------------------------ objects
+
+
+def test_one_process_reads_many_blobs(tree: Any) -> None:
+    tree.write("a.py", "one\n")
+    tree.write("sub/ü.py", b"\xff\x00")
+    tree.write("empty.py", "")
+    first = tree.commit()
+    tree.write("a.py", "two\n")
+    second = tree.commit()
+    with Objects(str(tree.root), 100) as objects:
+        assert objects.blob(first, "a.py") == b"one\n"
+        process = objects._process
+        assert objects.blob(first, "gone.py") is None
+        assert objects.blob(first, "sub") is None
+        assert objects.blob(first, "empty.py") == b""
+        assert objects.blob("0" * 40, "a.py") is None
+        assert objects.blob(first, "sub/ü.py") == b"\xff\x00"
+        assert objects.blob(second, "a.py") == b"two\n"
+        assert objects._process is process
+    assert process is not None
+    assert process.poll() is not None
+
+
+def test_what_is_no_commit_or_no_line_is_not_asked_for(tree: Any) -> None:
+    first = tree.commit()
+    with Objects(str(tree.root), 100) as objects:
+        assert objects.blob("HEAD", "a.py") is None
+        assert objects.blob("--batch", "a.py") is None
+        assert objects.blob(first, "a\nb") is None
+        assert objects._process is None
+
+
+def test_a_blob_over_the_limit_is_read_past(tree: Any) -> None:
+    tree.write("big.py", "x" * 3_000_000)
+    tree.write("a.py", "one\n")
+    first = tree.commit()
+    with Objects(str(tree.root), 100) as objects:
+        with pytest.raises(TooLong):
+            objects.blob(first, "big.py")
+        assert objects.blob(first, "a.py") == b"one\n"
+
+
+def test_a_symlink_is_followed_inside_the_commit_only(tree: Any) -> None:
+    tree.write("a.py", "one\n")
+    for name, target in (
+        ("in.py", "a.py"),
+        ("out.py", "/etc/hostname"),
+        ("no.py", "none"),
+        ("loop.py", "loop.py"),
+    ):
+        (tree.root / name).symlink_to(target)
+    first = tree.commit()
+    with Objects(str(tree.root), 100) as objects:
+        assert objects.blob(first, "in.py") == b"one\n"
+        assert [objects.blob(first, name) for name in ("out.py", "no.py", "loop.py")] == [None] * 3
+        assert objects.blob(first, "a.py") == b"one\n"
+
+
+def test_a_killed_reader_is_an_error_once_and_then_started_again(tree: Any) -> None:
+    tree.write("a.py", "one\n")
+    first = tree.commit()
+    with Objects(str(tree.root), 100) as objects:
+        assert objects.blob(first, "a.py") == b"one\n"
+        process = objects._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        with pytest.raises(GitFailed, match=r"a\.py"):
+            objects.blob(first, "a.py")
+        assert objects.blob(first, "a.py") == b"one\n"

@@ -1,0 +1,224 @@
+"""The resolver: which memory a link means. Pure: all that it knows comes through `Names`.
+
+A Markdown destination, and a wikilink that begins with `.` or `/`, is a path: relative to the folder of the
+memory that it stands in, or to the base namespace after `/`. It may leave `.md` away, never `.json`, and its
+`..` never leave the base namespace.
+
+Any other wikilink is an identifier. It means, in this order:
+
+1. the memory with exactly this `id`;
+2. memories whose path ends in these parts (`db`, `notes/db`, `notes/db.md`);
+3. memories with this alias;
+4. an attachment with this path, seen from the memory's folder or from the base namespace.
+
+Upper and lower case count, except where nothing is found that way. Among several, those in the namespace of
+the memory that the link stands in come before those in the namespaces around it (the user's, the project's
+shared one, everything), and a path of two parts or more that is complete, seen from one of them, is the only
+one. What is left is ambiguous. Its winner is one in the same folder, else the one with the fewest parts, else
+the first by code points: a read takes it and says so, a write refuses. Titles name nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from mdmem.index.record import alias_key, key_of
+from mdmem.text.form import SUFFIXES
+from mdmem.text.inline import Link
+
+MARKDOWN = SUFFIXES[0]
+PATH_KINDS = frozenset(("markdown", "reference", "definition"))
+# The namespaces that a path lies in (`mdmem.vault.scope.Scope.namespace`).
+_NAMESPACE = re.compile(
+    r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
+)
+
+
+class Names(Protocol):
+    """What there is to link to in the base namespace; all paths are relative to that."""
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """The memories that a link can call `key`.
+
+        `kind` is "stem" (`key` as `record.key_of`), "id" (exactly) or "alias" (`key` as `record.alias_key`).
+        """
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder stands at `path`, be it a memory or not."""
+        ...
+
+
+class Resolution(NamedTuple):
+    """What a link means.
+
+    Attributes:
+        path: the memory, or the attachment; None when there is none.
+        candidates: all that it may mean, the winner first.
+        rule: how it was found: "self", "path", "id", "suffix", "alias", "attachment"; "" when it was not.
+    """
+
+    path: str | None
+    candidates: tuple[str, ...]
+    rule: str
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether it may mean several."""
+        return len(self.candidates) > 1
+
+
+NOTHING = Resolution(None, (), "")
+
+
+def resolve_link(names: Names, link: Link, source: str) -> Resolution:
+    """What a link in the memory `source` means."""
+    return resolve(names, link.target, source, as_path=is_path(link))
+
+
+def resolve(names: Names, target: str, source: str, *, as_path: bool = False) -> Resolution:
+    """What a target means in the memory `source`.
+
+    Args:
+        names: what there is to link to.
+        target: decoded, without its anchor; "" is the memory itself.
+        source: the memory that it stands in.
+        as_path: read it as a path even when it begins with neither `.` nor `/`.
+    """
+    target = nfc(target)
+    if not target:
+        return Resolution(source, (source,), "self")
+    if as_path or target[0] in "./":
+        place = place_of(target, source)
+        return _at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
+    return _identified(names, target, source)
+
+
+def is_path(link: Link) -> bool:
+    """Whether a link's target is a path, and no identifier."""
+    return link.kind in PATH_KINDS or link.target[:1] in {".", "/"}
+
+
+def place_of(target: str, source: str) -> str | None:
+    """Where a path in the memory `source` leads; None when it leaves the base namespace."""
+    parts = [] if target.startswith("/") else source.split("/")[:-1]
+    for part in target.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
+    """The shortest identifier that means the memory `path` and nothing else, in the memory `source`.
+
+    Args:
+        names: what there is to link to.
+        path: a memory.
+        source: the memory in which it is to be named.
+        parts: how many parts of the path it has at least, where the path has so many.
+
+    Returns:
+        An identifier without `.md`; where every one is ambiguous, a path that begins with `/`.
+    """
+    segments = path.removesuffix(MARKDOWN).split("/")
+    for count in range(min(max(parts, 1), len(segments)), len(segments) + 1):
+        identifier = "/".join(segments[-count:])
+        if means(resolve(names, identifier, source), path):
+            return identifier
+    return "/" + "/".join(segments)
+
+
+def means(resolution: Resolution, path: str | None) -> bool:
+    """Whether it is `path`, and nothing else."""
+    return resolution.path == path and not resolution.ambiguous
+
+
+def nfc(text: str) -> str:
+    """`text` as paths are compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def namespaces(path: str) -> list[str]:
+    """The namespaces that speak where `path` lies, its own first, each with a slash at its end or empty.
+
+    The order is that of `mdmem.vault.scope.Scope.layers`, from the inside.
+    """
+    found = _NAMESPACE.match(path)
+    if not found or not found[0]:
+        return [""]
+    user, project, resource = (found[name] or "" for name in ("user", "project", "resource"))
+    return list(dict.fromkeys((user + project + resource, user + project, user, project, "")))
+
+
+def _at(names: Names, place: str, *, is_folder: bool) -> Resolution:
+    """What stands at a place; without its suffix, a memory may be meant."""
+    spellings = () if is_folder or not place else _spellings(place)
+    known = [(each, names.named("stem", key_of(each))) for each in spellings]
+    for spelling, paths in known:
+        if spelling in paths:
+            return Resolution(spelling, (spelling,), "path")
+    if names.exists(place):
+        return Resolution(place, (place,), "attachment")
+    for spelling, paths in known:
+        found = tuple(sorted(path for path in paths if _folded(path) == _folded(spelling)))
+        if found:
+            return Resolution(found[0], found, "path")
+    return NOTHING
+
+
+def _spellings(target: str) -> tuple[str, ...]:
+    """The names of the memory that a target may mean, the likelier first."""
+    return (target, target + MARKDOWN) if target.endswith(SUFFIXES) else (target + MARKDOWN,)
+
+
+def _identified(names: Names, target: str, source: str) -> Resolution:
+    found = names.named("id", target)
+    if found:
+        return _ranked(found, source, "id")
+    if not target.endswith("/"):
+        paths = names.named("stem", key_of(target))
+        for same in (str, _folded):
+            for spelling in map(same, _spellings(target)):
+                ending = "/" + spelling
+                found = [path for path in paths if ("/" + same(path)).endswith(ending)]
+                if found:
+                    return _ranked(found, source, "suffix", spelling, folded=same is _folded)
+    found = names.named("alias", alias_key(target))
+    if found:
+        return _ranked(found, source, "alias")
+    for start in ("", "/"):
+        place = place_of(start + target, source)
+        if place and names.exists(place):
+            return Resolution(place, (place,), "attachment")
+    return NOTHING
+
+
+def _ranked(
+    candidates: Iterable[str], source: str, rule: str, spelling: str = "", *, folded: bool = False
+) -> Resolution:
+    """The candidates of the nearest namespace that has any, the best first."""
+    found = list(dict.fromkeys(candidates))
+    if len(found) > 1:
+        around = namespaces(source)
+        complete = {namespace + spelling for namespace in around} if "/" in spelling else set()
+        whole = [path for path in found if (_folded(path) if folded else path) in complete]
+        found = _nearest(whole or found, around)
+        folder = source.rpartition("/")[0]
+        found.sort(key=lambda path: (path.rpartition("/")[0] != folder, path.count("/"), path))
+    return Resolution(found[0], tuple(found), rule)
+
+
+def _nearest(paths: Sequence[str], around: Iterable[str]) -> list[str]:
+    """Those of the paths that lie in the first namespace that holds any."""
+    return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
+
+
+def _folded(text: str) -> str:
+    return text.casefold()

@@ -1,0 +1,322 @@
+"""The watcher: tells which memories, and which cited files, may have changed since it was last asked."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Self
+
+from mdmem.errors import Usage
+from mdmem.index.file_system import remote_kind
+from mdmem.index.hints import Gathered, Hints, Notice
+
+if TYPE_CHECKING:  # each exists on its own systems only
+    from mdmem.index.observed import Observed
+    from mdmem.index.watched import Watched
+
+# How often everything is looked at where events do not tell everything, and cited files that are not watched.
+POLL_SECONDS = 1.0
+# Where events are reliable by all that is known, but losing one would never be noticed.
+SWEEP_SECONDS = 60.0
+# While the vault's folder is gone, how often its place is looked at.
+GONE_SECONDS = 0.1
+# Looking takes at most one part in so many of the time.
+_SHARE = 20
+
+_HAS_INOTIFY = sys.platform.startswith("linux")
+
+_LIMIT = Notice(
+    "not-watched",
+    "some folders cannot be watched, the system's limit is reached; the vault is looked at again and again",
+    "raise it: sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512",
+)
+
+
+class Watcher:
+    """Watches the vault at `root`, its mounted files, and code that its memories cite.
+
+    `hints` is called by one thread; `cite`, `vouches` and `close` by any. A constructor opens nothing: a
+    watcher works between `start` and `close`, best in a `with` statement. The first hints ask for a look at
+    everything, because what happened before the start is not known.
+
+    Args:
+        root: absolute path of the vault's folder, without links.
+        mounts: absolute paths of files from elsewhere, by their paths in the vault.
+        poll_seconds: look at everything this often beside watching; 0: never, whatever the file system is;
+            None: decide by the file system.
+    """
+
+    def __init__(
+        self, root: str, *, mounts: Mapping[str, str] | None = None, poll_seconds: float | None = None
+    ) -> None:
+        self._root = root
+        self._mounts = dict(mounts or {})
+        self._poll_seconds = poll_seconds
+        self._every = poll_seconds
+        self._events: Watched | Observed | None = None
+        self._lock = threading.Lock()
+        self._gathered = Gathered()
+        self._cited: frozenset[str] = frozenset()
+        self._unwatched: dict[str, tuple[int, ...]] = {}
+        self._is_limited = False
+        self._next_look = self._next_code_look = math.inf
+        # What was handed out counts as known when the next hints are asked for.
+        self._handed_at: float | None = None
+        self._is_open = self._is_waiting = False
+        self._process = 0
+        self._wake_read = self._wake_write = -1
+
+    def start(self) -> Self:
+        """Begin to watch."""
+        self._process = os.getpid()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        self._is_open = True
+        self._gathered = Gathered()
+        self._gathered.all_now()
+        self._every = self._poll_seconds
+        kind = remote_kind(self._root) if self._every is None else ""
+        if kind:
+            message = f"{kind} does not tell what others change; the vault is looked at again and again"
+            self._gathered.notices.append(Notice("polling", message))
+            self._every = POLL_SECONDS
+        try:
+            self._events = self._open()
+        except OSError:
+            self._events = None
+        self._note_limit()
+        self._plan_look(0)
+        self.cite(self._cited)
+        return self
+
+    def close(self) -> None:
+        """Stop watching. A call of `hints` that is waiting returns None."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            self._wake()
+            if not self._is_waiting:
+                self._give_back()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Hints]:
+        """Hints, as they come, until the watcher is closed."""
+        while (hints := self.hints()) is not None:
+            yield hints
+
+    def cite(self, files: Collection[str]) -> None:
+        """Watch these files of code (absolute paths) instead of those that were given before.
+
+        What changes after the call began is told; so the caller reads the files after it.
+        """
+        with self._lock:
+            self._cited = frozenset(files)
+            if self._is_open:
+                self._cite()
+                self._wake()
+
+    def hints(self, timeout: float | None = None) -> Hints | None:
+        """Wait until something may have changed, and then until it is quiet.
+
+        Asking for the next hints says that the index has taken in those before.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            Where to look; None when the time is over, or the watcher is closed.
+
+        Raises:
+            Usage: the watcher was not started by this process.
+        """
+        self._check_process()
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            if self._handed_at is not None:
+                self._plan_look(time.monotonic() - self._handed_at)
+                self._handed_at = None
+            self._is_waiting = True
+        try:
+            while True:
+                with self._lock:
+                    if not self._is_open:
+                        return None
+                    self._drain()
+                    now = time.monotonic()
+                    if self._gathered and self._gathered.ready <= now:
+                        return self._hand_out(now)
+                    if until <= now:
+                        return None
+                    due = self._due(now)
+                self._wait(min(due, until) - now)
+        finally:
+            with self._lock:
+                self._is_waiting = False
+                if not self._is_open:
+                    self._give_back()
+
+    def vouches(self) -> bool:
+        """Whether the index has taken in everything that has happened in the vault up to this call.
+
+        True only where that is certain: the kernel told everything, and what it told was handed out and taken
+        in. It answers within microseconds, because the kernel's queue is read in this very call.
+
+        What is written through mapped memory, or through another name of the file that was made, elsewhere,
+        after the file was last seen, is told late or not at all.
+        """
+        if os.getpid() != self._process:
+            return False
+        with self._lock:
+            if not self._is_open or not _HAS_INOTIFY or self._events is None:
+                return False
+            had_some = bool(self._gathered)
+            self._drain()
+            if self._gathered and not had_some:
+                self._wake()
+            return (
+                not self._gathered
+                and self._handed_at is None
+                and not self._is_limited
+                and not self._events.gone
+                and not self._every
+            )
+
+    # -- under the lock -----------------------------------------------------------------------------------
+
+    def _open(self) -> Watched | Observed:
+        if _HAS_INOTIFY:
+            from mdmem.index.watched import Watched  # noqa: PLC0415 - cannot be imported on other systems
+
+            return Watched(self._root, self._mounts)
+        from mdmem.index.observed import Observed  # noqa: PLC0415 - not needed on Linux
+
+        return Observed(self._root, self._mounts, self._wake)
+
+    def _drain(self) -> None:
+        """Take over what has happened, and look where it is time to look."""
+        if self._events:
+            self._events.drain(self._gathered)
+            self._note_limit()
+        now = time.monotonic()
+        if now >= self._next_code_look:
+            self._look_at_code()
+        if now >= self._next_look and self._handed_at is None:
+            self._next_look = math.inf
+            if self._is_limited:
+                self._mend()
+            self._gathered.all_now()
+
+    def _mend(self) -> None:
+        """Try to watch what could not be watched."""
+        try:
+            self._events = self._events or self._open()
+        except OSError:
+            return
+        self._events.mend()
+        self._note_limit()
+        self._cite()
+
+    def _note_limit(self) -> None:
+        was_limited, self._is_limited = self._is_limited, self._events is None or self._events.limited
+        if self._is_limited and not was_limited:
+            self._gathered.notices.append(_LIMIT)
+            self._gathered.code |= self._cited
+            self._gathered.all()
+            self._plan_look(0)
+            self._cite()
+        elif was_limited and not self._is_limited:
+            self._gathered.notices.append(Notice("watched", "every folder of the vault is watched again"))
+
+    def _plan_look(self, took: float) -> None:
+        """Plan the next look at everything, the last one of which took `took` seconds."""
+        every = self._every
+        if self._is_limited and every is None:
+            every = POLL_SECONDS
+        elif not _HAS_INOTIFY and every is None:
+            every = SWEEP_SECONDS
+        self._next_look = time.monotonic() + max(every, took * _SHARE) if every else math.inf
+
+    def _cite(self) -> None:
+        unwatched = self._events.cite(self._cited) if self._events else self._cited
+        if self._every or self._is_limited:
+            unwatched = self._cited
+        self._unwatched = {path: _state(path) for path in unwatched}
+        self._next_code_look = time.monotonic() + POLL_SECONDS if unwatched else math.inf
+
+    def _look_at_code(self) -> None:
+        began = time.monotonic()
+        for path, before in self._unwatched.items():
+            state = _state(path)
+            if state != before:
+                self._unwatched[path] = state
+                self._gathered.code.add(path)
+                self._gathered.came()
+        now = time.monotonic()
+        self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE)
+
+    def _due(self, now: float) -> float:
+        """When there is something to do next, unless something happens."""
+        gathered = self._gathered.ready if self._gathered else math.inf
+        gone = now + GONE_SECONDS if self._events and self._events.gone else math.inf
+        return min(gathered, gone, self._next_look, self._next_code_look)
+
+    def _hand_out(self, now: float) -> Hints:
+        hints = self._gathered.hints()
+        self._gathered = Gathered()
+        self._handed_at = now
+        return hints
+
+    # -- waiting ------------------------------------------------------------------------------------------
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for an event, for `_wake`, or for so many seconds."""
+        poll = select.poll()
+        poll.register(self._wake_read, select.POLLIN)
+        if _HAS_INOTIFY and self._events:
+            poll.register(self._events.fileno(), select.POLLIN)  # type: ignore[union-attr]
+        poll.poll(None if seconds == math.inf else max(0, math.ceil(seconds * 1000)))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_read, 4096)
+
+    def _wake(self) -> None:
+        """Let the thread that waits look again."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_write, b"!")
+
+    def _give_back(self) -> None:
+        if self._events:
+            self._events.close()
+            self._events = None
+        for descriptor in (self._wake_read, self._wake_write):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._wake_read = self._wake_write = -1
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            remedy = "start it in the process that uses it, after any fork"
+            raise Usage(problem="the watcher was not started by this process", remedy=remedy)
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """What changes when a file does; empty when it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -1,0 +1,372 @@
+"""What is watched through inotify: the folders of a vault, and single files outside of it.
+
+A folder's watch belongs to its inode and goes with it when it is moved, while the kernel names entries only:
+which path a watch stands for is kept here, and mended by every event that moves a folder. A new folder is
+first watched and then listed, so that nothing created in between is missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from mdmem.index.hints import Gathered, Notice, counts, entry_of
+from mdmem.index.inotify import Event, Mask, Queue
+from mdmem.text.form import SUFFIXES
+
+# Folders of cited code that are watched; cited files in others are left to the caller.
+MOST_CODE_FOLDERS = 1_024
+
+_COMES = Mask.IN_CREATE | Mask.IN_MOVED_TO
+_GOES = Mask.IN_DELETE | Mask.IN_MOVED_FROM
+_WRITES = Mask.IN_MODIFY | Mask.IN_CLOSE_WRITE | Mask.IN_ATTRIB  # CLOSE_WRITE: mapped memory modifies unseen
+_ENTRIES = _COMES | _GOES | _WRITES
+_SELF = Mask.IN_DELETE_SELF | Mask.IN_MOVE_SELF
+_FOLDER = Mask.IN_ONLYDIR | Mask.IN_DONT_FOLLOW | Mask.IN_EXCL_UNLINK
+_FILE = _WRITES | Mask.IN_DONT_FOLLOW
+_AT_LIMIT = frozenset({errno.ENOSPC, errno.ENOMEM})
+_PASSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM})
+
+_LOST = Notice(
+    "events-lost", "so much changed at once that the system dropped events; everything is looked at again"
+)
+
+
+class _Folder(NamedTuple):
+    """A watched folder: its absolute path, and its path in the vault (None for one outside of the vault)."""
+
+    path: str
+    inside: str | None
+
+
+class Watched:
+    """The watches of one vault.
+
+    Args:
+        root: of the vault, absolute and without links.
+        mounts: files from elsewhere, by their paths in the vault.
+
+    Attributes:
+        limited: a folder could not be watched: events do not tell everything.
+        gone: the vault's folder is not there.
+
+    Raises:
+        OSError: the system gives out no more queues.
+    """
+
+    def __init__(self, root: str, mounts: Mapping[str, str]) -> None:
+        self.limited = False
+        self.gone = False
+        self._root = root
+        self._mounts = {file: path for path, file in mounts.items()}
+        self._cited: frozenset[str] = frozenset()
+        self._above: frozenset[str] = frozenset()
+        self._queue = Queue()
+        self._folders: dict[int, _Folder] = {}
+        self._inside: dict[str, int] = {}
+        self._outside: dict[str, tuple[int, int]] = {}
+        self._linked: dict[int, set[str]] = {}
+        self._identity: tuple[int, int] | None = None
+        # What the events that are being handled ask for in the end.
+        self._lost = False
+        self._moved: set[str] = set()
+        self._new_links: set[int] = set()
+        self._handling = False
+        self._rebuild()
+
+    def fileno(self) -> int:
+        """The descriptor, readable when there are events."""
+        return self._queue.fileno()
+
+    def close(self) -> None:
+        """Give all watches back."""
+        self._queue.close()
+
+    def cite(self, files: Collection[str]) -> frozenset[str]:
+        """Watch these files (absolute paths) instead of those that were given before.
+
+        Returns:
+            The ones that are not watched: below a link, or in more folders than may be watched.
+        """
+        watchable = {file for file in files if os.path.realpath(file) == file}
+        held = Counter(map(os.path.dirname, watchable))
+        kept = {folder for folder, _ in held.most_common(MOST_CODE_FOLDERS)}
+        self._cited = frozenset(file for file in watchable if os.path.dirname(file) in kept)
+        self._place()
+        self._link_files(self._cited)
+        blind = {folder for folder in kept if self._is_blind(folder)}
+        return frozenset(file for file in files if file not in self._cited or os.path.dirname(file) in blind)
+
+    def _is_blind(self, folder: str) -> bool:
+        """Whether a folder is there, and could not be watched."""
+        return folder not in self._inside and folder not in self._outside and os.path.isdir(folder)
+
+    def mend(self) -> None:
+        """Try again to watch what could not be watched."""
+        if self.limited:
+            self._rebuild()
+
+    # -- events -------------------------------------------------------------------------------------------
+
+    def drain(self, into: Gathered) -> None:
+        """Handle every event that is in the queue by now; never waits."""
+        # Where an interrupt came in between, events were read and not handled.
+        self._lost = self._lost or self._handling
+        was_gone = self.gone
+        self._handling = True
+        for event in self._queue.read():
+            self._handle(event, into)
+        if self._lost:
+            self._rebuild()
+            into.all(_LOST)
+            into.code |= self._cited
+        elif self._moved:
+            self._follow(into)
+        if self._new_links:
+            self._link_all(into)
+        if self.gone or self._root in self._moved:
+            self._look_at_root(into)
+        into.root(self._root, was_gone=was_gone, is_gone=self.gone)
+        self._lost = self._handling = False
+        self._moved, self._new_links = set(), set()
+
+    def _handle(self, event: Event, into: Gathered) -> None:
+        if event.bits & Mask.IN_Q_OVERFLOW:
+            self._lost = True
+        elif event.bits & Mask.IN_IGNORED:
+            self._forget_watch(event.watch)
+        elif event.bits & Mask.IN_UNMOUNT:
+            self._lost = True
+        elif folder := self._folders.get(event.watch):
+            if event.name:
+                self._handle_entry(folder, event, into)
+            elif event.bits & _SELF:
+                self._moved |= {folder.path, *self._above_root(folder.path)}
+        else:
+            for path in self._linked.get(event.watch, ()):
+                self._touch_file(path, into)
+
+    def _handle_entry(self, folder: _Folder, event: Event, into: Gathered) -> None:
+        path = f"{folder.path}/{event.name}"
+        inside = None if folder.inside is None else entry_of(folder.inside, event.name)
+        if event.bits & Mask.IN_ISDIR:
+            if path in self._above:
+                self._moved.add(path)
+            if inside is not None:
+                self._handle_folder(path, inside, event.bits, into)
+            return
+        if event.bits & _COMES and (inode := _shared_inode(path)):
+            self._new_links.add(inode)
+        if path in self._cited or path in self._mounts:
+            self._touch_file(path, into)
+        elif inside is not None:
+            into.file(inside)
+
+    def _handle_folder(self, path: str, inside: str, bits: int, into: Gathered) -> None:
+        if bits & Mask.IN_MOVED_FROM:
+            self._uproot(path)
+        elif bits & _COMES or (bits & Mask.IN_ATTRIB and path not in self._inside):
+            self._plant(path, inside)
+        into.folder(inside)
+
+    def _touch_file(self, path: str, into: Gathered) -> None:
+        """Note that a file may have changed, whichever way it is known."""
+        if path in self._cited:
+            into.cited(path)
+        if path in self._mounts:
+            into.file(self._mounts[path])
+        elif path.startswith(self._root + "/") and counts(inside := path[len(self._root) + 1 :]):
+            into.file(inside)
+
+    def _above_root(self, path: str) -> Iterator[str]:
+        """The root, when `path` is the folder of the vault or above it."""
+        if self._root == path or self._root.startswith(path + "/"):
+            yield self._root
+
+    def _follow(self, into: Gathered) -> None:
+        """After folders above single files came or went: watch the folders that are there now."""
+        self._place()
+        for path in self._cited | self._mounts.keys():
+            if any(above in self._moved for above in _above(path)):
+                self._touch_file(path, into)
+
+    def _look_at_root(self, into: Gathered) -> None:
+        if self._identity is None or self._identity != _identity(self._root):
+            self._rebuild()
+            if not self.gone:
+                into.all()
+
+    # -- watches ------------------------------------------------------------------------------------------
+
+    def _rebuild(self) -> None:
+        """Watch what is there now; what was watched and is not there goes."""
+        old = {*self._folders, *self._linked}
+        self._folders, self._inside, self._outside, self._linked = {}, {}, {}, {}
+        self.limited = False
+        self._identity = _identity(self._root)
+        self.gone = self._identity is None
+        if not self.gone:
+            self._plant(self._root, "")
+        self._place()
+        self._link_files(self._cited | self._mounts.keys())
+        for watch in old - self._folders.keys() - self._linked.keys():
+            self._queue.remove(watch)
+
+    def _plant(self, path: str, inside: str) -> None:
+        """Watch a folder of the vault and all below it."""
+        below = [(path, inside)]
+        while below:
+            path, inside = below.pop()
+            watch = self._add(path, _ENTRIES | _FOLDER | (0 if inside else _SELF))
+            if watch is None:
+                continue
+            self._name(watch, path, inside)
+            try:
+                with os.scandir(path) as entries:
+                    for entry in entries:
+                        self._meet(entry, entry_of(inside, entry.name), below)
+            except OSError as error:
+                self.limited |= error.errno not in _PASSING
+
+    def _meet(self, entry: os.DirEntry[str], inside: str | None, below: list[tuple[str, str]]) -> None:
+        if inside is None:
+            return
+        if entry.is_dir(follow_symlinks=False):
+            below.append((entry.path, inside))
+        elif inside.endswith(SUFFIXES) and _shared_inode(entry.path):
+            self._link(entry.path)
+
+    def _name(self, watch: int, path: str, inside: str) -> None:
+        """Say which folder of the vault a watch stands for, now that it may have been moved there."""
+        was, before = self._folders.get(watch), self._inside.get(path)
+        if was and was.path != path:
+            if self._inside.get(was.path) == watch:
+                del self._inside[was.path]
+            if self._outside.get(was.path, (-1, 0))[0] == watch:
+                del self._outside[was.path]
+        if before not in {None, watch} and self._folders.get(before) == (path, inside):
+            del self._folders[before]
+            self._queue.remove(before)
+        self._folders[watch] = _Folder(path, inside)
+        self._inside[path] = watch
+
+    def _uproot(self, path: str) -> None:
+        """Watch a folder and all below it no longer: it was moved away, and is planted anew where it went."""
+        prefix = path + "/"
+        for known in [known for known in self._inside if known == path or known.startswith(prefix)]:
+            watch = self._inside.pop(known)
+            self._folders.pop(watch, None)
+            self._queue.remove(watch)
+
+    def _place(self) -> None:
+        """Watch the folders that hold single files, and whether one above these or above the vault moves.
+
+        Of a folder that is missing, the nearest one above it that is there is watched for its coming.
+        """
+        single = self._cited | self._mounts.keys()
+        self._above = frozenset(above for file in single for above in _above(file))
+        wanted = self._wanted(single)
+        while True:
+            for path in [path for path, (_, bits) in self._outside.items() if wanted.get(path) != bits]:
+                watch, _ = self._outside.pop(path)
+                if self._folders.get(watch) == (path, None):
+                    del self._folders[watch]
+                    self._queue.remove(watch)
+            for path, bits in wanted.items():
+                if path not in self._outside:
+                    watch_or_none = self._add(path, bits | _FOLDER)
+                    if watch_or_none is not None and watch_or_none not in self._folders:
+                        self._outside[path] = watch_or_none, bits
+                        self._folders[watch_or_none] = _Folder(path, None)
+            before, wanted = wanted, self._wanted(single)
+            # A missing folder may have come between the look and the watch.
+            if wanted == before:
+                return
+
+    def _wanted(self, single: Collection[str]) -> dict[str, int]:
+        """The folders outside of the tree to watch, with what of each is wanted."""
+        wanted: dict[str, int] = {}
+        for folder in {os.path.dirname(file) for file in single}:
+            held = folder
+            while held not in self._inside and not os.path.isdir(held):
+                held = os.path.dirname(held)
+            wanted[held] = _ENTRIES | _SELF
+        for path in (*wanted, self._root):
+            for above in _above(path):
+                wanted.setdefault(above, _SELF)
+        return {path: bits for path, bits in wanted.items() if path not in self._inside}
+
+    def _add(self, path: str, bits: int) -> int | None:
+        """Watch a file or folder; None when it cannot be."""
+        try:
+            return self._queue.add(path, bits)
+        except OSError as error:
+            self.limited |= error.errno in _AT_LIMIT
+            return None
+
+    def _forget_watch(self, watch: int) -> None:
+        """Forget a watch that the kernel has removed."""
+        self._linked.pop(watch, None)
+        folder = self._folders.pop(watch, None)
+        if folder and self._inside.get(folder.path) == watch:
+            del self._inside[folder.path]
+        if folder and self._outside.get(folder.path, (-1, 0))[0] == watch:
+            del self._outside[folder.path]
+
+    # -- files with several names -------------------------------------------------------------------------
+
+    def _link_all(self, into: Gathered) -> None:
+        """Watch the files that now have several names, and hint at all of these.
+
+        A write through another name may have come before the watch.
+        """
+        known = {path for paths in self._linked.values() for path in paths}
+        for folder in list(self._inside):
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    # The inode comes with the name: a look at each file would take ten times as long.
+                    if entry.inode() in self._new_links and entry.name.endswith(SUFFIXES):
+                        self._link(entry.path)
+        self._link_files(self._cited | self._mounts.keys())
+        for path in {path for paths in self._linked.values() for path in paths} - known:
+            self._touch_file(path, into)
+
+    def _link_files(self, files: Collection[str]) -> None:
+        for path in files:
+            if _shared_inode(path):
+                self._link(path)
+
+    def _link(self, path: str) -> None:
+        """Watch the file itself: a write through a name elsewhere is not told to its folder."""
+        watch = self._add(path, _FILE)
+        if watch is not None:
+            self._linked.setdefault(watch, set()).add(path)
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders above an absolute path, from the nearest to the first one."""
+    while (path := os.path.dirname(path)) != os.path.dirname(path):
+        yield path
+
+
+def _shared_inode(path: str) -> int:
+    """The inode of a regular file that has more than one name; 0 for anything else."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return status.st_ino if stat.S_ISREG(status.st_mode) and status.st_nlink > 1 else 0
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """What tells a folder from another one at the same path; None when there is none."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import STAGING
+from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.index.view import View
 
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
@@ -31,20 +37,100 @@ class Health:
         return {"facts": self.facts, "findings": [finding.as_dict() for finding in self.findings]}
 
 
-def examine(vault: Vault) -> Health:
-    """Look at the config, what a crash left, mounts, names, schemas, and the programs that are needed.
+def examine(vault: Vault, view: Callable[[], View]) -> Health:
+    """Look at the config, what a crash left, mounts, names, schemas, programs, the index, and links.
 
-    What a crash left behind is put right first, as every command does.
+    What a crash left behind is put right first, and the index made current, as every command does.
     """
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     findings: list[Diagnostic] = []
     for look in (_files, _leftovers, _mounts, _schemas, _programs):
-        try:
-            findings += look(vault, facts)
-        except MdmemError as error:
-            findings.append(_failure(error, getattr(error, "path", CONFIG_PATH)))
+        findings += _looked(partial(look, vault, facts))
+    findings += _looked(lambda: _index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
+
+
+def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
+    """What a look finds; where it cannot look, that."""
+    findings: list[Diagnostic] = []
+    try:
+        findings.extend(look())
+    except MdmemError as error:
+        findings.append(_failure(error, getattr(error, "path", CONFIG_PATH)))
+    return findings
+
+
+def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
+    """What the index says, against the files, and of the links."""
+    from mdmem.index.references import References  # noqa: PLC0415 - start-up
+
+    for note in view.index.notes:
+        facts["index"] = note
+    for path in unlike(view):
+        yield about_file(
+            path, "index-differs", "the index does not say what the file says", "mdmem doctor --fix"
+        )
+    linked: set[str] = set()
+    references = References(view)
+    for found in references.occurrences(types=("note", "heading", "block")):
+        path, line, state, detail = found.place
+        linked |= {path, found.target.partition("#")[0]}
+        if state == "dangling":
+            new = view.moved_to(found.written)
+            hint = f"it has moved to {new}: mdmem doctor --fix" if new else "make it, or take the link away"
+            yield _at_line(path, line, "dangling-link", detail, hint)
+        elif state == "ambiguous":
+            yield _at_line(path, line, "ambiguous-link", detail, "name its folder, or its id")
+    for ident, paths in view.same_ids():
+        for path in paths:
+            others = ", ".join(other for other in paths if other != path)
+            message = f"the id {ident!r} is also that of {others}"
+            yield about_file(path, "duplicate-id", message, "give one of them another id")
+    for path, problem in view.problems():
+        yield about_file(path, "not-a-memory", problem, severity="warning")
+    known = [path for path, *_ in view.states()]
+    facts["indexed"] = len(known)
+    facts["orphans"] = sum(path not in linked for path in known)
+
+
+def unlike(view: View) -> Iterator[str]:
+    """The memories of which the index says something else than the file; it was made current before."""
+    texts = {view.inside(path) for path in view.index.text(lambda text: text.paths())}
+    for path, _, digest, _ in view.states():
+        found = view.vault.find(path)
+        if found is not None and (found.hash != digest or path not in texts):
+            yield path
+
+
+def _at_line(path: str, line: int, code: str, message: str, hint: str) -> Diagnostic:
+    position = Position(line, 1)
+    return Diagnostic(
+        path=path,
+        span=Span(0, 0),
+        position=position,
+        code=code,
+        message=message,
+        hint=hint,
+        severity="warning",
+    )
+
+
+def mend(vault: Vault, view: View) -> EditPlan:
+    """Put right what is safe: remove leftovers, make a wrong index anew, and say which links to mend.
+
+    Returns:
+        The plan that mends links to memories that were moved by other programs.
+    """
+    from mdmem.index.move import repair  # noqa: PLC0415 - start-up
+
+    for finding in _leftovers(vault, {}):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(vault.root, finding.path))
+    if any(unlike(view)):
+        view.index.rebuild()
+        view.forget_names()
+    return repair(view.known(), view.moves())
 
 
 def _failure(error: MdmemError, path: str) -> Diagnostic:

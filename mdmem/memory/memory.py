@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
 from mdmem.memory.globs import matcher
+from mdmem.memory.listing import Listed, conditional
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
 from mdmem.vault.paths import check_folder, check_memory, join, relative
@@ -22,11 +22,17 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.grep import Case, Hits
+    from mdmem.index.index import Index
+    from mdmem.index.search import Each, Results
+    from mdmem.index.sync import Progress, Synced
+    from mdmem.index.view import View
     from mdmem.memory.doctor import Health
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
+    from mdmem.memory.references import References
     from mdmem.memory.rules import Rules
+    from mdmem.memory.watch import Watch
     from mdmem.memory.working import Working
     from mdmem.vault.transaction import Applied
 
@@ -36,8 +42,10 @@ R = TypeVar("R")
 class Kinds(Verbs[R], Generic[R]):
     """The verbs for any memory, and the kinds with their own verbs."""
 
-    def __init__(self, vault: Vault, scope: Scope, run: Callable[[Build], R]) -> None:
-        super().__init__(vault, run)
+    def __init__(
+        self, vault: Vault, scope: Scope, run: Callable[[Build], R], view: Callable[[], View]
+    ) -> None:
+        super().__init__(vault, run, view)
         self.scope = scope
 
     @cached_property
@@ -69,29 +77,18 @@ class Kinds(Verbs[R], Generic[R]):
         return Project(self._vault, self._run)
 
     @cached_property
+    def references(self) -> References[R]:
+        """What memories point at: links, tags, URLs, and code."""
+        from mdmem.memory.references import References  # noqa: PLC0415 - start-up
+
+        return References(self._vault, self._run, self._view)
+
+    @cached_property
     def rules(self) -> Rules:
         """The rules."""
         from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
 
         return Rules(self._vault, self.scope)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch.
-
-    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory.
-    """
-
-    path: str
-    size: int
-    mtime_ns: int
-    problem: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
-        shape = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
-        return {**shape, "problem": self.problem} if self.problem else shape
 
 
 class Memory(Kinds["Applied"]):
@@ -105,12 +102,42 @@ class Memory(Kinds["Applied"]):
     def __init__(self, root: str, scope: Scope | None = None, *, actor: str = "") -> None:
         scope = scope or Scope()
         self.vault = Vault(root, scope.namespace, actor)
-        super().__init__(self.vault, scope, self.vault.transact)
+        super().__init__(self.vault, scope, self.vault.transact, self._current)
 
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
-        return Kinds(self.vault, self.scope, lambda build: build())
+        return Kinds(self.vault, self.scope, lambda build: build(), self._current)
+
+    @cached_property
+    def index(self) -> Index:
+        """The index of the whole vault; every question that needs it makes it current first."""
+        from mdmem.index.index import Index  # noqa: PLC0415 - start-up
+
+        return Index(self.vault.root)
+
+    def _current(self) -> View:
+        """What the index knows of this namespace, once it is current."""
+        from mdmem.index.view import View  # noqa: PLC0415 - start-up
+
+        self.index.sync()
+        return View(self.index, self.vault)
+
+    def sync(self, *, rebuild: bool = False, progress: Progress | None = None) -> Synced:
+        """Make the index say what the files say; every question does so by itself.
+
+        Args:
+            rebuild: make it anew, whatever it says.
+            progress: told how many of how many files are read.
+
+        Returns:
+            What has changed since the last time, in this namespace.
+
+        Raises:
+            LockTimeout, StorageFailed: it cannot be done now.
+        """
+        synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
+        return synced.under(self.vault.namespace)
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`."""
@@ -125,20 +152,37 @@ class Memory(Kinds["Applied"]):
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
         return self.vault.read(path)
 
-    def ls(self, within: str = "", *, globs: Sequence[str] = ()) -> list[Listed]:
-        """The memories below the folder `within` that fit one of `globs`, in the order of their paths.
+    def ls(
+        self,
+        within: str = "",
+        *,
+        globs: Sequence[str] = (),
+        where: Sequence[str] = (),
+        sort: str = "",
+    ) -> list[Listed]:
+        """The memories below the folder `within` that fit, in the order of their paths.
 
-        Files that look like memories and cannot be one come with their `problem`.
+        Files that look like memories and cannot be one come with their `problem`, except with conditions.
+
+        Args:
+            within: a folder; everything without.
+            globs: a memory has to fit one of them, seen from `within`.
+            where: conditions on fields, all of which have to hold; see `mdmem.index.where`.
+            sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
+                last.
 
         Raises:
             MemoryNotFound: nothing is below `within`.
-            PatternInvalid: a glob that is none.
+            PatternInvalid: a glob or a condition that is none.
         """
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
-        found = list(self.vault.walk(within))
-        if within and not found:
-            raise MemoryNotFound(path=within)
-        return [Listed(**f._asdict()) for f in found if fits(f.path[inside:])]
+        if not (where or sort):
+            met = list(self.vault.walk(within))
+            if within and not met:
+                raise MemoryNotFound(path=within)
+            return [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if fits(f.path[inside:])]
+        found = conditional(self._current(), check_folder(within), where, sort)
+        return [listed for listed in found if fits(listed.path[inside:])]
 
     def grep(
         self,
@@ -170,6 +214,79 @@ class Memory(Kinds["Applied"]):
             context=context,
             limit=limit,
         )
+
+    def search(
+        self,
+        query: str,
+        *,
+        within: str = "",
+        types: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        since: str = "",
+        before: str = "",
+        limit: int = 10,
+        budget: int | None = None,
+        each: Each = "memory",
+        context: int | None = None,
+        explain: bool = False,
+    ) -> Results:
+        """The passages that fit a query best; see `mdmem.index.search`.
+
+        Args:
+            query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`.
+            within: a folder.
+            types, tags: of the memories: one of the types, all of the tags.
+            since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
+            limit: at most so many hits.
+            budget: at most so many tokens of text, estimated; whole passages are left out, and counted.
+            each: one hit for each memory, or for each passage.
+            context: lines around each hit; its passage without.
+            explain: say how each score was made.
+
+        Raises:
+            Usage: an argument that cannot mean anything.
+            PathRefused: `within` leaves the namespace.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.index.budget import within_budget  # noqa: PLC0415 - start-up
+        from mdmem.index.search import search  # noqa: PLC0415 - start-up
+
+        index, base = self.index, self.vault.namespace
+        index.sync()
+        results = index.text(
+            lambda text: search(
+                text,
+                query,
+                read=index.vault.read,
+                base=base,
+                within=within,
+                types=types,
+                tags=tags,
+                since=since,
+                before=before,
+                limit=limit,
+                each=each,
+                context=context,
+                explain=explain,
+            )
+        )
+        return results if budget is None else within_budget(results, budget)
+
+    def watch(self, *, poll_seconds: float | None = None) -> Watch:
+        """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
+
+        While it runs, questions to this object need not look at every file.
+
+        Args:
+            poll_seconds: look at every file this often beside watching; without it, where events do not tell
+                everything, as on network file systems.
+
+        Raises:
+            LockTimeout, StorageFailed: as `sync`.
+        """
+        from mdmem.memory.watch import Watch  # noqa: PLC0415 - start-up
+
+        return Watch(self._current(), lambda path: self.check([path]), poll_seconds=poll_seconds)
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """What a template renders to; see `mdmem.template`.
@@ -213,11 +330,21 @@ class Memory(Kinds["Applied"]):
         except (DocumentRefused, StorageFailed) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
-    def doctor(self) -> Health:
-        """What is wrong with the vault itself; see `mdmem.memory.doctor`."""
-        from mdmem.memory.doctor import examine  # noqa: PLC0415 - start-up
+    def doctor(self, *, fix: bool = False) -> Health:
+        """What is wrong with the vault itself; see `mdmem.memory.doctor`.
 
-        return examine(self.vault)
+        Args:
+            fix: first mend links to memories that other programs have moved, remove what crashes left, and
+                make the index anew where it is wrong.
+
+        Raises:
+            As `Vault.apply`, with `fix`.
+        """
+        from mdmem.memory.doctor import examine, mend  # noqa: PLC0415 - start-up
+
+        if fix:
+            self.vault.transact(lambda: mend(self.vault, self._current()))
+        return examine(self.vault, self._current)
 
     def history(self, path: str | None = None) -> list[Entry]:
         """The changes to this namespace, newest first; with `path`, those to one memory.

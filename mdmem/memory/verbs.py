@@ -6,9 +6,10 @@ returns what was applied; `memory.plan.replace(…)` returns the plan, and nothi
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from mdmem.errors import (
     AlreadyExists,
@@ -28,6 +29,9 @@ from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
+if TYPE_CHECKING:  # only what looks across memories needs the index
+    from mdmem.index.view import View
+
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
@@ -44,9 +48,10 @@ class Verbs(Generic[R]):
     `Vault.apply` raises.
     """
 
-    def __init__(self, vault: Vault, run: Callable[[Build], R]) -> None:
+    def __init__(self, vault: Vault, run: Callable[[Build], R], view: Callable[[], View]) -> None:
         self._vault = vault
         self._run = run
+        self._view = view
 
     # -- one memory ---------------------------------------------------------------------------------------
 
@@ -202,21 +207,48 @@ class Verbs(Generic[R]):
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
     def mv(self, source: str, target: str, *, base: str | None = None) -> R:
-        """Move a memory, or a folder of memories, to a path where nothing stands.
+        """Move a memory, or a folder of memories, to a path where nothing stands; every link to it follows.
 
-        A `target` with a slash at its end is a folder to move into, under the same name.
+        A `target` with a slash at its end is a folder to move into, under the same name. See
+        `mdmem.index.move`.
         """
+        from mdmem.index.move import move  # noqa: PLC0415 - start-up
 
         def build() -> EditPlan:
-            documents = self._all(source, base)
             old = check_folder(source)
             new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
-            changes = tuple(
-                Change(path=d.path, before=d, move_to=moved)
-                for d in documents
-                if (moved := check_memory(new + d.path[len(old) :])) != d.path
-            )
-            return EditPlan(changes=changes, message=f"move {source} to {target}")
+            paths = [document.path for document in self._all(source, base)]
+            plan = move(self._view().known(), {path: new + path[len(old) :] for path in paths})
+            return dataclasses.replace(plan, message=f"move {source} to {target}")
+
+        return self._run(build)
+
+    def rename_heading(self, path: str, old: str, new: str) -> R:
+        """Give a heading, found by its title or heading path, a new title; every link to it follows."""
+        from mdmem.index.rename import rename_heading  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: rename_heading(self._view().known(), path, old, new))
+
+    def rename_block(self, path: str, old: str, new: str) -> R:
+        """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
+        from mdmem.index.rename import rename_block  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: rename_block(self._view().known(), path, old, new))
+
+    def rename_id(self, path: str, new: str) -> R:
+        """Give a memory a new `id`; every link that says the old one follows."""
+        from mdmem.index.rename import rename_id  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: rename_id(self._view().known(), path, new))
+
+    def rename_tag(self, old: str, new: str) -> R:
+        """Rename a tag, and those below it, in every memory."""
+        from mdmem.index.rename import rename_tag  # noqa: PLC0415 - start-up
+
+        def build() -> EditPlan:
+            view = self._view()
+            documents = map(self._vault.read, view.tagged(old))
+            return rename_tag(documents, old, new, [name for name, _ in view.tags()])
 
         return self._run(build)
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mdmem.memory.doctor import Health, examine
+from mdmem.memory.doctor import Health
 from mdmem.memory.memory import Memory
 from mdmem.vault import lock
 from mdmem.vault.init import init
 from mdmem.vault.scope import Scope
-from mdmem.vault.vault import Vault
 
 STAGING = ".mdmem/local/staging"
 
@@ -34,7 +33,7 @@ def staging(root: Path) -> Path:
 
 
 def health(root: Path) -> Health:
-    return examine(Vault(str(root)))
+    return Memory(str(root)).doctor()
 
 
 def findings(root: Path) -> list[tuple[str, str, str]]:
@@ -62,10 +61,14 @@ def test_a_scope_counts_its_own_memories(root: Path) -> None:
     assert Memory(str(root), Scope(user="bob")).doctor().facts["memories"] == 0
 
 
-def test_looking_changes_nothing(root: Path) -> None:
+def test_looking_changes_nothing_but_what_can_be_deleted(root: Path) -> None:
     before = sorted(root.rglob("*"))
     health(root)
-    assert sorted(root.rglob("*")) == before
+    local = root / ".mdmem/local"
+    assert sorted(p for p in root.rglob("*") if not p.is_relative_to(local)) == before
+    assert {p.name for p in local.iterdir()} == {".gitignore", "index", "staging", "trash"}
+    assert not list((local / "staging").iterdir())
+    assert not list((local / "trash").iterdir())
 
 
 # ------------------------------------------------------------------------------------------ what a crash left

@@ -7,6 +7,7 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
 from mdmem.vault.transaction import Applied
 
+INDEX = ".mdmem/local/index/"
+
 
 def everything(root: Path) -> dict[str, bytes]:
-    """Every file of a vault, bookkeeping included."""
+    """Every file of a vault, bookkeeping included, but for the index, which a plan may have to make."""
     files = (file for file in root.rglob("*") if file.is_file() and not file.is_symlink())
-    return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+    found = {file.relative_to(root).as_posix(): file for file in files}
+    return {path: file.read_bytes() for path, file in found.items() if not path.startswith(INDEX)}
 
 
 def memories_of(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -132,6 +136,12 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "section": lambda m: m.section("db.md", "Database", "text"),
     "replace": lambda m: m.replace("db.md", "One", "1"),
     "mv": lambda m: m.mv("db.md", "deep/db.md"),
+    "rename_heading": lambda m: m.rename_heading("db.md", "Database", "Data"),
+    "rename_block": lambda m: m.rename_block("cites.md", "fact", "truth"),
+    "rename_id": lambda m: m.rename_id("cites.md", "other"),
+    "rename_tag": lambda m: m.rename_tag("topic", "subject"),
+    "references.pin": lambda m: m.references.pin(),
+    "references.fix": lambda m: m.references.fix(),
     "rm": lambda m: m.rm("db.md"),
     "new": lambda m: m.new("note", "new.md", {"title": "New"}),
     "restore": lambda m: m.restore("db.md"),
@@ -151,6 +161,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "project.step": lambda m: m.project.step("deploy", "done"),
     "project.params": lambda m: m.project.params({"model": "large"}),
 }
+PIN_OF_SECOND = f"<!-- pin {sha256(b'second = 2' + bytes([10])).hexdigest()[:16]} -->"
 ASTER = '[{"Category": "ui", "Key": "x", "Value": "12", "UpdatedAt": "2024-01-21T20:30:00Z"}]'
 
 
@@ -163,13 +174,17 @@ def memory(root: Path) -> Memory:
     memory.write("working/threads/done.md", "---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
     faded = "---\nvalue: x\nstrength: 0.7\nconfidence: 0.8\nupdated: 2001-01-01T00:00:00Z\n---\n"
     memory.write("preferences/ui/old.md", faded)
+    cites = "---\nid: one\ntags: [topic]\n---\nSee [[db#Database]] and `app.py#L1`. ^fact\n"
+    memory.write("cites.md", cites)
+    memory.write("moved.md", f"Now at `app.py#L1` {PIN_OF_SECOND}, and `app.py#L2`.\n")
+    (root.parent / "app.py").write_text("first = 1\nsecond = 2\n")
     memory.append("db.md", "last")
     return memory
 
 
 def test_every_verb_that_changes_something_is_tried_here(memory: Memory) -> None:
     kinds = {"": Verbs} | {f"{name}.": type(getattr(memory, name)) for name in ("notes", "working")}
-    kinds |= {f"{name}.": type(getattr(memory, name)) for name in ("preferences", "project")}
+    kinds |= {f"{name}.": type(getattr(memory, name)) for name in ("preferences", "project", "references")}
     changing = {
         f"{prefix}{name}"
         for prefix, kind in kinds.items()
@@ -296,6 +311,11 @@ READS: list[Callable[[Memory, str], Any]] = [
     lambda m, p: m.preferences.get(p, p),
     lambda m, p: m.render(p),
     lambda m, p: m.rules.list(p),
+    lambda m, p: m.ls(p, where=["size>0"], sort="date"),
+    lambda m, p: m.references.list(paths=[p]),
+    lambda m, p: m.references.lookup(p),
+    lambda m, p: m.references.backlinks(p),
+    lambda m, p: m.references.graph(p),
 ]
 WRITES: list[Callable[[Any, str], Any]] = [
     lambda m, p: m.write(p, "x", overwrite=True),
@@ -312,6 +332,12 @@ WRITES: list[Callable[[Any, str], Any]] = [
     lambda m, p: m.working.update("x", thread=p),
     lambda m, p: m.preferences.set(p, p, "x"),
     lambda m, p: m.project.append(p, p),
+    lambda m, p: m.rename_heading(p, "First", "x"),
+    lambda m, p: m.rename_id(p, "x"),
+    lambda m, p: m.rename_id("mine.md", p),
+    lambda m, p: m.rename_tag(p, "x"),
+    lambda m, p: m.references.pin([p]),
+    lambda m, p: m.references.fix([p]),
 ]
 
 

@@ -24,8 +24,8 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.content import unpadded
+from mdmem.memory.memory import Memory
 from mdmem.memory.notes import NoteInfo, Notes, heading_text
-from mdmem.memory.verbs import Verbs
 from mdmem.text.document import Document, parse
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied
@@ -370,7 +370,7 @@ def test_what_was_overwritten_can_be_restored(root: Path, vault: Vault, notes: N
     file = put(root, "notes/db.md", "precious\r\n")
 
     notes.overwrite("db", "new", "T")
-    Verbs(vault, vault.transact).restore("notes/db.md")
+    Memory(vault.root).restore("notes/db.md")
 
     assert file.read_bytes() == b"precious\r\n"
 

@@ -33,6 +33,8 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
 )
+from mdmem.index.index import Index
+from mdmem.index.view import View
 from mdmem.memory.verbs import Verbs
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied
@@ -53,12 +55,23 @@ def vault(root: Path) -> Vault:
 
 @pytest.fixture
 def verbs(vault: Vault) -> Verbs[Applied]:
-    return Verbs(vault, vault.transact)
+    return Verbs(vault, vault.transact, viewing(vault))
 
 
 @pytest.fixture
 def planned(vault: Vault) -> Verbs[EditPlan]:
-    return Verbs(vault, lambda build: build())
+    return Verbs(vault, lambda build: build(), viewing(vault))
+
+
+def viewing(vault: Vault) -> Callable[[], View]:
+    """What gives the verbs a current view of the index."""
+    index = Index(vault.root)
+
+    def view() -> View:
+        index.sync()
+        return View(index, vault)
+
+    return view
 
 
 def make_vault(folder: Path) -> Path:
@@ -695,7 +708,7 @@ def test_there_is_nothing_to_undo(root: Path, verbs: Verbs[Applied]) -> None:
 
 def test_undo_means_the_change_that_was_last_when_it_began(root: Path, vault: Vault) -> None:
     """Another change in between makes the plan be built again: it must not be that one that is undone."""
-    other = Verbs(vault, vault.transact)
+    other = Verbs(vault, vault.transact, viewing(vault))
     other.write("a.md", "a\n")
     mine = other.append("a.md", "mine")
 
@@ -704,13 +717,13 @@ def test_undo_means_the_change_that_was_last_when_it_began(root: Path, vault: Va
         other.write("b.md", "b\n")
         return vault.transact(build)
 
-    Verbs(vault, run).undo()
+    Verbs(vault, run, viewing(vault)).undo()
     assert memories(root) == {"a.md": "a\n", "b.md": "b\n"}
 
 
 def test_a_namespace_sees_and_undoes_only_its_own(root: Path, verbs: Verbs[Applied]) -> None:
     inside = Vault(str(root), "users/alice")
-    mine = Verbs(inside, inside.transact)
+    mine = Verbs(inside, inside.transact, viewing(inside))
     mine.write("notes/a.md", "a\n")
     verbs.write("b.md", "b\n")
     mine.undo()
@@ -739,7 +752,8 @@ def test_undoing_every_change_gives_every_state_back(steps: list[tuple[Any, ...]
     with tempfile.TemporaryDirectory() as folder:
         root = make_vault(Path(folder, "memories"))
         vault = Vault(str(root))
-        verbs, planned = Verbs(vault, vault.transact), Verbs(vault, lambda build: build())
+        view = viewing(vault)
+        verbs, planned = Verbs(vault, vault.transact, view), Verbs(vault, lambda build: build(), view)
         states = [memories(root)]
         done: list[Applied] = []
         for name, *arguments in steps:
@@ -835,11 +849,9 @@ def test_a_plan_with_a_base_is_not_merged(
 
 WRITER = """
 import sys
-from mdmem.memory.verbs import Verbs
-from mdmem.vault.vault import Vault
+from mdmem.memory.memory import Memory
 
-vault, name = Vault(sys.argv[1]), sys.argv[2]
-verbs = Verbs(vault, vault.transact)
+verbs, name = Memory(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(25):

@@ -31,7 +31,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.content import unpadded
-from mdmem.memory.verbs import Verbs
+from mdmem.memory.memory import Memory
 from mdmem.memory.working import Working
 from mdmem.text.document import parse
 from mdmem.vault.plan import EditPlan
@@ -302,7 +302,7 @@ def test_what_was_updated_can_be_restored(root: Path, vault: Vault, working: Wor
     file = put(root, "working/threads/t1.md", "precious")
     working.update("new", thread="t1")
 
-    Verbs(vault, vault.transact).restore("working/threads/t1.md")
+    Memory(vault.root).restore("working/threads/t1.md")
 
     assert file.read_bytes() == b"precious"
 
@@ -374,7 +374,7 @@ def test_a_value_takes_the_place_of_markdown(root: Path, vault: Vault, working: 
     working.update({"a": 1}, thread="t1")
     assert files(root) == ["threads/t1.json"]
 
-    Verbs(vault, vault.transact).undo()
+    Memory(vault.root).undo()
     assert files(root) == ["threads/t1.md"]
     assert working.get(thread="t1") == "old"
 
@@ -833,7 +833,7 @@ def test_clear_deletes_and_can_be_restored(root: Path, vault: Vault, working: Wo
     assert files(root) == []
     assert working.clear(thread="t1").files == ()
 
-    Verbs(vault, vault.transact).restore("working/threads/t1.md")
+    Memory(vault.root).restore("working/threads/t1.md")
     assert working.get(thread="t1") == "precious"
 
 
@@ -856,7 +856,7 @@ def test_sweep_deletes_all_that_has_expired_at_once(
     assert files(root) == ["other.md", "threads/broken.md", "threads/ever.md", "threads/later.md"]
     assert working.sweep().files == ()
 
-    Verbs(vault, vault.transact).undo()
+    Memory(vault.root).undo()
     assert "threads/t1.md" in files(root)
 
 

@@ -1,0 +1,236 @@
+"""`mdmem mv` of a note that 1,000 others link to, among 10,000: once, and killed at random instants.
+
+The links are planted, so that what has to become of each is known without asking mdmem: the bytes before and
+behind a link stay, its text and its anchor stay, and its target names the new file in the old style.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from multiprocessing.connection import Connection
+from random import Random
+from typing import NamedTuple
+
+import floors
+import vaults
+from machine import environment, installed
+from percentiles import clock
+from setting import Setting
+from table import Row, seconds
+from timing import program
+from workers import Worker
+
+from mdmem.memory.memory import Memory
+
+_NOTES = 10_000
+_BACKLINKS = 1_000
+_OUTGOING = 20
+_KILLS = 20
+_BEYOND = 1.1
+_OLD, _NEW = f"{vaults.NOTES}/hub-old.md", f"{vaults.NOTES}/far/away/hub-new.md"
+_NEW_FOLDER = f"{vaults.NOTES}/far"
+_STAGING = ".mdmem/local/staging"
+
+# A link as it is planted in a note; `{0}` is the path from the folder of the note, `{1}` from the vault.
+_STYLES = (
+    "[[hub-old]]",
+    "[[hub-old|called so]]",
+    "[[hub-old#The hub]]",
+    "![[hub-old#^fact]]",
+    "[[{1}]]",
+    "[[{1}|called so]]",
+    "[called so]({0})",
+    "[called so]({0}#the-hub)",
+    "![called so](<{0}>)",
+    "[called so][hub]\n\n[hub]: {0} 'A title'",
+)
+# The parts of a planted link: what is before the target, the target, what is behind it.
+_WIKI = re.compile(r"(!?\[\[)([^\]|#]+)((?:#[^\]|]*)?(?:\|[^\]]*)?\]\])")
+_INLINE = re.compile(r"(!?\[called so\]\(<?)([^)>#]+)((?:#[^)>]*)?>?\))")
+_REFERENCE = re.compile(r"(\[called so\]\[hub\]\n\n\[hub\]: )(\S+)( 'A title')")
+
+
+class _Link(NamedTuple):
+    """A planted link: the text of its note before and behind its target, and the target."""
+
+    before: str
+    target: str
+    behind: str
+
+    @property
+    def is_identifier(self) -> bool:
+        return self.before.endswith("[[")
+
+
+class _Vault:
+    """A vault in which many notes link to one, whose own links are relative; `files` is how it all begins."""
+
+    def __init__(self, root: str, notes: int, backlinks: int, seed: int) -> None:
+        self.root = root
+        vaults.make(root, notes, seed)
+        chosen = Random(f"moving {seed}").sample(range(notes), backlinks)
+        self.backlinks = {
+            vaults.path(number): self._plant(vaults.path(number), _STYLES[count % len(_STYLES)])
+            for count, number in enumerate(chosen)
+        }
+        outgoing = [
+            f"[note {n}](./{vaults.path(n).removeprefix(f'{vaults.NOTES}/')})." for n in range(_OUTGOING)
+        ]
+        hub = ["# The hub", "", *outgoing, "[itself](#the-hub) and [[#The hub]].", "", "A fact. ^fact"]
+        vaults.write(os.path.join(root, _OLD), "\n".join(hub) + "\n")
+        self.files = _contents(root)
+
+    def _plant(self, path: str, style: str) -> _Link:
+        """Put a link into a note, as a paragraph of its own at the end."""
+        file = os.path.join(self.root, path)
+        with open(file, encoding="utf-8", newline="") as opened:
+            text = opened.read()
+        relative = posixpath.relpath(_OLD, posixpath.dirname(path))
+        link = style.format(relative, _OLD.removesuffix(".md"))
+        vaults.write(file, f"{text}\nSee {link}\n")
+        return _parts(f"{text}\nSee {link}\n", len(text))
+
+    def wrong(self, files: Mapping[str, bytes]) -> Counter[str]:
+        """What is not as it has to be after the move: links, other bytes, files."""
+        found: Counter[str] = Counter()
+        expected = {*self.files, _NEW} - {_OLD}
+        found["files"] = len(expected ^ files.keys())
+        for path in expected & files.keys():
+            if path == _NEW:
+                found["links"] += not self._is_hub(files[path].decode())
+            elif path in self.backlinks:
+                found += self._judge(path, files[path].decode())
+            else:
+                found["other bytes"] += files[path] != self.files[path]
+        return found
+
+    def _judge(self, path: str, text: str) -> Counter[str]:
+        old = self.backlinks[path]
+        if not (text.startswith(old.before) and text.endswith(old.behind)):
+            return Counter({"other bytes": 1})
+        target = text[len(old.before) : len(text) - len(old.behind)]
+        if old.is_identifier:
+            # An identifier is the end of a path, segment by segment, without the suffix.
+            segments, right = target.split("/"), _NEW.removesuffix(".md").split("/")
+            is_right = segments == right[-len(segments) :]
+        else:
+            is_right = posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) == _NEW
+        return Counter({"links": int(not is_right)})
+
+    def _is_hub(self, text: str) -> bool:
+        """Whether the moved note's own links lead where they led, and nothing else in it has changed."""
+        pattern = re.compile(r"(?<=\]\()[^)#]+")
+        old = self.files[_OLD].decode()
+        places = [
+            [
+                posixpath.normpath(posixpath.join(posixpath.dirname(where), target))
+                for target in pattern.findall(t)
+            ]
+            for where, t in ((_OLD, old), (_NEW, text))
+        ]
+        return places[0] == places[1] and pattern.sub("", old) == pattern.sub("", text)
+
+    def restore(self) -> None:
+        """Put every file back as it was in the beginning."""
+        files = _contents(self.root)
+        for path in files.keys() - self.files.keys():
+            os.unlink(os.path.join(self.root, path))
+        shutil.rmtree(os.path.join(self.root, _NEW_FOLDER), ignore_errors=True)
+        for path, data in self.files.items():
+            if files.get(path) != data:
+                with open(os.path.join(self.root, path), "wb") as file:
+                    file.write(data)
+
+
+def _parts(text: str, start: int) -> _Link:
+    """The planted link in a text, which begins behind `start`."""
+    for pattern in (_REFERENCE, _WIKI, _INLINE):
+        if found := pattern.search(text, start):
+            return _Link(text[: found.start(2)], found[2], text[found.end(2) :])
+    raise RuntimeError(f"no link in {text[start:]!r}")
+
+
+def _contents(root: str) -> dict[str, bytes]:
+    found = {}
+    for path, _ in floors.files(root):
+        with open(path, "rb") as file:
+            found[os.path.relpath(path, root)] = file.read()
+    return found
+
+
+def measure(setting: Setting) -> list[Row]:
+    notes, backlinks = setting.count(_NOTES), setting.count(_BACKLINKS)
+    vault = _Vault(setting.path("moving"), notes, backlinks, setting.seed)
+    memory = Memory(vault.root)
+    memory.sync()
+    before = _findings(vault.root)
+    duration, once = _once(vault, memory, before)
+    what = f"`mdmem mv` of a note with {backlinks:,} backlinks among {notes:,}"
+    return [
+        once(what),
+        _killed(setting, vault, duration, "kill -9 during the same, {} times"),
+    ]
+
+
+def _once(vault: _Vault, memory: Memory, before: int) -> tuple[float, Callable[[str], Row]]:
+    """The whole process once; how many seconds it took, and its row."""
+    plans = len(memory.history(_NEW))
+    run = program([installed("mdmem"), "--vault", vault.root, "mv", _OLD, _NEW], environment())
+    duration = clock(lambda: run(0))
+    wrong = vault.wrong(_contents(vault.root))
+    made, findings = len(Memory(vault.root).history(_NEW)) - plans, _findings(vault.root) - before
+    vault.restore()
+
+    def row(what: str) -> Row:
+        return Row(
+            what=f"{what}, whole process",
+            ours=f"{wrong['links']} links wrong, {wrong['other bytes']} notes with other bytes changed, "
+            f"{wrong['files']} files too many or missing, {made} plan, {findings} new findings of `doctor`; "
+            f"{seconds(duration)}",
+            budget="0, 0, 0, 1, 0",
+            kept=not wrong.total() and made == 1 and not findings,
+        )
+
+    return duration, row
+
+
+def _killed(setting: Setting, vault: _Vault, duration: float, what: str) -> Row:
+    chance, count = setting.chance("moving"), setting.count(_KILLS)
+    seen: Counter[str] = Counter()
+    for _ in range(count):
+        Memory(vault.root).sync()
+        before = _findings(vault.root)
+        worker = Worker(partial(_move, vault.root))
+        worker.go()
+        time.sleep(chance.uniform(0, duration * _BEYOND))
+        worker.kill()
+        staging = os.path.join(vault.root, _STAGING)
+        seen["amid"] += os.path.isdir(staging) and bool(os.listdir(staging))
+        seen["findings"] += _findings(vault.root) - before  # the doctor is the next command: it recovers
+        files = _contents(vault.root)
+        after = not vault.wrong(files).total()
+        seen["before" if files == vault.files else "after" if after else "between"] += 1
+        vault.restore()
+    return Row(
+        what=what.format(count),
+        ours=f"{seen['between']} vaults in between, {seen['findings']} new findings of `doctor`",
+        beside=f"{seen['amid']} kills came amid the plan; {seen['before']} vaults were as before it, "
+        f"{seen['after']} as after it",
+        budget="0, 0",
+        kept=not (seen["between"] or seen["findings"]),
+    )
+
+
+def _move(root: str, _: Connection) -> None:
+    Memory(root).mv(_OLD, _NEW)
+
+
+def _findings(root: str) -> int:
+    return len(Memory(root).doctor().findings)

@@ -1,0 +1,282 @@
+"""Measures ranked search: how often the right memory is found, beside SQLite's FTS5.
+
+    python bench/retrieval.py --locomo locomo.json --markdown FOLDER --markdown FOLDER
+
+LoCoMo (Maharana and others, ACL 2024) is not part of the project; its path may also stand in MDMEM_LOCOMO. One
+file is made of each session, one paragraph of each turn, and each question is searched for in its own
+conversation; adversarial questions and those without usable evidence are left out.
+
+The other sets are made of what is there: docstrings of Python's library, looked for by their first line, and
+Markdown files below the folders that are named, looked for by a heading that was taken out of them, by five
+words of one of their paragraphs, or by a heading and their name; and their sections as short notes, looked for
+by their headings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import glob
+import json
+import os
+import random
+import re
+import sqlite3
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mdmem.index.passage import indexed
+from mdmem.index.query import parse as parse_query, stop_words
+from mdmem.index.scoring import Scorer
+from mdmem.index.text import TextIndex
+from mdmem.text.document import parse
+
+_TODAY = 20260101
+_ADVERSARIAL = 5
+_TURN = re.compile(r"\[(D[0-9]+:[0-9]+)\]")
+_MOST_QUESTIONS = 700
+
+
+class Question(NamedTuple):
+    """A question, the memories that answer it, and the turns; there are no turns in most sets."""
+
+    text: str
+    memories: frozenset[str]
+    turns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Set:
+    """Memories by their paths, and questions about them."""
+
+    name: str
+    memories: Mapping[str, str]
+    questions: Sequence[Question]
+
+
+class Answer(NamedTuple):
+    """What a search gave: memories and turns, the best first."""
+
+    memories: Sequence[str]
+    turns: Sequence[str]
+
+
+Search = Callable[[str], Answer]
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over the questions of a kind of set."""
+
+    questions: int = 0
+    at_5: float = 0.0
+    at_10: float = 0.0
+    reciprocal: float = 0.0
+    turns: float = 0.0
+    asked_turns: int = 0
+
+    def add(self, question: Question, answer: Answer) -> None:
+        right = question.memories
+        self.questions += 1
+        self.at_5 += len(right & set(answer.memories[:5])) / len(right)
+        self.at_10 += len(right & set(answer.memories[:10])) / len(right)
+        ranks = (rank for rank, path in enumerate(answer.memories[:50], 1) if path in right)
+        self.reciprocal += 1 / next(ranks, float("inf"))
+        if question.turns:
+            self.turns += len(question.turns & set(answer.turns[:10])) / len(question.turns)
+            self.asked_turns += 1
+
+    def cells(self) -> list[str]:
+        means = [f"{total / self.questions:.3f}" for total in (self.at_5, self.at_10, self.reciprocal)]
+        turns = f"{self.turns / self.asked_turns:.3f}" if self.asked_turns else ""
+        return [*means, turns]
+
+
+# -- the sets ---------------------------------------------------------------------------------------------
+
+
+def conversations(path: str) -> Iterator[Set]:
+    with open(path, encoding="utf-8") as file:
+        for told in json.load(file):
+            yield _conversation(told)
+
+
+def _conversation(told: Mapping[str, Any]) -> Set:
+    memories, session_of = {}, {}
+    conversation = told["conversation"]
+    for key in sorted(key for key in conversation if re.fullmatch("session_[0-9]+", key)):
+        path = f"{told['sample_id']}/{key}.md"
+        title, day = key.replace("_", " ").capitalize(), conversation.get(f"{key}_date_time", "")
+        turns = [_turn(turn) for turn in conversation[key]]
+        memories[path] = f"---\ntitle: {title}\ndate: {json.dumps(day)}\n---\n\n" + "\n\n".join(turns) + "\n"
+        session_of.update({turn["dia_id"]: path for turn in conversation[key]})
+    questions = []
+    for asked in told["qa"]:
+        turns_ = frozenset(turn for turn in asked.get("evidence", ()) if turn in session_of)
+        if asked.get("category") != _ADVERSARIAL and turns_:
+            sessions = frozenset(session_of[turn] for turn in turns_)
+            questions.append(Question(asked["question"], sessions, turns_))
+    return Set(name="LoCoMo", memories=memories, questions=questions)
+
+
+def _turn(turn: Mapping[str, str]) -> str:
+    caption = f" (photo: {turn['blip_caption']})" if turn.get("blip_caption") else ""
+    return f"[{turn['dia_id']}] {turn['speaker']}: {turn['text']}{caption}"
+
+
+def docstrings(rng: random.Random) -> Set:
+    memories, questions = {}, []
+    for file in sorted(glob.glob(os.path.join(sysconfig.get_path("stdlib"), "*.py"))):
+        with open(file, encoding="utf-8") as source:
+            tree = ast.parse(source.read())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                first, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
+                if len(first.split()) > 3 and len(rest) > 150:
+                    path = f"docstrings/{len(memories)}.md"
+                    memories[path] = rest
+                    questions.append(Question(first, frozenset([path])))
+    rng.shuffle(questions)
+    return Set(name="docstrings by first line", memories=memories, questions=questions[:_MOST_QUESTIONS])
+
+
+def documentation(folders: Sequence[str], rng: random.Random) -> Iterator[Set]:
+    files = dict(_markdown(folders))
+    by_heading, by_words, by_name, by_note = [], [], [], []
+    without, notes = {}, {}
+    for path, text in files.items():
+        document = parse(path, text.encode())
+        sections = [s for s in document.sections if s.heading.level > 1 and _tells(s.heading.title)]
+        sections = [s for s in sections if 200 < s.own.end - s.own.start < 3000]
+        left = text
+        for section in sorted(rng.sample(sections, min(2, len(sections))), key=lambda s: -s.span.start):
+            left = left[: section.heading.span.start] + left[section.heading.span.end :]
+            by_heading.append(Question(section.heading.title, frozenset([path])))
+        without[path] = left
+        for section in rng.sample(sections, min(1, len(sections))):
+            name = " ".join(re.findall(r"\w+", os.path.basename(path)[:-3])[:2])
+            by_name.append(Question(f"{section.heading.title} {name}", frozenset([path])))
+        for number, section in enumerate(sections[:12]):
+            note = f"notes/{len(notes)}-{number}.md"
+            notes[note] = text[slice(*section.own)]
+            by_note.append(Question(section.heading.title, frozenset([note])))
+        by_words += [Question(asked, frozenset([path])) for asked in _five_words(text, rng)]
+    for name, memories, questions in (
+        ("documentation by a missing heading", without, by_heading),
+        ("documentation by words of a paragraph", files, by_words),
+        ("documentation by heading and name", files, by_name),
+        ("short notes by a missing heading", notes, by_note),
+    ):
+        rng.shuffle(questions)
+        yield Set(name=name, memories=memories, questions=questions[:_MOST_QUESTIONS])
+
+
+def _markdown(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for folder in folders:
+        for file in sorted(glob.glob(os.path.join(glob.escape(folder), "**", "*.md"), recursive=True)):
+            with open(file, encoding="utf-8", errors="replace") as opened:
+                text = opened.read(200_000).replace("\0", "")
+            if len(text) > 300:
+                yield f"{os.path.basename(folder)}/{os.path.relpath(file, folder)}", text
+
+
+def _tells(title: str) -> bool:
+    return len(re.findall("[A-Za-z]{3,}", title)) > 1
+
+
+def _five_words(text: str, rng: random.Random) -> Iterator[str]:
+    paragraphs = [p for p in re.split(r"\n\s*\n", text) if 150 < len(p) < 900 and p.lstrip()[:1].isalpha()]
+    for paragraph in rng.sample(paragraphs, min(1, len(paragraphs))):
+        found = [w for w in re.findall("[A-Za-z][A-Za-z_]{2,}", paragraph) if w.lower() not in stop_words()]
+        if len(found) > 8:
+            yield " ".join(found[at] for at in sorted(rng.sample(range(len(found)), 5)))
+
+
+# -- the searches -----------------------------------------------------------------------------------------
+
+
+def ours(folder: str, memories: Mapping[str, str]) -> Search:
+    index = TextIndex(folder)
+    texts: dict[tuple[str, int], str] = {}
+    for path, text in memories.items():
+        memory = indexed(parse(path, text.encode()))
+        index.add(memory)
+        texts.update({(path, number): passage.text for number, passage in enumerate(memory.passages)})
+    index.commit()
+
+    def search(text: str) -> Answer:
+        query = parse_query(text)
+        found = Scorer(index, query, (), _TODAY).memories(50).best
+        passages = Scorer(index, query, (), _TODAY).passages(10).best
+        turns = [_TURN.match(texts[index.path(p.address), p.place.ordinal]) for p in passages[:20] if p.place]
+        return Answer([index.path(each.address) for each in found[:50]], [turn[1] for turn in turns if turn])
+
+    return search
+
+
+def fts5(_: str, memories: Mapping[str, str]) -> Search:
+    database = sqlite3.connect(":memory:")
+    database.execute(
+        "CREATE VIRTUAL TABLE whole USING fts5(path UNINDEXED, text, tokenize = 'porter unicode61')"
+    )
+    database.execute(
+        "CREATE VIRTUAL TABLE turn USING fts5(id UNINDEXED, text, tokenize = 'porter unicode61')"
+    )
+    database.executemany("INSERT INTO whole VALUES (?, ?)", memories.items())
+    turns = [(m[1], p) for text in memories.values() for p in text.split("\n\n") if (m := _TURN.match(p))]
+    database.executemany("INSERT INTO turn VALUES (?, ?)", turns)
+
+    def search(text: str) -> Answer:
+        asked = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text))
+        return Answer(
+            *(
+                [row[0] for row in database.execute(statement, (asked,))]
+                for statement in (
+                    "SELECT path FROM whole WHERE whole MATCH ? ORDER BY rank LIMIT 50",
+                    "SELECT id FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT 10",
+                )
+            )
+        )
+
+    return search
+
+
+_SEARCHES: Mapping[str, Callable[[str, Mapping[str, str]], Search]] = {"mdmem": ours, "FTS5, porter": fts5}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Measure what ranked search finds.")
+    parser.add_argument("--locomo", default=os.environ.get("MDMEM_LOCOMO", ""), help="LoCoMo's file")
+    parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
+    parser.add_argument("--seed", type=int, default=1, help="which questions are made")
+    given = parser.parse_args(arguments)
+    rng = random.Random(given.seed)
+    sets = [*(conversations(given.locomo) if given.locomo else ()), docstrings(rng)]
+    if given.markdown:
+        sets += documentation([os.path.abspath(folder) for folder in given.markdown], rng)
+    print("| set | memories | questions | search | recall@5 | recall@10 | MRR | turns, recall@10 |")
+    print("|---|--:|--:|---|--:|--:|--:|--:|")
+    for name in dict.fromkeys(each.name for each in sets):
+        of_kind = [each for each in sets if each.name == name]
+        for search, figures in _measured(of_kind).items():
+            size = sum(len(each.memories) for each in of_kind)
+            print(f"| {' | '.join([name, f'{size:,}', str(figures.questions), search, *figures.cells()])} |")
+
+
+def _measured(sets: Sequence[Set]) -> dict[str, Figures]:
+    figures = {name: Figures() for name in _SEARCHES}
+    for each in sets:
+        for name, make in _SEARCHES.items():
+            with tempfile.TemporaryDirectory(prefix="mdmem-retrieval-") as folder:
+                search = make(os.path.join(folder, "text"), each.memories)
+                for question in each.questions:
+                    figures[name].add(question, search(question.text))
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,273 @@
+"""The database: what is known of every memory of a vault, in one SQLite file that can be deleted any time.
+
+Nothing in it is resolved. A link is kept with the key of its target, and a memory with the keys that it can
+be called by: so adding a memory changes no other memory's rows, and a link finds its target when that
+appears.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mdmem.errors import IndexDamaged, StorageFailed
+from mdmem.index.record import Record, Row
+
+VERSION = 1
+BUSY_SECONDS = 30.0
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
+_CACHE_KIB = 8 * 1024
+
+# What belongs to a document has its number first, and is deleted with it.
+_PARTS = {
+    "names": "kind TEXT, key TEXT, PRIMARY KEY (document, kind, key)",
+    "fields": "n INTEGER, key TEXT, value, PRIMARY KEY (document, n)",
+    "sections": "n INTEGER, line INTEGER, level INTEGER, path TEXT, slug TEXT, loose TEXT,"
+    " PRIMARY KEY (document, n)",
+    "blocks": "n INTEGER, id TEXT, line INTEGER, PRIMARY KEY (document, n)",
+    "links": 'n INTEGER, line INTEGER, start INTEGER, "end" INTEGER, kind TEXT, embed INTEGER, target TEXT,'
+    " key TEXT, anchor TEXT, alias TEXT, PRIMARY KEY (document, n)",
+    "citations": 'n INTEGER, line INTEGER, start INTEGER, "end" INTEGER, path TEXT, first INTEGER,'
+    " last INTEGER, symbol TEXT, pin TEXT, in_link INTEGER, seen TEXT, PRIMARY KEY (document, n)",
+    "tags": "n INTEGER, line INTEGER, start INTEGER, name TEXT, key TEXT, PRIMARY KEY (document, n)",
+    "urls": "n INTEGER, line INTEGER, start INTEGER, url TEXT, PRIMARY KEY (document, n)",
+}
+# Made behind a first run, in which they would slow every row.
+_INDEXES = {
+    "names_by_key": "names (kind, key)",
+    "fields_by_key": "fields (key)",
+    "links_by_key": "links (key)",
+    "citations_by_path": "citations (path)",
+    "tags_by_key": "tags (key)",
+}
+_SCHEMA = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
+    mtime_ns INTEGER, ctime_ns INTEGER, size INTEGER, inode INTEGER, racy INTEGER,
+    hash TEXT, problem TEXT, title TEXT, type TEXT, day TEXT, dated INTEGER, ident TEXT
+);
+CREATE INDEX documents_racy ON documents (id) WHERE racy;
+CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE moves (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID;
+{"".join(f"CREATE TABLE {n} (document INTEGER, {c}) WITHOUT ROWID;" for n, c in _PARTS.items())}
+PRAGMA user_version = {VERSION};
+"""
+
+
+class Seen(NamedTuple):
+    """A file as it was when it was indexed; times in nanoseconds since the epoch, size in bytes."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+
+class Entry(NamedTuple):
+    """A document's row: `problem` says why a file cannot be read as a memory, and is empty when it can."""
+
+    path: str
+    seen: Seen
+    racy: bool
+    hash: str
+    problem: str
+    record: Record | None
+
+
+class Database:
+    """The database in the file `path`, which is made when it is missing or of another version.
+
+    One object may be used by several threads, one at a time.
+
+    Raises:
+        IndexDamaged: the file is no database, or not one of ours.
+        StorageFailed: the system refused.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with _translated(path):
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with _translated(path):
+                self._set_up()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._inode = os.stat(path).st_ino
+
+    def _set_up(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == VERSION:
+            # A first fill that was killed has left none.
+            self._make_indexes()
+            return
+        if version or self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise IndexDamaged(path=self.path, reason=f"its version is {version}, not {VERSION}")
+        self._connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+        self._make_indexes()
+
+    def _make_indexes(self) -> None:
+        made = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in _INDEXES.items())
+        with _translated(self.path):
+            self._connection.executescript(made)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another file stands under the path by now: somebody has made the index anew."""
+        try:
+            return os.stat(self.path).st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    def close(self) -> None:
+        """Close it."""
+        self._connection.close()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a query gives; none where it asks for what no file can say (half of a character)."""
+        with _translated(self.path), contextlib.suppress(UnicodeEncodeError):
+            return self._connection.execute(query, values).fetchall()
+        return []
+
+    def known(self, paths: Collection[str] | None = None) -> dict[str, tuple[int, int, int, int]]:
+        """What each file was like when it was indexed, as the values of `Seen`, by its path.
+
+        Args:
+            paths: only those at or below these.
+        """
+        query = "SELECT path, mtime_ns, ctime_ns, size, inode FROM documents"
+        if paths is None:
+            found = self.rows(query)
+        else:
+            at_or_below = f"{query} WHERE path = ? OR (path >= ? AND path < ?)"
+            found = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
+        return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in found}
+
+    def changes(self) -> int:
+        """A number that differs when another connection has changed the database."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    def value(self, key: str) -> Any:
+        """A value of the table `meta`; None without it."""
+        found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found else None
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """What is written inside happens together, or not at all."""
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """A first run: the indexes over the rows are made at its end, all at once."""
+        with _translated(self.path):
+            self._connection.executescript("".join(f"DROP INDEX IF EXISTS {name};" for name in _INDEXES))
+        try:
+            yield
+        finally:
+            self._make_indexes()
+
+    def set_value(self, key: str, value: Any) -> None:
+        """Set a value of the table `meta`."""
+        self.write("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, value)])
+
+    def write(self, statement: str, rows: Iterable[Row]) -> None:
+        """Run a statement for each row of values."""
+        with _translated(self.path):
+            self._connection.executemany(statement, rows)
+
+    def replace(self, entries: Sequence[Entry]) -> None:
+        """Put the rows of each document in the place of those that it had."""
+        numbers = self._numbers([entry.path for entry in entries])
+        self._drop_parts([number for number, is_new in numbers if not is_new])
+        parts: dict[str, list[Row]] = {name: [] for name in _PARTS}
+        documents: list[Row] = []
+        for entry, (number, _) in zip(entries, numbers, strict=True):
+            summary = entry.record.summary if entry.record else ("", "", "", False, "")
+            documents.append(
+                (number, entry.path, *entry.seen, entry.racy, entry.hash, entry.problem, *summary)
+            )
+            if entry.record:
+                for name, rows in zip(_PARTS, entry.record[1:], strict=True):
+                    if rows:
+                        parts[name] += [(number, *row) for row in rows]
+        for name, rows in {"documents": documents, **parts}.items():
+            if rows:
+                marks = ", ".join("?" * len(rows[0]))
+                self.write(f"INSERT OR REPLACE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
+
+    def see(self, path: str, seen: Seen, *, racy: bool) -> None:
+        """Note what a file is like whose content is as it was."""
+        statement = (
+            "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ? WHERE path = ?"
+        )
+        self.write(statement, [(*seen, racy, path)])
+
+    def forget(self, paths: Sequence[str]) -> None:
+        """Delete the rows of documents."""
+        found = (self.rows("SELECT id FROM documents WHERE path = ?", (path,)) for path in paths)
+        numbers = [rows[0][0] for rows in found if rows]
+        self._drop_parts(numbers)
+        self.write("DELETE FROM documents WHERE id = ?", [(number,) for number in numbers])
+
+    def note_moves(self, moved: Mapping[str, str], taken: Iterable[str] = ()) -> None:
+        """Note where memories have gone, so that links to the old paths can be mended later.
+
+        Args:
+            moved: old path to new.
+            taken: paths at which another memory stands now: they mean that one, also when it is gone again.
+        """
+        self.write("DELETE FROM moves WHERE old = ?", [(path,) for path in (*moved.values(), *taken)])
+        self.write("UPDATE moves SET new = ? WHERE new = ?", [(new, old) for old, new in moved.items()])
+        self.write("INSERT OR REPLACE INTO moves VALUES (?, ?)", moved.items())
+
+    def _numbers(self, paths: Sequence[str]) -> list[tuple[int, bool]]:
+        """The number of each document, and whether it is a new one."""
+        free = self.rows("SELECT coalesce(max(id), 0) + 1 FROM documents")[0][0]
+        numbers = []
+        for path in paths:
+            found = self.rows("SELECT id FROM documents WHERE path = ?", (path,)) if free > 1 else []
+            if found:
+                numbers.append((found[0][0], False))
+            else:
+                numbers.append((free, True))
+                free += 1
+        return numbers
+
+    def _drop_parts(self, numbers: Sequence[int]) -> None:
+        for name in _PARTS if numbers else ():
+            self.write(f"DELETE FROM {name} WHERE document = ?", [(n,) for n in numbers])  # noqa: S608 - as above
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """What SQLite refuses, in our words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _DAMAGE:
+            raise IndexDamaged(path=path, reason=str(error)) from None
+        raise StorageFailed(path=path, action="use the index", reason=str(error)) from None

@@ -1,0 +1,87 @@
+"""What the index first saw of cited code: the baseline of citations without a pin that git does not know.
+
+It is kept with the citation for as long as that stands in its memory, also when the memory moves. It is the
+one thing in the index that the files do not say: who needs it for good writes pins (`mdmem refs --pin`).
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from mdmem.diagnostic import Span
+from mdmem.index.database import Database
+from mdmem.index.record import Row
+from mdmem.text.inline import Citation
+from mdmem.vault.vault import Vault
+
+_Cited: TypeAlias = tuple[Any, ...]
+
+_NOWHERE = Span(0, 0)
+
+
+class FirstSeen:
+    """Puts what is first seen into the rows of citations; a context, which ends what it had to open."""
+
+    def __init__(self, vault: Vault, database: Database) -> None:
+        self._vault = vault
+        self._database = database
+        self._gone: dict[str, dict[_Cited, str]] = {}
+        self._workspace: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._workspace is not None:
+            self._workspace.close()
+
+    def keep(self, path: str, digest: str) -> None:
+        """Keep what was seen by a memory that goes: one with the same content may come."""
+        seen = self._known(path)
+        if seen:
+            self._gone[digest] = seen
+
+    def taken(self, path: str, digest: str, rows: list[Row]) -> list[Row]:
+        """The rows of a memory's citations, each with what was first seen of it."""
+        known = self._known(path) or self._gone.get(digest, {})
+        return [(*row[:-1], known.get(row[4:8]) or self._look(path, row)) for row in rows]
+
+    def _known(self, path: str) -> dict[_Cited, str]:
+        query = (
+            "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
+            " JOIN documents AS d ON d.id = c.document WHERE d.path = ? AND c.seen != ''"
+        )
+        return {tuple(cited): seen for *cited, seen in self._database.rows(query, (path,))}
+
+    def _look(self, path: str, row: Row) -> str:
+        from mdmem.index.citations import pin as pin_now  # noqa: PLC0415 - only where code is cited
+        from mdmem.index.workspace import Workspace  # noqa: PLC0415 - as above
+
+        _, line, _, _, cited, first, last, symbol, pin, in_link, _ = row
+        if pin or not (first or symbol):
+            return ""
+        if self._workspace is None:
+            self._workspace = Workspace(self._vault.workspace)
+        root, parts = self._vault.place(path)
+        citing = os.path.relpath(os.path.join(root, *parts), self._vault.workspace)
+        citation = Citation(
+            path=str(cited),
+            first=_number(first),
+            last=_number(last),
+            symbol=str(symbol),
+            span=_NOWHERE,
+            line=int(line or 0),
+            locator_span=_NOWHERE,
+            pin="",
+            pin_span=_NOWHERE,
+            in_link=bool(in_link),
+        )
+        return pin_now(self._workspace, citing, citation)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

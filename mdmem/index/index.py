@@ -1,0 +1,256 @@
+"""The index of a vault: its two derived stores, made when they are needed and current when they are asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeVar
+from unicodedata import normalize
+
+from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
+from mdmem.index.database import Database, Seen
+from mdmem.index.file_system import remote_kind
+from mdmem.index.sync import Progress, Sync, Synced, Work
+from mdmem.index.text import VERSION_FILE, TextIndex
+from mdmem.vault import lock
+from mdmem.vault.vault import Vault
+from mdmem.vault.walk import Look, look, look_at
+
+R = TypeVar("R")
+
+# A first run over a very large vault may take minutes; the others wait for it.
+_LOCK_SECONDS = 600.0
+# From so many paths on, what is known of all files is loaded at once.
+_MANY = 500
+
+
+class Index:
+    """The index of the vault at `root`, all namespaces of it.
+
+    Constructing one opens nothing. One object may be used by several threads.
+
+    Attributes:
+        notes: what had to give, in words, oldest first: that the index was made anew, or where it stands when
+            the vault cannot hold it.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.vault = Vault(root)
+        self.notes: list[str] = []
+        self._guard = threading.RLock()
+        self._stores: tuple[Database, TextIndex] | None = None
+        self._known: dict[str, tuple[int, int, int, int]] = {}
+        self._known_at = -1
+        # Whether every file has been looked at since the stores were opened.
+        self._is_whole = False
+        self._vouches: Callable[[], bool] | None = None
+
+    # -- opening and closing ------------------------------------------------------------------------------
+
+    @cached_property
+    def folder(self) -> str:
+        """Where the stores are: in the vault, or in the user's cache where the vault cannot hold them."""
+        reason = remote_kind(self.vault.root)
+        if not reason:
+            try:
+                folder = self.vault.local("index")
+            except MdmemError as error:
+                reason = error.message
+            else:
+                if os.access(folder, os.W_OK):
+                    return folder
+                reason = "it is read-only"
+        folder = _cache_folder(self.vault.root)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StorageFailed(path=folder, action="keep the index there", reason=why) from None
+        self.notes.append(f"the index stands in {folder}, not in the vault: {reason}")
+        return folder
+
+    @property
+    def _database_path(self) -> str:
+        return os.path.join(self.folder, "database.sqlite")
+
+    @property
+    def _text_path(self) -> str:
+        return os.path.join(self.folder, "text")
+
+    def _open(self) -> tuple[Database, TextIndex]:
+        """Both stores; those that another process has made anew are opened again."""
+        if self._stores and self._stores[0].replaced:
+            self.close()
+        if self._stores is None:
+            with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+                database = Database(self._database_path)
+                try:
+                    self._stores = database, TextIndex(self._text_path)
+                except BaseException:
+                    database.close()
+                    raise
+        return self._stores
+
+    def close(self) -> None:
+        """Close both stores; the next question opens them again."""
+        with self._guard:
+            stores, self._stores = self._stores, None
+            self._is_whole = False
+            self._known_at = -1
+            for store in stores or ():
+                store.close()
+
+    def rebuild(self, progress: Progress | None = None) -> Synced:
+        """Make both stores anew from the files; see `sync`."""
+        with self._guard:
+            self._renew(self._made())
+            return self.sync(progress=progress)
+
+    def _made(self) -> tuple[int, ...]:
+        """What differs once one of the stores has been made anew."""
+        return (*_stamp(self._database_path)[:1], *_stamp(os.path.join(self._text_path, VERSION_FILE)))
+
+    def _renew(self, made: tuple[int, ...], *, text_only: bool = False) -> None:
+        """Delete the stores, or the text index alone, unless somebody has made one anew since `made`."""
+        self.close()
+        with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+            if self._made() == made:
+                # The database last: it is what tells the others that all is new.
+                shutil.rmtree(self._text_path, ignore_errors=True)
+                for suffix in () if text_only else ("-wal", "-shm", ""):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self._database_path + suffix)
+
+    def _sound(self, work: Callable[[], R], again: Callable[[], R]) -> R:
+        """What `work` returns; where it meets a damaged store, what `again` does once that is new."""
+        made = self._made()
+        try:
+            return work()
+        except IndexDamaged as error:
+            # The database is kept where it can be: what was first seen of cited code is nowhere else.
+            text_only = error.path == self._text_path
+            if not text_only:  # the next sync says so
+                self.notes.append(f"the index was made anew: {error.reason}")
+        self._renew(made, text_only=text_only)
+        return again()
+
+    # -- keeping it current -------------------------------------------------------------------------------
+
+    def sync(self, paths: Collection[str] | None = None, progress: Progress | None = None) -> Synced:
+        """Make the index say what the files say.
+
+        Args:
+            paths: only these, memories or folders, as the whole vault names them; all without.
+            progress: told how many of how many files are read.
+
+        Raises:
+            LockTimeout: another process has been at it for ten minutes.
+            StorageFailed: the system refused.
+        """
+        with self._guard:
+            self.vault.recover()
+            return self._sound(lambda: self._sync(paths, progress), lambda: self._sync(None, progress))
+
+    def _sync(self, paths: Collection[str] | None, progress: Progress | None) -> Synced:
+        while True:
+            database, text = self._open()
+            if not self._is_whole:
+                paths = None
+            elif paths is None and self._vouches and self._vouches() and not _unfinished(database, text):
+                return Synced()
+            changes, found = database.changes(), self._look(database, paths)
+            synced = Synced()
+            if found.changed or found.gone or _racy(database) or _unfinished(database, text):
+                with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+                    if database.replaced:
+                        continue
+                    if database.changes() != changes:
+                        # Whoever held the lock may have done it already.
+                        found = self._look(database, [*(met.path for met in found.changed), *found.gone])
+                    synced = self._take(database, text, found, progress)
+            self._is_whole = self._is_whole or paths is None
+            return synced
+
+    def _take(self, database: Database, text: TextIndex, found: Look, progress: Progress | None) -> Synced:
+        """Take in what a look found, and what is not done yet."""
+        if _unfinished(database, text) == _LOST:
+            self.notes.append("the text index was made anew: it was not the one that the database knows")
+            text.clear()
+            with database.writing():
+                database.write("INSERT OR IGNORE INTO pending SELECT path FROM documents", [()])
+                database.set_value("opstamp", 0)
+        read = [met.path for met in found.changed if not met.problem]
+        problems = [(met.path, Seen(*met.seen), met.problem) for met in found.changed if met.problem]
+        work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
+        self._known_at = -1
+        return Sync(self.vault, database, text).run(work, progress)
+
+    def vouch(self, vouches: Callable[[], bool] | None) -> None:
+        """Let a watcher say whether the index has taken in all that happened: then no file is looked at."""
+        self._vouches = vouches
+
+    def _look(self, database: Database, paths: Collection[str] | None) -> Look:
+        root, mounts = self.vault.root, self.vault.mounted("")
+        if paths is not None and len(paths) < _MANY:
+            named = {normalize("NFC", path) for path in paths}
+            return look_at(root, named, database.known(named), mounts)
+        changes = database.changes()
+        if changes != self._known_at:
+            self._known, self._known_at = database.known(), changes
+        return look(root, self._known, mounts) if paths is None else look_at(root, paths, self._known, mounts)
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a query of the database gives; make it current first."""
+        return self._asked(lambda database, _: database.rows(query, values))
+
+    def text(self, ask: Callable[[TextIndex], R]) -> R:
+        """What a question to the text index gives; make it current first."""
+        return self._asked(lambda _, text: ask(text))
+
+    def _asked(self, ask: Callable[[Database, TextIndex], R]) -> R:
+        def again() -> R:
+            self._sync(None, None)
+            return ask(*self._open())
+
+        with self._guard:
+            return self._sound(lambda: ask(*self._open()), again)
+
+
+_LOST = "lost"
+
+
+def _unfinished(database: Database, text: TextIndex) -> str:
+    """Whether the text index is not what the database says: its rest is "pending", or it is "lost"."""
+    known, there = database.value("opstamp") or 0, text.opstamp
+    if database.rows("SELECT 1 FROM pending LIMIT 1"):
+        return "pending" if there >= known else _LOST
+    return "" if there == known else _LOST
+
+
+def _racy(database: Database) -> list[str]:
+    """The files that may have been written once more and look the same."""
+    return [path for (path,) in database.rows("SELECT path FROM documents WHERE racy")]
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """What tells a file from another one that takes its place."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
+def _cache_folder(root: str) -> str:
+    from platformdirs import user_cache_dir  # noqa: PLC0415 - rare, and start-up
+
+    return os.path.join(
+        user_cache_dir("mdmem", appauthor=False), "index", sha256(root.encode()).hexdigest()[:16]
+    )

@@ -1,0 +1,249 @@
+"""Passages: how a memory is cut for the text index. Pure: a document in, values out.
+
+A passage is a paragraph, or some lines of a longer one, with the heading that it stands under.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.index import words
+from mdmem.index.hit import day_of, fields_of
+from mdmem.text.document import Document
+
+# Code points. A paragraph or list that is longer is cut between two lines; a line that is longer than the most
+# is cut between two words, or anywhere.
+LONG = 600
+MOST = 4_000
+
+_END = r"(?:\r\n|\n|\r)"
+_GAP = re.compile(rf"{_END}(?:[ \t]*{_END})+")
+_NEXT_LINE = re.compile(_END)
+_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+# Fields that are searched otherwise, or are no text of the memory.
+_NOT_TEXT = frozenset(
+    "title tags aliases type id confidence tier access $schema"
+    " created date updated expires valid_from valid_to".split()
+)
+_DATES = ("created", "date", "updated")
+_MONTHS = "January February March April May June July August September October November December".split()
+_CERTAIN = 1.0
+
+
+class Passage(NamedTuple):
+    """A stretch of a memory.
+
+    Attributes:
+        span: where it stands.
+        line: the 1-based line in which it begins.
+        lines: how many lines it is.
+        heading: the titles of the sections that it stands in, outermost first.
+        text: what can be found in it.
+    """
+
+    span: Span
+    line: int
+    lines: int
+    heading: tuple[str, ...]
+    text: str
+
+
+class Indexed(NamedTuple):
+    """What the text index keeps of a memory.
+
+    Attributes:
+        path: of the memory, as the whole vault names it.
+        title: its field `title`, else its first heading, and the name of its file.
+        headings: the titles of its sections.
+        tags: its tags, without `#`, as they are written.
+        aliases: its field `aliases`.
+        type: its field `type`.
+        day: its day as a number such as 20260131; 0 when it has none.
+        confidence: its field `confidence`, 0 to 1; 1 when it has none.
+        text: its whole text, and its dates.
+        passages: its passages in order; one at least.
+    """
+
+    path: str
+    title: str
+    headings: tuple[str, ...]
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    type: str
+    day: int
+    confidence: float
+    text: str
+    passages: tuple[Passage, ...]
+
+
+def indexed(document: Document, modified: float | None = None) -> Indexed:
+    """What the text index keeps of a memory.
+
+    Args:
+        document: the memory.
+        modified: when its file was, in seconds since the epoch: the day of a memory that tells none.
+    """
+    fields = fields_of(document)
+    headings = document.headings
+    title = _text(fields.get("title")) or (headings[0].title if headings else "")
+    told = day_of(document.path, fields, None)
+    passages = tuple(cut(document))
+    return Indexed(
+        path=document.path,
+        title=f"{title}\n{_name(document.path)}",
+        headings=tuple(heading.title for heading in headings),
+        tags=tuple(dict.fromkeys((*_texts(fields.get("tags")), *(tag.name for tag in document.tags)))),
+        aliases=_texts(fields.get("aliases")),
+        type=_text(fields.get("type")),
+        day=int((told or day_of(document.path, {}, modified)).replace("-", "") or 0),
+        confidence=_confidence(fields.get("confidence")),
+        text="\n".join((*(passage.text for passage in passages), *_dates(fields), _in_words(told))),
+        passages=passages,
+    )
+
+
+def _dates(fields: Mapping[str, Any]) -> list[str]:
+    return [_text(fields[name]) for name in _DATES if name in fields]
+
+
+def _in_words(day: str) -> str:
+    """A day as one asks for it: `8 May 2023`."""
+    if not day:
+        return ""
+    year, month, number = map(int, day.split("-"))
+    return f"{number} {_MONTHS[month - 1]} {year}"
+
+
+def cut(document: Document) -> Iterator[Passage]:
+    """The passages of a memory, in order; an empty one when it says nothing."""
+    found = False
+    for span, heading, text in _stretches(document):
+        found = True
+        first = document.lines.number(span.start)
+        last = document.lines.number(max(span.start, span.end - 1))
+        yield Passage(span, first, last - first + 1, heading, text)
+    if not found:
+        yield Passage(Span(0, 0), 1, 1, (), "")
+
+
+def _stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]]:
+    """The span, heading and text of each passage."""
+    text = document.text
+    if document.is_json:
+        for span in _shortened(text, Span(0, len(text))):
+            yield span, (), _written_out(_unescaped(text[slice(*span)]), plain=False)
+        return
+    told = "\n".join(_values(fields_of(document)))
+    if told:
+        yield document.frontmatter.inner, (), words.written_out(told)
+    plain = words.is_plain(text)
+    for region, heading in _regions(document):
+        for span in _paragraphs(text, region):
+            yield span, heading, _written_out(text[slice(*span)], plain=plain)
+
+
+def _written_out(text: str, *, plain: bool) -> str:
+    return text if plain else words.written_out(text)
+
+
+def _regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:
+    """What stands before the first heading, then each heading with what stands under it before the next."""
+    sections = document.sections
+    start, end = document.body_span
+    first = sections[0].span.start if sections else end
+    if start < first:
+        yield Span(start, first), ()
+    for section in sections:
+        yield Span(section.span.start, section.own.end), section.path
+
+
+def _paragraphs(text: str, region: Span) -> Iterator[Span]:
+    """The paragraphs of a region, a heading with the first one under it, the long ones cut."""
+    at, end = region
+    # A heading alone says little: the gap behind it ends no passage.
+    bare = text.startswith("#", at)
+    for gap in _GAP.finditer(text, at, end):
+        if bare:
+            bare = False
+        elif gap.start() > at:
+            yield from _shortened(text, Span(at, gap.start()))
+            at = gap.end()
+    yield from _shortened(text, Span(at, end))
+
+
+def _shortened(text: str, span: Span) -> Iterator[Span]:
+    """A span without the blank at its ends, cut between lines where it is long, and inside very long lines."""
+    start, end = span
+    start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+    while end - start > LONG:
+        stop = _last_line_end(text, start, start + LONG) or _line_end(text, start + LONG, end)
+        if stop - start > MOST:
+            stop = max(text.rfind(" ", start + LONG, start + MOST), 0) or start + MOST
+        yield Span(start, stop)
+        start = stop
+    if start < end:
+        yield Span(start, end)
+
+
+def _last_line_end(text: str, start: int, end: int) -> int:
+    return max(text.rfind("\n", start, end), text.rfind("\r", start, end - 1)) + 1
+
+
+def _line_end(text: str, start: int, end: int) -> int:
+    found = _NEXT_LINE.search(text, start, end)
+    return found.end() if found else end
+
+
+def _unescaped(text: str) -> str:
+    """JSON without the escapes of its strings, so that `\\n` is no part of a word."""
+    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+
+
+def _meant(escape: re.Match[str]) -> str:
+    if escape[0][1] != "u":
+        return escape[0][1] if escape[0][1] in '"\\/' else " "
+    character = chr(int(escape[0].removeprefix("\\u"), 16))
+    return " " if "\ud800" <= character <= "\udfff" else character
+
+
+def _values(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The texts in the fields that are part of what a memory says."""
+    for name, value in fields.items():
+        if name not in _NOT_TEXT:
+            yield from _leaves(value)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)
+
+
+def _name(path: str) -> str:
+    """The name of the file, without its suffix."""
+    return path.rpartition("/")[2].rpartition(".")[0]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A field that is a list of texts, or one text."""
+    given = value if isinstance(value, list) else [value]
+    return tuple(filter(None, map(_text, given)))
+
+
+def _confidence(value: Any) -> float:
+    """A field that is a number from 0 to 1; anything else says nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _CERTAIN
+    return float(value) if 0 <= value <= 1 else _CERTAIN

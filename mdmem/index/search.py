@@ -1,0 +1,235 @@
+"""Ranked search: the passages that fit a query best, in context."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from mdmem.errors import MdmemError, Usage
+from mdmem.index import query as language
+from mdmem.index.hit import Hit, heading_of, line_text
+from mdmem.index.matching import Match, Matcher
+from mdmem.index.query import Query
+from mdmem.index.scoring import Part, Ranked, Scorer
+from mdmem.index.text import Place, TextIndex
+from mdmem.text.document import Document
+from mdmem.vault import paths
+
+Each = Literal["memory", "passage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What a search found.
+
+    Attributes:
+        hits: the best first.
+        left_out: how many further ones fit. Of passages it is the least that there are: of the memories that
+            were not looked into each counts as one.
+        left_out_tokens: about how many tokens of `hits` a budget left out; 0 without one.
+        notes: what of the query was not used, in words.
+        explanations: what the score of each hit is the sum of; empty unless that was asked for.
+    """
+
+    hits: tuple[Hit, ...]
+    left_out: int = 0
+    left_out_tokens: int = 0
+    notes: tuple[str, ...] = ()
+    explanations: tuple[tuple[Part, ...], ...] = ()
+
+
+def search(
+    index: TextIndex,
+    text: str,
+    *,
+    read: Callable[[str], Document],
+    base: str = "",
+    within: str = "",
+    types: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    since: str = "",
+    before: str = "",
+    limit: int = 10,
+    each: Each = "memory",
+    context: int | None = None,
+    explain: bool = False,
+    today: str = "",
+) -> Results:
+    """Find the passages that fit `text` best: one hit for each memory, or for each passage.
+
+    A hit is the best line of its passage. A memory that cannot be read any more has none.
+
+    Args:
+        index: where to search; it must be current.
+        text: what for, in the language of `mdmem.index.query`; none is refused.
+        read: gives the memory at a path of the vault.
+        base: the folder of the vault that all is inside of, and the paths of hits are relative to.
+        within: a folder or memory below it.
+        types, tags: of the memories: one of the types, all of the tags.
+        since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
+        limit: the most hits.
+        each: what is ranked, and has one hit at most.
+        context: how many lines of its section to give before and after each hit; its passage without.
+        explain: whether to say how each score was made.
+        today: the day that recency counts from, `YYYY-MM-DD`; that of the clock (UTC) without.
+
+    Raises:
+        Usage: an argument that cannot mean anything.
+        PathRefused: `base` or `within` is not a path of a vault.
+        IndexDamaged, StorageFailed: the index cannot be used.
+    """
+    _check(limit, context)
+    base, within = paths.check_folder(base), paths.check_folder(within)
+    query = _narrowed(language.parse(text), base, types, tags, _day(since, "since"), _day(before, "before"))
+    if query.is_empty:
+        return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
+    folders = (base, paths.join(base, within)) if within else (base,)
+    scorer = Scorer(index, query, folders, _today(today))
+    reader = _Reader(Matcher(query, scorer.worth), read, base, context)
+    hits: list[Hit] = []
+    explanations: list[tuple[Part, ...]] = []
+    ranking = scorer.passages(limit) if each == "passage" else scorer.memories(limit)
+    gone = 0
+    for ranked in ranking.best:
+        if len(hits) == limit:
+            break
+        hit = reader.hit(ranked, index.path(ranked.address))
+        if hit is None:
+            gone += 1
+            continue
+        hits.append(hit)
+        if explain:
+            explanations.append(scorer.explain(ranked))
+    left_out = max(0, ranking.count - len(hits) - gone)
+    if hits and left_out:
+        hits[-1] = replace(hits[-1], left_out=left_out)
+    return Results(hits=tuple(hits), left_out=left_out, notes=query.notes, explanations=tuple(explanations))
+
+
+class _Reader:
+    """Reads the memories that were found, each once.
+
+    Args:
+        matcher: finds what of a line matches.
+        read, base, context: as `search` takes them.
+    """
+
+    def __init__(
+        self, matcher: Matcher, read: Callable[[str], Document], base: str, context: int | None
+    ) -> None:
+        self._matcher = matcher
+        self._read = read
+        self._skip = len(base) + 1 if base else 0
+        self._context = context
+        self._documents: dict[str, Document | None] = {}
+
+    def hit(self, ranked: Ranked, path: str) -> Hit | None:
+        """The hit for what was ranked; None when the memory is no longer there, or no longer fits."""
+        if path not in self._documents:
+            try:
+                self._documents[path] = self._read(path)
+            except MdmemError:
+                self._documents[path] = None
+        document = self._documents[path]
+        if document is None:
+            return None
+        lines = _lines_of(document, ranked.place)
+        line, match = self._best(document, lines)
+        if ranked.place and not match.spans:
+            # It was changed since it was indexed: what was found may stand elsewhere.
+            line, match = self._best(document, range(1, len(document.lines) + 1))
+            lines = range(line, line + 1)
+            if not match.spans:
+                return None
+        around = lines if self._context is None else _near(document, line, self._context)
+        return Hit(
+            path=path[self._skip :],
+            line=line,
+            heading=heading_of(document, line) if len(document.lines) else (),
+            text=line_text(document, line),
+            matches=match.spans,
+            before=tuple(line_text(document, n) for n in range(around.start, line)),
+            after=tuple(line_text(document, n) for n in range(line + 1, around.stop)),
+            date=_written(ranked.day),
+            score=round(ranked.score, 4),
+        )
+
+    def _best(self, document: Document, lines: range) -> tuple[int, Match]:
+        """The line that matches best, the first of these, and how."""
+        best, found = lines.start, Match((), 0.0)
+        for number in lines:
+            match = self._matcher.match(line_text(document, number))
+            if match.worth > found.worth:
+                best, found = number, match
+        return best, found
+
+
+def _lines_of(document: Document, place: Place | None) -> range:
+    """The lines of a passage; without one, the first line of what a memory says."""
+    last = len(document.lines)
+    if place and place.line <= last:
+        return range(place.line, min(place.line + place.lines, last + 1))
+    start = document.body_span.start
+    line = document.lines.number(start) if start < len(document.text) else 1
+    while line < last and not line_text(document, line).strip():
+        line += 1
+    return range(line, line + 1)
+
+
+def _near(document: Document, line: int, most: int) -> range:
+    """Up to `most` lines before and after a line, no further than its section."""
+    lines, sections = document.lines, document.sections
+    first, last = 1, len(lines)
+    place = bisect_right(sections, lines.span(line).start, key=lambda section: section.span.start)
+    if place:
+        first = sections[place - 1].heading.line
+    if place < len(sections):
+        last = sections[place].heading.line - 1
+    return range(max(first, line - most), min(last, line + most) + 1)
+
+
+def _narrowed(
+    query: Query, base: str, types: Sequence[str], tags: Sequence[str], since: int, before: int
+) -> Query:
+    """A query with the filters that were given besides; its paths as the whole vault names them."""
+    filters, excluded = query.filters, query.excluded
+    if types and filters.types:
+        common = {name.casefold() for name in types} & set(filters.types)
+        types = tuple(common) or ("",)
+    return replace(
+        query,
+        filters=replace(
+            filters,
+            tags=(*filters.tags, *(tag.casefold().removeprefix("#") for tag in tags)),
+            types=tuple(name.casefold() for name in types) or filters.types,
+            paths=tuple(paths.join(base, path) for path in filters.paths),
+        ),
+        excluded=replace(excluded, paths=tuple(paths.join(base, path) for path in excluded.paths)),
+        after=max(query.after, since),
+        before=min(query.before or before, before or query.before),
+    )
+
+
+def _check(limit: int, context: int | None) -> None:
+    if limit < 1:
+        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
+    if context is not None and context < 0:
+        raise Usage(problem=f"context is {context}", remedy="give 0 or more lines of context, or none")
+
+
+def _day(text: str, name: str) -> int:
+    found = language.day(text)
+    if text and not found:
+        raise Usage(problem=f"{name} is {text!r}", remedy="give a date: 2026, 2026-01 or 2026-01-31")
+    return found
+
+
+def _today(text: str) -> int:
+    return language.day(text or datetime.now(UTC).date().isoformat())
+
+
+def _written(day: int) -> str:
+    return f"{day // 10_000:04}-{day // 100 % 100:02}-{day % 100:02}" if day else ""

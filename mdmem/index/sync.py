@@ -1,0 +1,267 @@
+"""Sync: make the index say what the files say, by reading only what has changed.
+
+A file is as it was when its times, size and inode are. Where its times are so close to the moment at which it
+was read that a later write could have left the same ones, it is read again, as git does with its index
+(racy-git.txt in git's technical documentation).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from mdmem.index.database import Database, Entry, Seen
+from mdmem.index.first_seen import FirstSeen
+from mdmem.index.hit import day_of
+from mdmem.index.readers import MOST_TOGETHER, readings
+from mdmem.index.reading import Folder, Read, Understood, understand
+from mdmem.index.text import TextIndex
+from mdmem.vault.paths import is_under
+from mdmem.vault.vault import Vault
+
+Progress = Callable[[int, int], None]
+
+# So many memories are committed at once: what an interrupted first run has done is kept.
+_BATCH = 5_000
+
+
+class Synced(NamedTuple):
+    """What a sync found: paths of memories, in order.
+
+    `moved` are pairs of old and new path, told by a unique id or by equal content; those paths are in neither
+    `created` nor `removed`.
+    """
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+
+    def under(self, base: str) -> Synced:
+        """What of it is under the namespace `base`, by the paths that it has there.
+
+        A memory that moved over that wall is created or removed.
+        """
+        skip = len(base) + 1 if base else 0
+        moved = [pair for pair in self.moved if all(is_under(path, base) for path in pair)]
+        came = [new for old, new in self.moved if is_under(new, base) and not is_under(old, base)]
+        left = [old for old, new in self.moved if is_under(old, base) and not is_under(new, base)]
+        created, changed, removed = (
+            tuple(sorted(path[skip:] for path in paths if is_under(path, base)))
+            for paths in ((*self.created, *came), self.changed, (*self.removed, *left))
+        )
+        return Synced(created, changed, removed, tuple((old[skip:], new[skip:]) for old, new in moved))
+
+
+class Work(NamedTuple):
+    """What has to be done.
+
+    Attributes:
+        read: paths to read: new ones, and those that are not as they were.
+        problems: files that are no memories, as they look, with the reason.
+        gone: known paths where nothing stands any more.
+    """
+
+    read: tuple[str, ...] = ()
+    problems: tuple[tuple[str, Seen, str], ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class _Old(NamedTuple):
+    """What the database holds of a file."""
+
+    hash: str
+    problem: str
+    day: str
+    dated: bool
+    ident: str
+
+
+class Sync:
+    """One run, under the lock of the index: it reads files, and writes what they say to both stores.
+
+    The database is written first, and notes whose text is still to come: what a crash leaves in between is
+    read again by the next run.
+    """
+
+    def __init__(self, vault: Vault, database: Database, text: TextIndex) -> None:
+        self._vault = vault
+        self._database = database
+        self._text = text
+        self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
+        self._pending = {path for (path,) in database.rows("SELECT path FROM pending")}
+        self._first_seen = FirstSeen(vault, database)
+        # What became of memories: their id and hash, by path.
+        self._created: dict[str, tuple[str, str]] = {}
+        self._gone: dict[str, tuple[str, str]] = {}
+        self._changed: list[str] = []
+
+    def run(self, work: Work, progress: Progress | None = None) -> Synced:
+        """Take in what a look found; `progress` is told how many of how many files are done."""
+        todo = sorted({*work.read, *self._pending} - {path for path, *_ in work.problems})
+        # What is read as well as gone may be back by then.
+        gone_for_good = sorted(set(work.gone).difference(todo))
+        with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
+            problems = (
+                Read(path, seen, racy=False, hash="", data=b"", problem=why)
+                for path, seen, why in work.problems
+            )
+            self._take(((problem, None) for problem in problems), gone_for_good)
+            for start in range(0, len(todo), _BATCH):
+                batch = todo[start : start + _BATCH]
+                gone: list[str] = []
+                self._take(self._reads(batch, gone), gone, more=start + _BATCH < len(todo))
+                if progress:
+                    progress(start + len(batch), len(todo))
+        return self._result()
+
+    def _old(self, path: str) -> _Old | None:
+        if self._first:
+            return None
+        query = "SELECT hash, problem, day, dated, ident FROM documents WHERE path = ?"
+        rows = self._database.rows(query, (path,))
+        return _Old(*rows[0]) if rows else None
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def _reads(self, paths: Sequence[str], gone: list[str]) -> Iterator[tuple[Read, Understood | None]]:
+        """The files that are there, understood where that is done already; the others are added to `gone`."""
+        limits = self._vault.config.limits
+        for folder, reads in readings(list(self._folders(paths)), limits, understood=self._first):
+            for (path, _), found in zip(folder.files, reads, strict=True):
+                if found is None:
+                    gone.append(path)
+                else:
+                    yield found
+
+    def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
+        """The files at `paths` by their folders, of each not too many at once."""
+        places = ((path, self._vault.place(path)) for path in paths)
+        for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
+            named = [(path, place.parts[-1]) for path, place in group]
+            for start in range(0, len(named), MOST_TOGETHER):
+                yield Folder(root, parts, tuple(named[start : start + MOST_TOGETHER]))
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def _take(
+        self,
+        reads: Iterable[tuple[Read, Understood | None]],
+        gone: Sequence[str],
+        *,
+        more: bool = False,
+    ) -> None:
+        """Write what was read to both stores, and forget what is `gone` by then."""
+        entries: list[Entry] = []
+        same: list[Read] = []
+        texts: list[str] = []
+        for read, understood in reads:
+            old = self._old(read.path)
+            is_same = old is not None and _is_as_it_was(old, read)
+            if is_same:
+                same.append(read)
+                if read.path not in self._pending:
+                    continue
+            found = understood or understand(read, self._vault.config.limits)
+            if not is_same:
+                entries.append(self._entry(read, found))
+                self._note(old, entries[-1])
+            texts.append(read.path)
+            self._text.remove(read.path)
+            if found.indexed:
+                self._text.add(found.indexed)
+        for path in gone:
+            old = self._old(path)
+            if old and not old.problem:
+                self._gone[path] = old.ident, old.hash
+                self._first_seen.keep(path, old.hash)
+            self._text.remove(path)
+        self._write(entries, same, gone, [*texts, *gone], more=more)
+
+    def _entry(self, read: Read, found: Understood) -> Entry:
+        """The rows of a file; what cannot be read as a memory has a problem instead of a record."""
+        made = found.record
+        if made and made.citations:
+            made = made._replace(citations=self._first_seen.taken(read.path, read.hash, made.citations))
+        return Entry(read.path, read.seen, read.racy, read.hash, found.problem, made)
+
+    def _note(self, old: _Old | None, entry: Entry) -> None:
+        """Note what became of a memory."""
+        was, summary = old is not None and not old.problem, entry.record.summary if entry.record else None
+        if summary and was:
+            self._changed.append(entry.path)
+        elif summary:
+            self._created[entry.path] = summary.ident, entry.hash
+        elif old and was:
+            self._gone[entry.path] = old.ident, old.hash
+
+    def _write(
+        self,
+        entries: list[Entry],
+        same: list[Read],
+        gone: Sequence[str],
+        texts: Sequence[str],
+        *,
+        more: bool,
+    ) -> None:
+        database = self._database
+        if not (entries or same or texts):
+            return
+        with database.writing():
+            database.replace(entries)
+            database.forget(gone)
+            for read in same:
+                database.see(read.path, read.seen, racy=read.racy)
+            database.write("INSERT OR IGNORE INTO pending VALUES (?)", [(path,) for path in texts])
+        if texts:
+            opstamp = self._text.commit(more=more)
+            with database.writing():
+                database.write("DELETE FROM pending WHERE path = ?", [(path,) for path in texts])
+                database.set_value("opstamp", opstamp)
+
+    # -- what came of it ----------------------------------------------------------------------------------
+
+    def _result(self) -> Synced:
+        moved = moves(self._gone, self._created)
+        if moved or self._created:
+            with self._database.writing():
+                self._database.note_moves(moved, self._created)
+        return Synced(
+            created=tuple(sorted(self._created.keys() - moved.values())),
+            changed=tuple(sorted(self._changed)),
+            removed=tuple(sorted(self._gone.keys() - moved.keys())),
+            moved=tuple(sorted(moved.items())),
+        )
+
+
+def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Which memories that are gone have become which new ones: old path to new path.
+
+    Args:
+        gone, created: id (may be empty) and hash of each, by path. A pair is told by its id, else by its
+            content, and only where no other memory has the same.
+    """
+    found: dict[str, str] = {}
+    for part in (0, 1):
+        old = _unique({path: told[part] for path, told in gone.items() if path not in found})
+        new = _unique({path: told[part] for path, told in created.items() if path not in found.values()})
+        found |= {old[mark]: new[mark] for mark in old.keys() & new.keys()}
+    return found
+
+
+def _unique(marks: Mapping[str, str]) -> dict[str, str]:
+    """The paths by their marks, without empty marks and those that two paths have."""
+    count = Counter(marks.values())
+    return {mark: path for path, mark in marks.items() if mark and count[mark] == 1}
+
+
+def _is_as_it_was(old: _Old, read: Read) -> bool:
+    """Whether nothing that the index holds has changed; the day of a memory may be that of its file."""
+    if not read.hash:
+        return (old.hash, old.problem) == ("", read.problem)
+    return old.hash == read.hash and bool(
+        old.problem or old.dated or old.day == day_of(read.path, {}, read.modified)
+    )

@@ -1,0 +1,332 @@
+"""The text index: what the memories say, for ranked search, in a folder that can be deleted any time.
+
+Each passage is a document of tantivy's. The first one of a memory carries the memory as a whole, too: its text,
+title and what it is filtered by. So one commit serves both. The text itself is not stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import tantivy
+
+from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
+from mdmem.index import words
+from mdmem.index.passage import Indexed
+
+# To be raised whenever the schema, the analysis or the cut of passages changes.
+VERSION = 1
+
+VERSION_FILE = "mdmem-version"
+"""Made with the index and never written again."""
+
+_META = "meta.json"
+# Bytes for the documents that a writer has not flushed yet, shared by its threads; 15 MB each is the least. A
+# first run is faster with two threads, and a larger heap leaves fewer segments behind.
+_SMALL, _LARGE = (15_000_000, 1), (100_000_000, 2)
+# What a place in a fast field is made of: 64 bits.
+_LINE_BITS, _COUNT_BITS = 22, 20
+_WORDS = "mdmem"
+
+
+class Place(NamedTuple):
+    """Where a passage is.
+
+    Attributes:
+        key: of its memory, see `key_of`.
+        ordinal: how many passages of the memory stand before it.
+        line: the 1-based line in which it begins.
+        lines: how many lines it is.
+    """
+
+    key: int
+    ordinal: int
+    line: int
+    lines: int
+
+
+class Whole(NamedTuple):
+    """What is kept of a memory as a whole: its `key`, its day such as 20260131 or 0, its confidence."""
+
+    key: int
+    day: int
+    confidence: float
+
+
+class Found(NamedTuple):
+    """What a query found: its score, and where it is as long as the index stays as it is."""
+
+    score: float
+    address: tantivy.DocAddress
+
+
+@cache
+def schema() -> tantivy.Schema:
+    """What is indexed of each passage and, in the first one of a memory, of the memory."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("key", indexed=True, fast=True)
+    builder.add_unsigned_field("place", fast=True)
+    builder.add_text_field("text", tokenizer_name=_WORDS, index_option="position")
+    builder.add_text_field("heading", tokenizer_name=_WORDS, index_option="freq")
+    builder.add_text_field("path", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("whole", tokenizer_name=_WORDS, index_option="position")
+    for name in ("title", "headings", "tags"):
+        builder.add_text_field(name, tokenizer_name=_WORDS, index_option="position")
+    for name in ("folder", "type", "tag"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field("day", indexed=True, fast=True)
+    builder.add_float_field("confidence", fast=True)
+    return builder.build()
+
+
+def key_of(path: str) -> int:
+    """The number by which the documents of a memory are found: 63 bits of a hash of its path."""
+    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
+
+
+def folders_of(path: str) -> list[str]:
+    """What a memory stands in: the folders above it, and its own path."""
+    return [path[:at] for at, character in enumerate(path) if character == "/"] + [path]
+
+
+def tag_terms(tag: str) -> list[str]:
+    """What a tag is found by: itself and, of `a/b`, the tag `a` above it; in one case."""
+    return folders_of(tag.casefold().removeprefix("#"))
+
+
+class TextIndex:
+    """The text index in `folder`, which is made when it is missing.
+
+    Only `add`, `remove`, `commit` and `clear` write; for these, and for making it, the caller keeps other
+    processes out. One object may be used by several threads, one at a time.
+
+    Raises:
+        IndexDamaged: what is in the folder is no such index, or one of another version.
+        StorageFailed: the system refused.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._writer: tantivy.IndexWriter | None = None
+        self._searcher: tantivy.Searcher | None = None
+        self._searched = -1
+        self._open()
+
+    def _open(self) -> None:
+        with self._translated("open the index"):
+            os.makedirs(self.folder, exist_ok=True)
+            self._check_version()
+            self._index = tantivy.Index(schema(), path=self.folder)
+            self._index.register_tokenizer(_WORDS, words.analyzer())
+            self._index.config_reader("manual")
+
+    def _check_version(self) -> None:
+        path = os.path.join(self.folder, VERSION_FILE)
+        if not os.listdir(self.folder):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(str(VERSION))
+        try:
+            with open(path, encoding="ascii", errors="replace") as file:
+                version = file.read(32)
+        except FileNotFoundError:
+            version = "unknown"
+        if version != str(VERSION):
+            raise IndexDamaged(path=self.folder, reason=f"its version is {version}, not {VERSION}")
+
+    def close(self) -> None:
+        """Close it; what was not committed is dropped."""
+        self._writer = self._searcher = None
+
+    def clear(self) -> None:
+        """Make it empty, as if it were new."""
+        self.close()
+        with self._translated("empty the index"):
+            shutil.rmtree(self.folder)
+        self._searched = -1
+        self._open()
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def add(self, memory: Indexed) -> None:
+        """Take in a memory that the index does not hold, or that was removed."""
+        key = key_of(memory.path)
+        with self._translated("write the index"):
+            writer = self._writing()
+            for ordinal, passage in enumerate(memory.passages):
+                document = tantivy.Document()
+                document.add_unsigned("key", key)
+                place = ordinal << _LINE_BITS | min(passage.line, 2**_LINE_BITS - 1)
+                document.add_unsigned("place", place << _COUNT_BITS | min(passage.lines, 2**_COUNT_BITS - 1))
+                document.add_text("text", passage.text)
+                if passage.heading:
+                    document.add_text("heading", " ".join(passage.heading))
+                if ordinal == 0:
+                    _add_whole(document, memory)
+                writer.add_document(document)
+
+    def remove(self, path: str) -> None:
+        """Drop a memory; one that the index does not hold is no error."""
+        with self._translated("write the index"):
+            # By a query, because by a term of numbers tantivy 0.27 deletes nothing.
+            self._writing().delete_documents_by_query(of_memories([key_of(path)]))
+
+    def commit(self, *, more: bool = False) -> int:
+        """Make what was added and removed last, and be found.
+
+        Args:
+            more: whether the next commit is soon. Otherwise the memory and the threads of the writer are
+                given back, and another process may write.
+
+        Returns:
+            The number of the commit; see `opstamp`.
+        """
+        with self._translated("write the index"):
+            if self._writer:
+                self._writer.commit()
+                if not more:
+                    # A writer that is only dropped ends its merges half way: segments would pile up.
+                    self._writer.wait_merging_threads()
+                    self._writer = None
+        return self.opstamp
+
+    def _writing(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            heap, threads = _SMALL if self.searcher().num_docs else _LARGE
+            self._writer = self._index.writer(heap, threads)
+        return self._writer
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    @property
+    def opstamp(self) -> int:
+        """The number of the last commit on disk; 0 before the first one. It grows with each."""
+        with self._translated("read the index"), open(os.path.join(self.folder, _META), "rb") as file:
+            return int(json.load(file)["opstamp"])
+
+    def searcher(self) -> tantivy.Searcher:
+        """The index as of its last commit on disk, whichever process made it."""
+        opstamp = self.opstamp
+        with self._translated("read the index"):
+            if self._searcher is None or opstamp != self._searched:
+                self._index.reload()
+                self._searcher, self._searched = self._index.searcher(), opstamp
+        return self._searcher
+
+    def best(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> list[Found]:
+        """The documents that a query finds, the best first; the newest first where nothing is ranked."""
+        searcher = self.searcher()
+        with self._translated("search the index"):
+            if newest:
+                found = searcher.search(query, limit, count=False, order_by_field="day").hits
+                return [Found(0.0, address) for _, address in found]
+            return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
+
+    def count(self, query: tantivy.Query) -> int:
+        """How many documents a query finds."""
+        searcher = self.searcher()
+        with self._translated("search the index"):
+            found = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
+            return int(found["n"]["value"])
+
+    def frequency(self, name: str, word: str) -> int:
+        """How many documents have a word in a field."""
+        searcher = self.searcher()
+        with self._translated("search the index"):
+            return searcher.doc_freq(name, word)
+
+    def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[Place]:
+        """Where passages are."""
+        keys, packed = self._fast(("key", "place"), addresses)
+        line, count = 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
+        return [
+            Place(key, place >> _LINE_BITS + _COUNT_BITS, place >> _COUNT_BITS & line, place & count)
+            for key, place in zip(keys, packed, strict=True)
+        ]
+
+    def wholes(self, addresses: Sequence[tantivy.DocAddress]) -> list[Whole]:
+        """What is kept of memories, by their first passages."""
+        return list(map(Whole, *self._fast(("key", "day", "confidence"), addresses)))
+
+    def path(self, address: tantivy.DocAddress) -> str:
+        """The path of a memory, by its first passage."""
+        with self._translated("read the index"):
+            return str(self.searcher().doc(address)["path"][0])
+
+    def paths(self) -> list[str]:
+        """The paths of all memories, in order."""
+        found = self.best(wholes_query(), max(1, self.searcher().num_docs))
+        return sorted(self.path(address) for _, address in found)
+
+    def _fast(self, names: Sequence[str], addresses: Sequence[tantivy.DocAddress]) -> list[list[Any]]:
+        searcher, given = self.searcher(), list(addresses)
+        with self._translated("read the index"):
+            return [list(searcher.fast_field_values(name, given)) for name in names]
+
+    @contextlib.contextmanager
+    def _translated(self, action: str) -> Iterator[None]:
+        """What tantivy refuses, in our words."""
+        try:
+            yield
+        except MdmemError:
+            raise
+        except FileNotFoundError as error:
+            # Somebody has deleted it, or is making it anew.
+            self.close()
+            raise IndexDamaged(path=self.folder, reason=error.strerror or str(error)) from None
+        except OSError as error:
+            raise self._refused(action, error.strerror or str(error)) from None
+        except (ValueError, LookupError) as error:
+            self.close()
+            reason = str(error)
+            if "LockBusy" in reason:
+                raise self._refused(action, "another process is writing it") from None
+            if "No space left" in reason or "Permission denied" in reason:
+                raise self._refused(action, reason) from None
+            raise IndexDamaged(path=self.folder, reason=reason) from None
+        except BaseException as error:
+            # A panic in Rust, which damaged files can cause, derives from BaseException.
+            if type(error).__name__ != "PanicException":
+                raise
+            self.close()
+            raise IndexDamaged(path=self.folder, reason=str(error)) from None
+
+    def _refused(self, action: str, reason: str) -> StorageFailed:
+        return StorageFailed(path=self.folder, action=action, reason=reason)
+
+
+def _add_whole(document: tantivy.Document, memory: Indexed) -> None:
+    """Add what a first passage carries for its memory."""
+    document.add_text("path", memory.path)
+    document.add_text("whole", memory.text)
+    document.add_text("title", words.written_out("\n".join((memory.title, *memory.aliases))))
+    if memory.headings:
+        document.add_text("headings", words.written_out("\n".join(memory.headings)))
+    if memory.tags:
+        document.add_text("tags", words.written_out("\n".join(memory.tags)))
+    for folder in folders_of(memory.path):
+        document.add_text("folder", folder)
+    for term in {term for tag in memory.tags for term in tag_terms(tag)}:
+        document.add_text("tag", term)
+    if memory.type:
+        document.add_text("type", memory.type.casefold())
+    document.add_unsigned("day", memory.day)
+    document.add_float("confidence", memory.confidence)
+
+
+def of_memories(keys: Sequence[int]) -> tantivy.Query:
+    """Finds the passages of memories, by their keys."""
+    if len(keys) == 1:
+        return tantivy.Query.term_query(schema(), "key", keys[0])
+    return tantivy.Query.term_set_query(schema(), "key", keys)
+
+
+def wholes_query() -> tantivy.Query:
+    """Finds every memory, by its first passage: no other passage has a day."""
+    return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)

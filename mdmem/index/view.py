@@ -1,0 +1,285 @@
+"""A view: what the index knows of one namespace. No other path goes in or comes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.index.index import Index
+from mdmem.index.record import key_of, tag_key
+from mdmem.index.where import Value
+from mdmem.text.anchor import Heading
+from mdmem.vault.paths import is_under, join
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.index.move import Known
+
+_HIGHEST = "\U0010ffff"
+
+
+class View:
+    """What the index knows of the memories in the namespace of `vault`; paths are relative to it.
+
+    A view answers from the index as it is: make that current first (`Index.sync`).
+    """
+
+    def __init__(self, index: Index, vault: Vault) -> None:
+        self.index = index
+        self.vault = vault
+        self.base = base = vault.namespace
+        # Compared as SQLite compares texts, by their bytes: what follows "/" is "0".
+        self._first, self._end = (f"{base}/", f"{base}0") if base else ("", _HIGHEST)
+        self._skip = len(base) + 1 if base else 0
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a query whose first two values bound the paths: `d.path >= ? AND d.path < ?`."""
+        return self.index.rows(query, (self._first, self._end, *values))
+
+    def inside(self, path: str) -> str:
+        """A path of the vault as this view names it."""
+        return path[self._skip :]
+
+    def outside(self, path: str) -> str:
+        """A path of this view as the whole vault names it."""
+        return join(self.base, path)
+
+    def memories(self, keys: Collection[str]) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
+        """Every memory: its path, bytes, time of change in nanoseconds, and the values of the fields `keys`.
+
+        Where a memory has no such field, `path`, `title`, `size`, `date` (see `mdmem.index.hit.day_of`) and
+        `tag` (its tags, and those above them) are what the index knows.
+        """
+        values: dict[int, dict[str, list[Value]]] = {}
+        query = (
+            "SELECT f.document, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
+            " WHERE d.path >= ? AND d.path < ? AND f.key = ? ORDER BY f.document, f.n"
+        )
+        for key in set(keys):
+            for number, name, value in self.rows(query, (key,)):
+                values.setdefault(number, {}).setdefault(name, []).append(value)
+        tags = self._tags_of_all() if "tag" in keys else {}
+        query = (
+            "SELECT d.id, d.path, d.size, d.mtime_ns, d.title, d.day FROM documents AS d"
+            " WHERE d.path >= ? AND d.path < ? AND d.problem = '' ORDER BY d.path"
+        )
+        for number, path, size, mtime_ns, title, day in self.rows(query):
+            known: dict[str, list[Value]] = {"path": [self.inside(path)], "size": [size], "date": [day]}
+            if title:
+                known["title"] = [title]
+            if number in tags:
+                known["tag"] = [*sorted(tags[number])]
+            yield self.inside(path), size, mtime_ns, known | values.get(number, {})
+
+    def _tags_of_all(self) -> dict[int, set[str]]:
+        """The tags of each document, by its number, and those above them."""
+        query = (
+            "SELECT t.document, t.name FROM tags AS t JOIN documents AS d ON d.id = t.document"
+            " WHERE d.path >= ? AND d.path < ?"
+        )
+        found: dict[int, set[str]] = {}
+        for number, name in self.rows(query):
+            parts = name.split("/")
+            above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+            found.setdefault(number, set()).update(above)
+        return found
+
+    def states(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, frozenset[str]]]:
+        """Memories: path, id, hash, and the keys that a link to it may have.
+
+        Args:
+            paths: those at or below these, as the whole vault names them; all without.
+        """
+        query = (
+            "SELECT d.path, d.ident, d.hash, group_concat(n.key, char(10)) FROM documents AS d"
+            " JOIN names AS n ON n.document = d.id WHERE d.path >= ? AND d.path < ? AND d.problem = ''"
+        )
+        grouped = " GROUP BY d.id"
+        if paths is None:
+            rows = self.rows(query + grouped)
+        else:
+            below = " AND (d.path = ? OR (d.path >= ? AND d.path < ?))" + grouped
+            rows = [row for at in paths for row in self.rows(query + below, (at, f"{at}/", f"{at}0"))]
+        for path, ident, digest, names in rows:
+            yield self.inside(path), ident, digest, frozenset(map(key_of, names.split("\n")))
+
+    def tags(self) -> list[tuple[str, int]]:
+        """The tags, each with the number of memories that have it, the most used first."""
+        query = (
+            "SELECT min(t.name), count(DISTINCT t.document) FROM tags AS t JOIN documents AS d"
+            " ON d.id = t.document WHERE d.path >= ? AND d.path < ? GROUP BY t.key ORDER BY 2 DESC, t.key"
+        )
+        return [(name, count) for name, count in self.rows(query)]
+
+    def tagged(self, tag: str) -> list[str]:
+        """The memories that have a tag, or one below it (`a/b` is below `a`), in the order of their paths."""
+        query = (
+            "SELECT DISTINCT d.path FROM tags AS t JOIN documents AS d ON d.id = t.document"
+            " WHERE d.path >= ? AND d.path < ? AND (t.key = ? OR (t.key >= ? AND t.key < ?)) ORDER BY d.path"
+        )
+        key = tag_key(tag.removeprefix("#"))
+        return [self.inside(path) for (path,) in self.rows(query, (key, f"{key}/", f"{key}0"))]
+
+    def same_ids(self) -> list[tuple[str, list[str]]]:
+        """The ids that several memories have, each with these."""
+        query = (
+            "SELECT d.ident, d.path FROM documents AS d WHERE d.path >= ? AND d.path < ? AND d.ident != ''"
+            " ORDER BY d.ident, d.path"
+        )
+        grouped = groupby(self.rows(query), key=lambda row: row[0])
+        found = [(ident, [self.inside(path) for _, path in rows]) for ident, rows in grouped]
+        return [(ident, paths) for ident, paths in found if len(paths) > 1]
+
+    def problems(self) -> list[tuple[str, str]]:
+        """The files that look like memories and cannot be one, each with the reason."""
+        query = (
+            "SELECT d.path, d.problem FROM documents AS d WHERE d.path >= ? AND d.path < ?"
+            " AND d.problem != '' ORDER BY d.path"
+        )
+        return [(self.inside(path), problem) for path, problem in self.rows(query)]
+
+    def moves(self) -> dict[str, str]:
+        """Where memories have gone that other programs moved: old path to new, both inside."""
+        query = (
+            "SELECT m.old, d.path FROM moves AS m JOIN documents AS d ON d.path = m.new"
+            " WHERE d.path >= ? AND d.path < ? AND m.old NOT IN (SELECT path FROM documents)"
+        )
+        return {
+            self.inside(old): self.inside(new) for old, new in self.rows(query) if is_under(old, self.base)
+        }
+
+    def moved_to(self, written: str) -> str | None:
+        """Where the memory has gone that a link names, as it is written; None when that is not known."""
+        key = key_of(written.partition("#")[0])
+        return next((new for old, new in sorted(self.moves().items()) if key_of(old) == key), None)
+
+    def cited_files(self) -> list[tuple[str, str, bool]]:
+        """The citations of code: memory, path as cited, and whether it is the destination of a link."""
+        query = (
+            "SELECT DISTINCT d.path, c.path, c.in_link FROM citations AS c"
+            " JOIN documents AS d ON d.id = c.document WHERE d.path >= ? AND d.path < ?"
+        )
+        return [(self.inside(path), cited, bool(in_link)) for path, cited, in_link in self.rows(query)]
+
+    # -- what there is to link to, see `mdmem.index.resolve` -----------------------------------------------
+
+    def named(self, kind: str, key: str) -> list[str]:
+        """The memories that `key` can mean as a name of this `kind`, in the order of their paths."""
+        query = (
+            "SELECT d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
+            " WHERE d.path >= ? AND d.path < ? AND n.kind = ? AND n.key = ? ORDER BY d.path"
+        )
+        return [self.inside(path) for (path,) in self.rows(query, (kind, key))]
+
+    def sources(self, keys: Iterable[str]) -> list[str]:
+        """The memories that hold a link with one of these keys, in the order of their paths."""
+        query = (
+            "SELECT DISTINCT d.path FROM links AS k JOIN documents AS d ON d.id = k.document"
+            " WHERE d.path >= ? AND d.path < ? AND k.key = ?"
+        )
+        found = {path for key in set(keys) for (path,) in self.rows(query, (key,))}
+        return sorted(self.inside(path) for path in found)
+
+    @cached_property
+    def all_names(self) -> LoadedNames:
+        """The same names, loaded at once: for questions about every link."""
+        query = (
+            "SELECT n.kind, n.key, d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
+            " WHERE d.path >= ? AND d.path < ? ORDER BY d.path"
+        )
+        named = ((kind, key, self.inside(path)) for kind, key, path in self.rows(query))
+        return LoadedNames(named, self.exists)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder stands at `path`, be it a memory or not."""
+        return os.path.lexists(os.path.join(self.vault.root, self.outside(path)))
+
+    def forget_names(self) -> None:
+        """Load the names anew when they are needed next."""
+        self.__dict__.pop("all_names", None)
+
+    def known(self) -> Known:
+        """What a move has to know."""
+        from mdmem.index.move import Known  # noqa: PLC0415 - start-up
+
+        return Known(names=self, sources=self.sources, read=self.vault.read, stands=self.stands)
+
+    def stands(self, path: str) -> bool:
+        """Whether a file stands at `path`, seen from the namespace; `../src/app.py` is beside it."""
+        return os.path.lexists(os.path.join(self.vault.root, self.base, path))
+
+    # -- one memory ---------------------------------------------------------------------------------------
+
+    def keys_of(self, path: str) -> list[str]:
+        """Every key that a link to the memory at `path` may have."""
+        query = (
+            "SELECT n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
+            " WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+        )
+        return sorted({key_of(name) for (name,) in self.rows(query, (self.outside(path),))})
+
+    def anchors(self, path: str) -> Anchors:
+        """What an anchor can name in the memory at `path`."""
+        sections = (
+            "SELECT s.line, s.path, s.slug, s.loose"
+            " FROM sections AS s JOIN documents AS d ON d.id = s.document"
+            " WHERE d.path >= ? AND d.path < ? AND d.path = ? ORDER BY s.n"
+        )
+        blocks = (
+            "SELECT b.id FROM blocks AS b JOIN documents AS d ON d.id = b.document"
+            " WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+        )
+        full = (self.outside(path),)
+        return Anchors(
+            tuple(
+                Heading(line, tuple(titles.split("\n")), slug, loose)
+                for line, titles, slug, loose in self.rows(sections, full)
+            ),
+            frozenset(block.casefold() for (block,) in self.rows(blocks, full)),
+        )
+
+    def citing(self, paths: Collection[str] | None = None) -> list[str]:
+        """The memories that cite code, or those of `paths` that do."""
+        query = (
+            "SELECT DISTINCT d.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
+            " WHERE d.path >= ? AND d.path < ? ORDER BY d.path"
+        )
+        found = (self.inside(path) for (path,) in self.rows(query))
+        return [path for path in found if paths is None or path in paths]
+
+    def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
+        """What the index first saw of the code that a memory cites: by path, first and last line, symbol."""
+        query = (
+            "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
+            " JOIN documents AS d ON d.id = c.document WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+        )
+        return {tuple(cited): seen for *cited, seen in self.rows(query, (self.outside(path),))}
+
+    def in_workspace(self, path: str) -> str:
+        """The file of the memory at `path`, seen from the workspace."""
+        root, parts = self.vault.place(path)
+        return os.path.relpath(os.path.join(root, *parts), self.vault.workspace)
+
+
+class Anchors(NamedTuple):
+    """What an anchor can name in a memory: its headings in order, and its block ids, casefolded."""
+
+    headings: tuple[Heading, ...]
+    blocks: frozenset[str]
+
+
+class LoadedNames:
+    """What there is to link to, in memory: (kind, key, path) of each name."""
+
+    def __init__(self, names: Iterable[tuple[str, str, str]], exists: Callable[[str], bool]) -> None:
+        self.exists = exists
+        self._paths: dict[tuple[str, str], list[str]] = {}
+        for kind, key, path in names:
+            self._paths.setdefault((kind, key), []).append(path)
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """The memories that `key` can mean as a name of this `kind`, in the order of their paths."""
+        return self._paths.get((kind, key), ())

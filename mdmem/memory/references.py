@@ -1,0 +1,159 @@
+"""References: what memories point at, and the changes that keep that true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from mdmem.errors import MemoryNotFound, Usage
+from mdmem.index import recite, references
+from mdmem.index.graph import Triple
+from mdmem.index.reference import STALE, STATES, TYPES, Backlink, Reference, Stats, counted
+from mdmem.memory.verbs import Build
+from mdmem.text.form import SUFFIXES
+from mdmem.vault.paths import check_folder, check_memory
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:  # only what looks across memories needs the index
+    from mdmem.index.view import View
+
+R = TypeVar("R")
+
+
+class References(Generic[R]):
+    """What the memories of one scope point at; every question makes the index current first.
+
+    `paths` are memories or folders that it is asked about; None is all of them. Where they name nothing, that
+    is `MemoryNotFound`.
+    """
+
+    def __init__(self, vault: Vault, run: Callable[[Build], R], view: Callable[[], View]) -> None:
+        self._vault = vault
+        self._run = run
+        self._view = view
+
+    def list(
+        self,
+        *,
+        types: Collection[str] = (),
+        states: Collection[str] = (),
+        paths: Collection[str] | None = None,
+    ) -> tuple[Reference, ...]:
+        """What is pointed at, in the order of type and target.
+
+        Args:
+            types: only these (`mdmem.index.reference.TYPES`); all without.
+            states: only places in one of these states (`mdmem.index.reference.STATES`).
+            paths: only places in these.
+
+        Raises:
+            Usage: there is no such type or state.
+        """
+        _check(types, states)
+        view = self._view()
+        return references.References(view).list(types=types, states=states, paths=_memories(view, paths))
+
+    def lookup(
+        self,
+        target: str,
+        *,
+        types: Collection[str] = (),
+        states: Collection[str] = (),
+        paths: Collection[str] | None = None,
+    ) -> tuple[Reference, ...]:
+        """The references to one target, named as `list` names it or shorter; the rest is as for `list`.
+
+        See `mdmem.index.references.References.lookup`.
+        """
+        _check(types, states)
+        view = self._view()
+        registry = references.References(view)
+        return registry.lookup(target, types=types, states=states, paths=_memories(view, paths))
+
+    def stale(self, paths: Collection[str] | None = None) -> tuple[Reference, ...]:
+        """Citations of code that has moved, has changed or is gone since they were written."""
+        return self.list(states=STALE, paths=paths)
+
+    def stats(
+        self,
+        *,
+        types: Collection[str] = (),
+        states: Collection[str] = (),
+        paths: Collection[str] | None = None,
+    ) -> Stats:
+        """The references that `list` gives, in numbers."""
+        return counted(self.list(types=types, states=states, paths=paths))
+
+    def tags(self) -> tuple[tuple[str, int], ...]:
+        """The tags, each with the number of memories that have it, the most used first."""
+        return tuple(self._view().tags())
+
+    def backlinks(self, path: str) -> tuple[Backlink, ...]:
+        """The links to a memory, in the order of path and line.
+
+        Raises:
+            MemoryNotFound: there is no such memory.
+        """
+        name = check_memory(path)
+        if not self._vault.exists(name):
+            raise MemoryNotFound(path=path)
+        return references.References(self._view()).backlinks(name)
+
+    def graph(self, within: str = "") -> tuple[Triple, ...]:
+        """What the memories below the folder `within` are joined to; see `mdmem.index.triple`.
+
+        Raises:
+            MemoryNotFound: nothing is below `within`.
+        """
+        from mdmem.index.triple import triples  # noqa: PLC0415 - start-up
+
+        view = self._view()
+        if within:
+            _memories(view, [within])
+        return triples(view, check_folder(within))
+
+    def pin(self, paths: Collection[str] | None = None, *, accept: bool = False) -> R:
+        """Put a pin behind every citation of lines or of a symbol that has none.
+
+        Args:
+            paths: only in these.
+            accept: also renew the pins of what has changed since.
+        """
+
+        def build() -> EditPlan:
+            view = self._view()
+            return recite.pinned(view, _memories(view, paths), accept=accept)
+
+        return self._run(build)
+
+    def fix(self, paths: Collection[str] | None = None) -> R:
+        """Make every citation of code that has moved say where it is now; with `paths`, in these."""
+
+        def build() -> EditPlan:
+            view = self._view()
+            return recite.repointed(view, _memories(view, paths))
+
+        return self._run(build)
+
+
+def _check(types: Collection[str], states: Collection[str]) -> None:
+    for what, given, known in (("type", types, TYPES), ("state", states, STATES)):
+        for name in given:
+            if name not in known:
+                problem = f"there is no {what} of references {name!r}"
+                raise Usage(problem=problem, remedy=f"say {', '.join(known)}")
+
+
+def _memories(view: View, paths: Collection[str] | None) -> Collection[str] | None:
+    """The memories at or below `paths`."""
+    if paths is None:
+        return None
+    found: set[str] = set()
+    for path in paths:
+        name = check_memory(path) if path.endswith(SUFFIXES) else check_folder(path)
+        below = {inside for inside, *_ in view.states([view.outside(name)] if name else None)}
+        if name and not below:
+            raise MemoryNotFound(path=path)
+        found |= below
+    return found

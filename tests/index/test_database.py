@@ -1,0 +1,342 @@
+"""The database: what it takes in and gives back, whoever else uses it, and what it does with a broken file."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.errors import IndexDamaged, StorageFailed
+from mdmem.index import database as module
+from mdmem.index.database import VERSION, Database, Entry, Seen
+from mdmem.index.record import record
+from mdmem.text.document import parse_text
+
+SEEN = Seen(1, 2, 3, 4)
+RICH = (
+    "---\nid: x\naliases: [one]\ntags: [t]\n---\n# H\n[[b]] `src/a.py#L1` <https://example.org> #u\ntext ^b\n"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "database.sqlite")
+
+
+@pytest.fixture
+def database(path: str) -> Iterator[Database]:
+    database = Database(path)
+    yield database
+    database.close()
+
+
+def entry(path: str, text: str = RICH) -> Entry:
+    return Entry(path, SEEN, False, f"hash of {text}", "", record(parse_text(path, text), 0))
+
+
+def put(database: Database, *entries: Entry) -> None:
+    with database.writing():
+        database.replace(entries)
+
+
+def dump(database: Database) -> dict[str, list[object]]:
+    """The rows of every table that belongs to documents, with paths in the place of numbers."""
+    found: dict[str, list[object]] = {}
+    for part in (*module._PARTS, "documents"):
+        number = "id" if part == "documents" else "document"
+        rows = database.rows(f"SELECT d.path, x.* FROM {part} AS x JOIN documents AS d ON d.id = x.{number}")
+        found[part] = sorted(((path, *row) for path, _, *row in rows), key=repr)
+    return found
+
+
+def indexes(database: Database) -> set[str]:
+    return {name for (name,) in database.rows("SELECT name FROM sqlite_master WHERE type = 'index'")}
+
+
+# ------------------------------------------------------------------------------------------------- opening
+
+
+def test_a_new_one_is_empty_and_an_old_one_is_as_it_was(path: str) -> None:
+    first = Database(path)
+    assert first.known() == {}
+    assert first.rows("PRAGMA user_version") == [(VERSION,)]
+    assert first.rows("PRAGMA journal_mode") == [("wal",)]
+    put(first, entry("a.md"))
+    first.set_value("key", 7)
+    before = dump(first)
+    first.close()
+    second = Database(path)
+    assert dump(second) == before
+    assert second.value("key") == 7
+    assert second.value("other") is None
+    second.close()
+
+
+@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, -3])
+def test_another_version_is_damage_and_stays_as_it_is(path: str, version: int) -> None:
+    Database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    with pytest.raises(IndexDamaged, match=re.escape(str(version))):
+        Database(path)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+    connection.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database, but long enough to look like one " * 40, b"\0" * 4096])
+def test_what_is_no_database_is_damage(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+    with pytest.raises(IndexDamaged) as caught:
+        Database(path)
+    assert caught.value.path == path
+
+
+def test_an_empty_file_is_a_new_database(path: str) -> None:
+    Path(path).touch()
+    database = Database(path)
+    put(database, entry("a.md"))
+    assert list(database.known()) == ["a.md"]
+    database.close()
+
+
+def test_a_folder_in_its_place_is_refused_by_the_system(path: str) -> None:
+    Path(path).mkdir()
+    with pytest.raises(StorageFailed, match="use the index"):
+        Database(path)
+
+
+@cache
+def filled() -> bytes:
+    """The bytes of a database that holds something in every table."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"{folder}/database.sqlite")
+        put(database, *(entry(f"notes/{n}.md", RICH * 9) for n in range(20)))
+        database.close()
+        return Path(folder, "database.sqlite").read_bytes()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_torn_or_garbled_file_is_damage_or_does_no_harm(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("torn") / "database.sqlite"
+    content = bytearray(filled())
+    if data.draw(st.booleans(), "torn"):
+        del content[data.draw(st.integers(0, len(content)), "at") :]
+    else:
+        for _ in range(data.draw(st.integers(1, 5), "pages")):
+            at = data.draw(st.integers(0, len(content) // 4096 - 1), "page") * 4096
+            content[at : at + 4096] = (data.draw(st.binary(min_size=1, max_size=8)) * 4096)[:4096]
+    path.write_bytes(content)
+    try:
+        database = Database(str(path))
+    except (IndexDamaged, StorageFailed):
+        return
+    try:
+        dump(database)
+        put(database, entry("notes/1.md"), entry("new.md"))
+        with database.writing():
+            database.forget(["notes/2.md"])
+    except IndexDamaged:
+        pass
+    finally:
+        database.close()
+
+
+def test_a_file_that_another_process_has_replaced_is_noticed(path: str, database: Database) -> None:
+    assert not database.replaced
+    os.unlink(path)
+    assert database.replaced
+    other = Database(path)
+    assert database.replaced
+    assert not other.replaced
+    other.close()
+
+
+def test_what_a_query_means_wrongly_is_damage(database: Database) -> None:
+    with pytest.raises(IndexDamaged, match="no such table"):
+        database.rows("SELECT * FROM nowhere")
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def test_replacing_a_document_leaves_the_others_and_nothing_of_the_old_one(database: Database) -> None:
+    put(database, entry("a.md"), entry("b.md"), entry("c.md"))
+    before = dump(database)
+    put(database, entry("b.md", "bare\n"))
+    after = dump(database)
+    for part, rows in before.items():
+        kept = [row for row in rows if isinstance(row, tuple) and row[0] != "b.md"]
+        assert [row for row in after[part] if isinstance(row, tuple) and row[0] != "b.md"] == kept
+    assert {part for part, rows in after.items() for row in rows if row[0] == "b.md"} == {"documents", "names"}  # type: ignore[index]
+    put(database, entry("b.md"))
+    assert dump(database) == before
+
+
+def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> None:
+    put(database, entry("a.md"))
+    put(database, Entry("a.md", SEEN, True, "", "a symbolic link", None))
+    found = dump(database)
+    assert [part for part, rows in found.items() if rows] == ["documents"]
+    assert found["documents"] == [("a.md", "a.md", *SEEN, 1, "", "a symbolic link", "", "", "", 0, "")]
+
+
+def test_what_is_forgotten_is_gone_and_what_is_not_there_is_no_error(database: Database) -> None:
+    put(database, entry("a.md"))
+    with database.writing():
+        database.forget(["a.md", "never.md"])
+    assert not any(dump(database).values())
+    for part in module._PARTS:
+        assert database.rows(f"SELECT count(*) FROM {part}") == [(0,)]
+
+
+def test_what_a_file_looks_like_can_change_alone(database: Database) -> None:
+    put(database, entry("a.md"))
+    parts = {part: rows for part, rows in dump(database).items() if part != "documents"}
+    with database.writing():
+        database.see("a.md", Seen(9, 8, 7, 6), racy=True)
+    assert database.known() == {"a.md": (9, 8, 7, 6)}
+    assert database.rows("SELECT racy FROM documents") == [(1,)]
+    assert {part: rows for part, rows in dump(database).items() if part != "documents"} == parts
+
+
+def test_what_fails_half_way_has_not_happened(database: Database) -> None:
+    put(database, entry("a.md"))
+    before = dump(database)
+    with pytest.raises(KeyError), database.writing():
+        database.forget(["a.md"])
+        database.set_value("key", 1)
+        raise KeyError
+    assert dump(database) == before
+    assert database.value("key") is None
+    put(database, entry("b.md"))
+
+
+# ------------------------------------------------------------------------------------------- the first fill
+
+
+def test_a_first_fill_leaves_all_indexes(database: Database) -> None:
+    before = indexes(database)
+    with database.filling():
+        assert indexes(database) < before
+        put(database, *(entry(f"{n}.md") for n in range(10)))
+    assert indexes(database) == before
+    with pytest.raises(KeyError), database.filling():
+        raise KeyError
+    assert indexes(database) == before
+
+
+FILLER = """
+import os, signal, sys
+from mdmem.index.database import Database
+with Database(sys.argv[1]).filling():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_fill_that_is_killed_leaves_indexes_to_whoever_opens_it_next(path: str) -> None:
+    database = Database(path)
+    wanted = indexes(database)
+    database.close()
+    ended = subprocess.run([sys.executable, "-c", FILLER, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    database = Database(path)
+    assert indexes(database) == wanted
+    database.close()
+
+
+# ---------------------------------------------------------------------------------------------------- moves
+
+
+def moves(database: Database) -> dict[str, str]:
+    return dict(database.rows("SELECT old, new FROM moves"))
+
+
+def note(database: Database, **moved: str) -> None:
+    with database.writing():
+        database.note_moves(moved)
+
+
+def test_a_chain_of_moves_leads_to_its_end(database: Database) -> None:
+    note(database, a="b")
+    note(database, b="c", x="y")
+    assert moves(database) == {"a": "c", "b": "c", "x": "y"}
+    note(database, c="d", y="z")
+    assert moves(database) == {"a": "d", "b": "d", "c": "d", "x": "z", "y": "z"}
+
+
+def test_a_path_to_which_a_memory_moves_is_none_that_it_has_left(database: Database) -> None:
+    note(database, a="b")
+    note(database, b="a")
+    assert moves(database) == {"b": "a"}
+    note(database, c="b")
+    assert moves(database) == {"c": "b"}
+
+
+# ------------------------------------------------------------------------------------- several at the same time
+
+
+def test_two_connections_see_each_other_and_know_that_something_changed(path: str, database: Database) -> None:
+    other = Database(path)
+    seen = other.changes()
+    put(database, entry("a.md"))
+    assert other.changes() != seen
+    assert list(other.known()) == ["a.md"]
+    seen = database.changes()
+    put(database, entry("b.md"))
+    assert database.changes() == seen
+    other.close()
+
+
+WRITER = """
+import sys
+from mdmem.index.database import Database
+database = Database(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(60):
+    with database.writing():
+        value = database.value("count") or 0
+        database.set_value("count", value + 1)
+database.close()
+"""
+
+
+def test_processes_that_write_at_once_wait_for_each_other(path: str) -> None:
+    Database(path).close()
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.communicate("go\n")
+        assert writer.returncode == 0
+    database = Database(path)
+    assert database.value("count") == 180
+    database.close()
+
+
+def test_what_no_file_can_say_is_found_nowhere(database: Database) -> None:
+    """An argument on a command line that is not UTF-8 holds half of a character."""
+    put(database, entry("a.md"))
+    assert database.rows("SELECT path FROM documents WHERE path = ?", ("\udcff",)) == []
+    assert database.rows("SELECT path FROM documents WHERE path >= ? AND title = ?", ("", "x\ud800")) == []

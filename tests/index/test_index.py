@@ -1,0 +1,438 @@
+"""The index: where it stands, how it gets over damage, and who may use it at the same time."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mdmem.errors import MdmemError, StorageFailed
+from mdmem.index.index import Index
+from mdmem.index.sync import Synced
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+STORES = ".mdmem/local/index"
+
+
+@pytest.fixture
+def root(vault_root: Path) -> Path:
+    (vault_root / "notes").mkdir()
+    for name in "abc":
+        (vault_root / f"notes/{name}.md").write_text(f"# {name}\n[[{name}]]\n")
+    return vault_root
+
+
+@pytest.fixture
+def index(root: Path) -> Iterator[Index]:
+    index = Index(str(root))
+    yield index
+    index.close()
+
+
+def paths(index: Index) -> tuple[list[str], list[str]]:
+    """What both stores hold."""
+    documents = [path for (path,) in index.rows("SELECT path FROM documents ORDER BY path")]
+    return documents, index.text(lambda text: text.paths())
+
+
+def both(*names: str) -> tuple[list[str], list[str]]:
+    here = [f"notes/{name}.md" for name in names]
+    return here, here
+
+
+# ---------------------------------------------------------------------------------------- opening and closing
+
+
+def test_making_one_opens_nothing(root: Path) -> None:
+    Index(str(root))
+    assert not (root / ".mdmem/local").exists()
+
+
+def test_it_stands_in_the_vault_and_git_ignores_it(root: Path, index: Index) -> None:
+    index.sync()
+    assert index.folder == str(root / STORES)
+    assert index.notes == []
+    assert (root / ".mdmem/local/.gitignore").read_text() == "*\n"
+
+
+def test_a_question_opens_what_was_closed(index: Index) -> None:
+    index.sync()
+    index.close()
+    index.close()
+    assert paths(index) == both("a", "b", "c")
+    assert index.sync() == Synced()
+
+
+def test_nothing_is_left_open(index: Index) -> None:
+    def opened() -> list[str]:
+        links = (os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd"))
+        return [os.readlink(link) for link in links if os.path.lexists(link)]
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("what is open cannot be asked here")
+    index.sync()
+    assert [path for path in opened() if STORES in path]
+    index.close()
+    assert [path for path in opened() if STORES in path] == []
+
+
+def test_deleting_it_all_changes_no_answer(root: Path, index: Index) -> None:
+    index.sync()
+    index.close()
+    before = paths(index)
+    shutil.rmtree(root / ".mdmem/local")
+    again = Index(str(root))
+    assert again.sync().created == tuple(before[0])
+    assert paths(again) == before
+    assert again.notes == []
+    again.close()
+
+
+def test_a_rebuild_says_everything_again(index: Index) -> None:
+    index.sync()
+    told: list[tuple[int, int]] = []
+    assert index.rebuild(lambda done, total: told.append((done, total))).created == tuple(both("a", "b", "c")[0])
+    assert told == [(3, 3)]
+    assert paths(index) == both("a", "b", "c")
+    assert index.notes == []
+
+
+# --------------------------------------------------------------------------------------------------- damage
+
+
+def stores(root: Path) -> list[Path]:
+    return sorted(path for path in (root / STORES).rglob("*") if path.is_file() and path.name != "lock")
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(random.Random(7).randbytes(path.stat().st_size))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [cut, garble, empty, Path.unlink])
+def test_whichever_file_is_damaged_the_answers_are_right(root: Path, harm: Callable[[Path], None]) -> None:
+    first = Index(str(root))
+    first.sync()
+    first.close()
+    names = [path.name for path in stores(root)]
+    for number, name in enumerate(names):
+        path = next((p for p in stores(root) if p.name == name), stores(root)[min(number, len(stores(root)) - 1)])
+        harm(path)
+        index = Index(str(root))
+        index.sync()
+        assert paths(index) == both("a", "b", "c"), path
+        assert index.text(lambda text: text.searcher().num_docs) == 3
+        assert len(index.notes) <= 1
+        index.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("database.sqlite", b"no database " * 500),
+        ("text/meta.json", b"{"),
+        ("text/meta.json", b"[]"),
+        ("text/mdmem-version", b"0"),
+        ("text/mdmem-version", b"\xff"),
+    ],
+)
+def test_what_is_not_ours_is_made_anew_with_a_word_about_it(root: Path, name: str, content: bytes) -> None:
+    index = Index(str(root))
+    index.sync()
+    index.close()
+    (root / STORES / name).write_bytes(content)
+    index.sync()
+    assert paths(index) == both("a", "b", "c")
+    assert len(index.notes) == 1
+    assert "made anew" in index.notes[0]
+    index.close()
+
+
+@pytest.mark.parametrize("harm", [garble, cut, empty])
+def test_damage_that_a_question_meets_is_no_wrong_answer(
+    root: Path, index: Index, harm: Callable[[Path], None]
+) -> None:
+    """It was whole when it was opened; the question is answered from one that is new and current."""
+    index.sync()
+    index.close()
+    index.rows("SELECT 1")
+    for path in stores(root):
+        if path.parent.name == "text" and path.name not in {"mdmem-version"}:
+            harm(path)
+    assert index.text(lambda text: text.paths()) == both("a", "b", "c")[0]
+    assert paths(index) == both("a", "b", "c")
+
+
+def test_a_damaged_text_index_leaves_the_database_as_it_is(root: Path, index: Index) -> None:
+    """What was first seen of cited code, and where memories went, is nowhere else."""
+    index.sync()
+    (root / "notes/a.md").rename(root / "notes/d.md")
+    index.sync()
+    index.close()
+    (root / STORES / "text/meta.json").write_bytes(b"{")
+    index.sync()
+    assert paths(index) == both("b", "c", "d")
+    assert index.rows("SELECT old, new FROM moves") == [("notes/a.md", "notes/d.md")]
+
+
+def test_a_store_that_stays_damaged_is_an_error(index: Index) -> None:
+    index.sync()
+    with pytest.raises(MdmemError, match="no such table"):
+        index.rows("SELECT * FROM nowhere")
+    assert paths(index) == both("a", "b", "c")
+
+
+# ----------------------------------------------------------------------------------- where it cannot be kept
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("part", [".mdmem/local/index", ".mdmem/local"])
+def test_a_link_in_its_place_is_not_followed(root: Path, cache: Path, tmp_path: Path, part: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (root / part).parent.mkdir(exist_ok=True)
+    (root / part).symlink_to(tmp_path / "elsewhere")
+    index = Index(str(root))
+    index.sync()
+    assert paths(index) == both("a", "b", "c")
+    assert Path(index.folder).is_relative_to(cache)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert len(index.notes) == 1
+    assert index.folder in index.notes[0]
+    index.close()
+
+
+def test_the_caches_of_two_vaults_are_two(root: Path, cache: Path, tmp_path: Path) -> None:
+    shutil.copytree(root, tmp_path / "other")
+    (tmp_path / "other/notes/a.md").unlink()
+    indexes = []
+    for each in (root, tmp_path / "other"):
+        (each / ".mdmem/local").symlink_to(tmp_path)
+        indexes.append(Index(str(each)))
+    assert [len(index.sync().created) for index in indexes] == [3, 2]
+    assert [len(index.sync().created) for index in indexes] == [0, 0]
+    assert indexes[0].folder != indexes[1].folder
+    for index in indexes:
+        index.close()
+    assert cache.exists()
+
+
+def test_where_it_can_be_kept_nowhere_that_is_said(root: Path, cache: Path) -> None:
+    (root / ".mdmem/local").symlink_to(root)
+    cache.write_text("a file in the place of the cache")
+    with pytest.raises(StorageFailed, match=str(cache)):
+        Index(str(root)).sync()
+
+
+ASK = """
+import encodings.ascii, importlib, json, os, pkgutil, sys
+import mdmem, platformdirs.unix
+for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from mdmem.index.index import Index
+root, user = sys.argv[1], int(sys.argv[2])
+if user:
+    os.setgroups([]), os.setgid(user), os.setuid(user)
+for _ in range(2):
+    index = Index(root)
+    synced = index.sync()
+    print(json.dumps([len(synced.created), index.text(lambda text: text.paths()), index.folder, index.notes]))
+    index.close()
+"""
+
+
+def told(command: Sequence[str], root: Path, cache: Path, user: int) -> list[list[Any]]:
+    """What another process is told, twice."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
+    ran = subprocess.run(
+        [*command, sys.executable, "-c", ASK, str(root), str(user)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter, with a vault and a place for a cache that belongs to nobody."""
+    folder = Path(tempfile.mkdtemp(prefix="mdmem-index-"))
+    folder.chmod(0o755)
+    (folder / "vault/.mdmem").mkdir(parents=True)
+    (folder / "vault/.mdmem/config.toml").touch()
+    (folder / "vault/a.md").write_text("# A\n")
+    (folder / "cache").mkdir(mode=0o777)
+    if IS_ROOT:
+        os.chown(folder / "cache", NOBODY, NOBODY)
+    yield folder
+    (folder / "vault/.mdmem").chmod(0o755)
+    (folder / "vault").chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_vault_that_may_not_be_written_to_is_searched_from_the_cache(open_folder: Path) -> None:
+    vault, cache = open_folder / "vault", open_folder / "cache"
+    for folder in (vault / ".mdmem", vault):
+        folder.chmod(0o555)
+    before = sorted(vault.rglob("*"))
+    first, second = told([], vault, cache, NOBODY if IS_ROOT else 0)
+    assert (first[0], second[0]) == (1, 0)
+    assert first[1] == second[1] == ["a.md"]
+    assert first[2].startswith(str(cache))
+    assert [first[2] in note for note in first[3]] == [True]
+    assert first[3] == second[3]
+    assert sorted(vault.rglob("*")) == before
+
+
+def test_an_index_that_somebody_else_keeps_there_is_left_alone(open_folder: Path) -> None:
+    if not IS_ROOT:
+        pytest.skip("only root can be two users")
+    vault, cache = open_folder / "vault", open_folder / "cache"
+    assert told([], vault, cache, 0)[0][2] == str(vault / STORES)
+    first, second = told([], vault, cache, NOBODY)
+    assert first[1] == second[1] == ["a.md"]
+    assert first[2].startswith(str(cache))
+
+
+def test_a_read_only_file_system_is_searched_from_the_cache(open_folder: Path) -> None:
+    vault, cache = open_folder / "vault", open_folder / "cache"
+    script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    words = ["unshare", "--mount", *([] if IS_ROOT else ["--user", "--map-root-user"]), "sh", "-c", script]
+    tried = shutil.which("unshare") and subprocess.run([*words, str(vault), "true"], check=False)
+    if not tried or tried.returncode:
+        pytest.skip("nothing can be mounted here")
+    first, second = told([*words, str(vault)], vault, cache, 0)
+    assert (first[0], second[0]) == (1, 0)
+    assert first[1] == second[1] == ["a.md"]
+    assert first[2].startswith(str(cache))
+    assert len(first[3]) == 1
+
+
+# --------------------------------------------------------------------------------------- several at the same time
+
+
+def test_one_that_another_process_made_anew_is_opened_again(root: Path, index: Index) -> None:
+    index.sync()
+    other = Index(str(root))
+    other.rebuild()
+    (root / "notes/d.md").write_text("d")
+    assert index.sync().created == ("notes/d.md",)
+    assert paths(index) == paths(other) == both("a", "b", "c", "d")
+    assert index.notes == other.notes == []
+    other.close()
+
+
+def test_one_that_is_deleted_while_it_is_open_is_made_anew(root: Path, index: Index) -> None:
+    index.sync()
+    shutil.rmtree(root / STORES)
+    assert paths(index) == both("a", "b", "c") or index.sync()
+    index.sync()
+    assert paths(index) == both("a", "b", "c")
+
+
+def test_of_a_new_one_everything_is_looked_at_whatever_is_named(root: Path, index: Index) -> None:
+    """Who names paths believes that the rest is known."""
+    assert index.sync(["notes/a.md"]).created == tuple(both("a", "b", "c")[0])
+    other = Index(str(root))
+    other.close()
+    index._renew(index._made())
+    assert len(index.sync(["notes/a.md"]).created) == 3
+
+
+def test_threads_may_ask_at_once(root: Path, index: Index) -> None:
+    found: list[Any] = []
+
+    def ask(number: int) -> None:
+        for step in range(8):
+            (root / f"notes/{number}-{step}.md").write_text(f"{number} {step}")
+            index.sync()
+            documents, texts = paths(index)
+            found.append(f"notes/{number}-{step}.md" in documents)
+            found.append(f"notes/{number}-{step}.md" in texts)
+            if step == number:
+                index.close()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 64
+    assert index.notes == []
+
+
+def test_two_objects_of_one_process_see_each_others_work(root: Path, index: Index) -> None:
+    other = Index(str(root))
+    for step in range(5):
+        (root / f"notes/{step}.md").write_text("x")
+        first, second = (index, other) if step % 2 else (other, index)
+        assert first.sync().created == (f"notes/{step}.md",)
+        assert second.sync() == Synced()
+        assert paths(first) == paths(second)
+    other.close()
+
+
+# --------------------------------------------------------------------------------------------------- vouching
+
+
+def test_who_vouches_spares_a_look(root: Path, index: Index) -> None:
+    index.sync()
+    vouched = [True]
+    index.vouch(lambda: vouched[0])
+    (root / "notes/d.md").write_text("d")
+    assert index.sync() == Synced()
+    assert index.sync(["notes/d.md"]).created == ("notes/d.md",)
+    (root / "notes/e.md").write_text("e")
+    vouched[0] = False
+    assert index.sync().created == ("notes/e.md",)
+    vouched[0] = True
+    (root / "notes/f.md").write_text("f")
+    index.vouch(None)
+    assert index.sync().created == ("notes/f.md",)
+
+
+def test_nobody_vouches_for_an_index_that_is_new(root: Path, index: Index) -> None:
+    index.vouch(lambda: True)
+    assert len(index.sync().created) == 3
+    assert len(index.rebuild().created) == 3
+    index.close()
+    (root / "notes/d.md").write_text("d")
+    assert index.sync().created == ("notes/d.md",)
+    other = Index(str(root))
+    other.rebuild()
+    (root / "notes/e.md").write_text("e")
+    assert index.sync().created == ("notes/e.md",)
+    other.close()
+
+
+def test_nobody_vouches_for_a_text_index_that_is_lost(root: Path, index: Index) -> None:
+    index.sync()
+    index.vouch(lambda: True)
+    shutil.rmtree(root / STORES / "text")
+    index.sync()
+    assert paths(index) == both("a", "b", "c")

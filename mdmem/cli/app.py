@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 # Which module each command lives in.
 _COMMANDS = {
     "append": "edit",
+    "backlinks": "references",
     "check": "find",
     "completion": "completion",
     "delete-lines": "edit",
     "doctor": "find",
+    "graph": "references",
     "grep": "find",
     "history": "past",
+    "index": "index",
     "init": "make",
     "insert": "edit",
     "ls": "find",
@@ -31,18 +34,22 @@ _COMMANDS = {
     "preferences": "preferences",
     "prepend": "edit",
     "project": "project",
+    "refs": "references",
     "render": "make",
     "replace": "edit",
     "restore": "past",
     "rm": "edit",
     "rules": "rules",
     "schema": "make",
+    "search": "search",
     "section": "edit",
     "set": "edit",
     "show": "find",
+    "tags": "references",
     "template": "make",
     "undo": "past",
     "unset": "edit",
+    "watch": "index",
     "working": "working",
     "write": "edit",
 }
@@ -125,7 +132,7 @@ def app(
     \b
     mdmem init                                   make a vault in ./memories
     mdmem notes append db "One file." --title SQLite
-    mdmem grep sqlite                            find it
+    mdmem search sqlite                          find it
     mdmem replace notes/db.md "One" "A single"   change exactly that
     mdmem undo                                   take it back
 

@@ -22,6 +22,14 @@ from mdmem.cli.options import (
 from mdmem.cli.render import print_applied, print_diff
 
 Verb = Callable[[Any], Any]
+# What `mv` is given, without an option and with each of them.
+_MOVED = {
+    None: "SOURCE TARGET",
+    "heading": "FILE OLD NEW",
+    "block": "FILE OLD NEW",
+    "id": "FILE NEW",
+    "tag": "OLD NEW",
+}
 
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
@@ -132,13 +140,27 @@ def section_command(
 
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
-@path_argument("source")
-@click.argument("target")
+@path_argument("arguments", nargs=-1, required=True, metavar="SOURCE TARGET")
+@click.option("--heading", "what", flag_value="heading", help="Rename a heading: FILE OLD NEW.")
+@click.option("--block", "what", flag_value="block", help="Rename a block id: FILE OLD NEW.")
+@click.option("--id", "what", flag_value="id", help="Give a memory another id: FILE NEW.")
+@click.option("--tag", "what", flag_value="tag", help="Rename a tag, and those below it: OLD NEW.")
 @base_option
 @change_command
-def mv_command(source: str, target: str, base: str | None) -> Verb:
-    """Move a memory, or a folder of memories. A TARGET that ends in / is a folder."""
-    return lambda m: m.mv(source, target, base=base)
+def mv_command(arguments: tuple[str, ...], what: str | None, base: str | None) -> Verb:
+    """Move a memory, or a folder of memories; every link to it follows.
+
+    A TARGET that ends in / is a folder. With an option, something is renamed where it stands, and in all
+    links that name it.
+    """
+    expected = _MOVED[what]
+    if len(arguments) != len(expected.split()):
+        raise click.UsageError(f"give {expected}{f' with --{what}' if what else ''}")
+    if what is None:
+        return lambda m: m.mv(*arguments, base=base)
+    if base is not None:
+        raise click.UsageError("--base is for moving: a rename may change many memories")
+    return lambda m: getattr(m, f"rename_{what}")(*arguments)
 
 
 @command("rm", epilog="Example: mdmem rm notes/old.md")

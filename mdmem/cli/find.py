@@ -38,13 +38,21 @@ def show_command(
     print_document(document, span, number=number, as_json=as_json)
 
 
-@command("ls", epilog="Example: mdmem ls notes --glob '2026-*'")
+@command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
 @click.argument("within", default="", metavar="[FOLDER]")
 @click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
+@click.option("--where", multiple=True, metavar="CONDITION", help="Only memories of which this is true.")
+@click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
 @read_command
-def ls_command(memory: Memory, within: str, globs: tuple[str, ...], as_json: bool) -> None:
-    """List the memories below a folder."""
-    listed = memory.ls(within, globs=globs)
+def ls_command(
+    memory: Memory, within: str, globs: tuple[str, ...], where: tuple[str, ...], sort: str, as_json: bool
+) -> None:
+    """List the memories below a folder.
+
+    A CONDITION is FIELD=VALUE, or with !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it
+    is not. Fields may be dotted; path, title, size, date and tag need no field.
+    """
+    listed = memory.ls(within, globs=globs, where=where, sort=sort)
     if as_json:
         print_json([entry.as_dict() for entry in listed])
         return
@@ -95,11 +103,12 @@ def check_command(memory: Memory, paths: tuple[str, ...], form: str, as_json: bo
     return print_findings(memory.check(paths), "json" if as_json else form)
 
 
-@command("doctor", epilog="Example: mdmem doctor")
+@command("doctor", epilog="Example: mdmem doctor --fix")
+@click.option("--fix", is_flag=True, help="First put right what is safe: links to what was moved, leftovers.")
 @read_command
-def doctor_command(memory: Memory, as_json: bool) -> int:
+def doctor_command(memory: Memory, fix: bool, as_json: bool) -> int:
     """Report what is wrong with the vault itself; what a crash left is put right first."""
-    health = memory.doctor()
+    health = memory.doctor(fix=fix)
     if as_json:
         print_json(health.as_dict())
         return int(any(finding.severity == "error" for finding in health.findings))

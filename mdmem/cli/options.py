@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mdmem.cli.app import Target
-from mdmem.cli.render import print_applied, print_diff
+from mdmem.cli.render import print_applied, print_diff, print_notes
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Kinds, Memory
@@ -128,14 +128,19 @@ def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Call
     @functools.wraps(function)
     def command(target: Target, /, *, dry_run: bool, as_json: bool, **arguments: Any) -> None:
         verb = function(**arguments)
-        memory = target.open()
-        if dry_run:
-            plan = verb(memory.plan)
-            print_diff(memory.diff(plan), plan, as_json=as_json)
-        else:
-            print_applied(verb(memory), as_json=as_json)
+        make_change(target.open(), verb, dry_run=dry_run, as_json=as_json)
 
     return command
+
+
+def make_change(memory: Memory, verb: Callable[[Kinds[Any]], Any], *, dry_run: bool, as_json: bool) -> None:
+    """Make a change and print what it did, or with `dry_run` only what it would do."""
+    if dry_run:
+        plan = verb(memory.plan)
+        print_diff(memory.diff(plan), plan, as_json=as_json)
+    else:
+        print_applied(verb(memory), as_json=as_json)
+    print_notes(memory)
 
 
 def read_command(function: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -146,6 +151,8 @@ def read_command(function: Callable[..., int | None]) -> Callable[..., int | Non
     @functools.wraps(function)
     def command(target: Target, /, **arguments: Any) -> int | None:
         memory: Memory = target.open()
-        return function(memory, **arguments)
+        code = function(memory, **arguments)
+        print_notes(memory)
+        return code
 
     return command

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
     from mdmem.index.grep import Hits
+    from mdmem.index.hit import Hit
+    from mdmem.index.reference import Backlink, Reference, Stats
+    from mdmem.index.search import Results
+    from mdmem.memory.memory import Memory
     from mdmem.text.document import Document
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
@@ -85,6 +89,14 @@ def print_left_out(plan: EditPlan) -> None:
         print(f"left out: {line}", file=sys.stderr)
 
 
+def print_notes(memory: Memory) -> None:
+    """Say on standard error, behind the output, what had to give in the index, where a command used it."""
+    if "index" in vars(memory):
+        sys.stdout.flush()
+        for note in memory.index.notes:
+            print(f"note: {note}", file=sys.stderr)
+
+
 def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
     """Print what a plan would change."""
     if as_json:
@@ -122,11 +134,7 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
             title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
             print(f"{'' if count == 1 else chr(10)}{_coloured(hit.path, 'magenta')}  {hit.date}{title}")
         above = here
-        for number, line in enumerate(hit.before, hit.line - len(hit.before)):
-            print(f"{number}-{line}")
-        print(f"{_coloured(str(hit.line), 'green')}:{hit.text}")
-        for number, line in enumerate(hit.after, hit.line + 1):
-            print(f"{number}-{line}")
+        _print_lines(hit)
         if hit.left_out:
             print(
                 f"{hit.left_out} more left out: raise --limit, or narrow with --in or --glob", file=sys.stderr
@@ -134,6 +142,80 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
     for finding in hits.findings:
         print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
     return count
+
+
+def _print_lines(hit: Hit) -> None:
+    for number, line in enumerate(hit.before, hit.line - len(hit.before)):
+        print(f"{number}-{line}")
+    print(f"{_coloured(str(hit.line), 'green')}:{hit.text}")
+    for number, line in enumerate(hit.after, hit.line + 1):
+        print(f"{number}-{line}")
+
+
+def print_results(results: Results, *, as_json: bool) -> None:
+    """Print ranked hits, the best first, each with its best lines in context and how its score was made.
+
+    What was left out, and what of the query was not used, is said on standard error.
+    """
+    if as_json:
+        shapes = [hit.as_dict() for hit in results.hits]
+        for shape, parts in zip(shapes, results.explanations, strict=False):
+            shape["parts"] = [part._asdict() for part in parts]
+        counts = {"left_out": results.left_out, "left_out_tokens": results.left_out_tokens}
+        print_json({"hits": shapes, **counts, "notes": list(results.notes)})
+        return
+    for number, hit in enumerate(results.hits):
+        title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
+        print(
+            f"{chr(10) if number else ''}{_coloured(f'{hit.path}:{hit.line}', 'magenta')}{title}  {hit.date}"
+        )
+        _print_lines(hit)
+        for part in results.explanations[number] if results.explanations else ():
+            print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
+    sys.stdout.flush()
+    if results.left_out:
+        print(
+            f"{results.left_out:,} more fit: raise --limit, or narrow with --in, --type or --tag",
+            file=sys.stderr,
+        )
+    if results.left_out_tokens:
+        print(f"about {results.left_out_tokens:,} tokens left out: raise --budget", file=sys.stderr)
+    for note in results.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def print_references(found: Iterable[Reference], *, as_json: bool) -> None:
+    """Print references, one line for each place."""
+    if as_json:
+        print_json([reference.as_dict() for reference in found])
+        return
+    for reference in found:
+        for place in reference.places:
+            line = f"{reference.type:10} {reference.target}  {place.state}  {place.path}:{place.line}"
+            print(f"{line}  {place.detail}".rstrip())
+
+
+def print_stats(stats: Stats, *, as_json: bool) -> None:
+    """Print references in numbers."""
+    if as_json:
+        print_json(stats.as_dict())
+        return
+    print(f"{stats.total:,} references in {stats.places:,} places")
+    for title, counts in (("by type", stats.by_type), ("by state", stats.by_state)):
+        print(f"{title}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
+    for target, count in stats.most_cited:
+        print(f"{count:5}  {target}")
+
+
+def print_backlinks(found: Iterable[Backlink], *, as_json: bool) -> None:
+    """Print links to a memory, as `path:line` with the anchor that they name and their text."""
+    if as_json:
+        print_json([backlink._asdict() for backlink in found])
+        return
+    for path, line, _, anchor, alias, ambiguous in found:
+        named = f"  #{anchor}" if anchor else ""
+        told = "  (ambiguous: it may mean another one)" if ambiguous else ""
+        print(f"{path}:{line}{named}{f'  {alias}' if alias else ''}{told}")
 
 
 def print_findings(findings: Iterable[Diagnostic], form: str) -> int:

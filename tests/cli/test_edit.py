@@ -91,6 +91,64 @@ def test_a_memory_is_moved_with_its_name_into_a_folder(cli: Cli, db: Files) -> N
     assert db.everything() == {"archive/sqlite.md": DB}
 
 
+def test_links_follow_what_is_moved(cli: Cli, db: Files) -> None:
+    db.write("notes/to.md", b"[[db]] [b](db.md#why) ![[notes/db|it]]\r\n")
+    ended = cli.ok("mv", "notes/db.md", "storage/sqlite.md")
+    assert db.read("notes/to.md") == b"[[sqlite]] [b](../storage/sqlite.md#why) ![[storage/sqlite|it]]\r\n"
+    assert "changed notes/to.md  " in ended.out
+    cli.ok("undo")
+    assert db.everything().keys() == {"notes/db.md", "notes/to.md"}
+    assert db.read("notes/to.md") == b"[[db]] [b](db.md#why) ![[notes/db|it]]\r\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "after"),
+    [
+        (
+            ["--heading", "a.md", "Old", "New one"],
+            b"[[b]] [[a#Old]] [x](a.md#old)",
+            b"[[b]] [[a#New one]] [x](a.md#new-one)",
+        ),
+        (["--block", "a.md", "one", "two"], b"[[a#^one]]", b"[[a#^two]]"),
+        (["--id", "a.md", "m2"], b"[[m1]] [[a]]", b"[[m2]] [[a]]"),
+        (["--tag", "db", "store"], b"#db #db/x #dbs", b"#store #store/x #dbs"),
+    ],
+)
+def test_a_rename_takes_everything_along_that_names_it(
+    cli: Cli, files: Files, arguments: list[str], before: bytes, after: bytes
+) -> None:
+    files.write("a.md", b"---\nid: m1\n---\n# Old\n\ntext ^one\n")
+    files.write("b.md", before)
+    everything = files.everything()
+    assert cli.ok("mv", *arguments, "--dry-run").out.startswith("--- ")
+    assert files.everything() == everything
+    cli.ok("mv", *arguments)
+    assert files.read("b.md") == after
+    cli.ok("undo")
+    assert files.everything() == everything
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["notes/db.md"], 2),
+        (["notes/db.md", "a.md", "b.md"], 2),
+        (["--heading", "notes/db.md", "Why"], 2),
+        (["--tag", "a", "b", "c"], 2),
+        (["--id", "notes/db.md"], 2),
+        (["--tag", "a", "b", "--base", "12345678"], 2),
+        (["--heading", "notes/db.md", "Nowhere", "New"], 1),
+        (["--tag", "nobody", "b"], 1),
+        (["--id", "notes/none.md", "b"], 1),
+    ],
+)
+def test_a_rename_says_what_it_has_to_be_given(cli: Cli, arguments: list[str], code: int) -> None:
+    ended = cli("mv", *arguments)
+    assert ended.code == code
+    assert ended.errors
+
+
 def test_a_folder_is_deleted_whole_and_comes_back(cli: Cli, db: Files) -> None:
     db.write("notes/deep/b.md", b"b\n")
     before = db.everything()
@@ -210,7 +268,11 @@ def test_a_base_that_was_seen_is_taken_and_a_stale_one_shows_the_difference(cli:
 def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, arguments: list[str]) -> None:
     ended = cli.ok(*arguments, "--dry-run")
     assert db.everything() == {"notes/db.md": DB}
-    assert not (db.root / ".mdmem/local").exists()
+    local = db.root / ".mdmem/local"
+    if arguments[0] == "mv":  # which asks the index
+        assert not [*local.glob("trash/*"), *local.glob("staging/*")]
+    else:
+        assert not local.exists()
     assert "notes/" in ended.out
     shape = cli.ok(*arguments, "--dry-run", "--json").json
     assert shape["diff"] == ended.out

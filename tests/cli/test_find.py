@@ -109,6 +109,21 @@ def test_ls_of_a_folder_that_is_not_there_is_not_found(cli: Cli) -> None:
     assert cli("ls", "..").code == 2
 
 
+def test_ls_lists_what_meets_conditions_in_the_order_of_a_field(cli: Cli, files: Files) -> None:
+    files.write("a.md", b"---\ntype: decision\ncreated: 2026-01-02\n---\n")
+    files.write("notes/b.md", b"---\ntype: decision\ncreated: 2026-03-04\n---\n#db\n")
+    files.write("notes/c.md", b"---\ntype: note\ncreated: 2025-03-04\n---\n")
+    both = ["--where", "type=decision", "--where", "created>=2026-01-01"]
+    assert cli.ok("ls", *both, "--sort", "-created").out == "notes/b.md\na.md\n"
+    assert cli.ok("ls", "--sort", "created").out == "notes/c.md\na.md\nnotes/b.md\n"
+    assert cli.ok("ls", "notes", *both).out == "notes/b.md\n"
+    assert [entry["path"] for entry in cli.ok("ls", "--where", "tag=db", "--json").json] == ["notes/b.md"]
+    assert cli.ok("ls", "--where", "type=nothing").out == ""
+    refused = cli("ls", "--where", "type decision")
+    assert (refused.code, refused.out) == (2, "")
+    assert "FIELD=VALUE" in refused.errors
+
+
 def test_an_empty_vault_lists_nothing(cli: Cli) -> None:
     assert cli.ok("ls") == (0, b"", "")
 
@@ -255,3 +270,17 @@ def test_doctor_lists_a_broken_config_as_a_finding(cli: Cli, files: Files) -> No
     assert report.code == 1
     assert [finding["code"] for finding in report.json["findings"]] == ["config-invalid"]
     assert cli("ls").code == 2
+
+
+def test_doctor_mends_links_to_what_other_programs_moved(cli: Cli, files: Files) -> None:
+    files.write("a.md", b"# A\n")
+    files.write("b.md", b"[a](a.md)\n")
+    cli.ok("index")
+    (files.root / "deep").mkdir()
+    (files.root / "a.md").rename(files.root / "deep/a.md")
+    found = cli.ok("doctor").out
+    assert "b.md:1:1: dangling-link" in found
+    assert "it has moved to deep/a.md: mdmem doctor --fix" in found
+    assert cli.ok("doctor", "--fix").out.endswith("clean\n")
+    assert files.read("b.md") == b"[a](deep/a.md)\n"
+    assert cli.ok("doctor", "--fix", "--json").json["findings"] == []

@@ -24,6 +24,7 @@ _START = re.compile(r'Example: (?:eval "\$\()?mdmem ')
 _SHELL = re.compile(r"[|<>]|\$\(")
 # Examples that cannot succeed everywhere.
 _ENDS_WITH_ONE = {"restore": "the hash in it is of nobody's content"}
+_ENDLESS = {"watch"}
 
 
 def walk(group: click.Group = app, names: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
@@ -51,7 +52,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory = open_memory(mdmem.init(folder / "memories").root)
     head = "---\nsource: {type: user, ids: [a]}\n---\n"
     memory.write("notes/db.md", f"{head}# Database\n\nMySQL: one file.\n\n## Decision\n\nUse it.\n")
-    memory.write("notes/old.md", "# Old\n")
+    memory.write("notes/old.md", "# Old\n\nSee [[db#Decision]] and `src/app.py#L1-L2`. #storage\n")
     memory.write("notes/2026-01.md", "SQLite\n")
     memory.write("notes/decisions/one.md", "# One\n")
     memory.write(
@@ -64,7 +65,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     preference = {"Category": "ui", "Key": "font", "Value": "12", "UpdatedAt": "2024-01-21T20:30:00Z"}
     (folder / "alice.json").write_text(json.dumps([preference]))
     (folder / "src").mkdir()
-    (folder / "src/app.py").touch()
+    (folder / "src/app.py").write_text("import os\nimport sys\n")
     return folder
 
 
@@ -105,7 +106,7 @@ def test_every_option_and_every_example_is_explained(name: str, capsys: pytest.C
     assert " ".join(epilog.split()) in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("name", [name for name in LEAVES if not _SHELL.search(example(name))])
+@pytest.mark.parametrize("name", [n for n in LEAVES if n not in _ENDLESS and not _SHELL.search(example(n))])
 def test_the_example_runs(name: str, work: Path, capfd: pytest.CaptureFixture[str]) -> None:
     if name == "init":
         shutil.rmtree(work / "memories")
@@ -113,6 +114,18 @@ def test_the_example_runs(name: str, work: Path, capfd: pytest.CaptureFixture[st
     code = main(arguments)
     assert program == "mdmem"
     assert code == (1 if name in _ENDS_WITH_ONE else 0), capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(_ENDLESS & LEAVES.keys()))
+@pytest.mark.usefixtures("work")
+def test_the_example_of_an_endless_command_runs_until_it_is_stopped(name: str) -> None:
+    command = [sys.executable, "-m", *shlex.split(example(name))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline()
+        process.terminate()
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 @pytest.mark.parametrize("name", [name for name in LEAVES if _SHELL.search(example(name))])

@@ -15,6 +15,7 @@ from mdmem.memory.memory import Memory
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.project import Project
+from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
@@ -25,14 +26,31 @@ KINDS: dict[str, type] = {
     "preferences": Preferences,
     "project": Project,
     "rules": Rules,
+    "references": References,
+}
+
+# Commands that are called otherwise than their verb.
+CALLED = {
+    "index": "sync",  # what people know it by
+    "backlinks": "references.backlinks",  # too often used for two words
+    "tags": "references.tags",
+    "graph": "references.graph",
 }
 
 # Verbs of one side only, with the reason.
 ONLY_API = {
     "apply": "a plan is a value of Python; the command line makes and applies one in the same command",
     "diff": "--dry-run of the command that makes the plan",
+    **{f"rename_{what}": f"mv --{what}" for what in ("heading", "block", "id", "tag")},
+    "references.list": "refs",
+    "references.lookup": "refs TARGET",
+    "references.stale": "refs --stale",
+    "references.stats": "refs --stats",
+    "references.pin": "refs --pin",
+    "references.fix": "refs --fix",
 }
 ONLY_CLI = {
+    "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",
     "completion": "about the shell",
     "template.list": "memory.vault.templates.names: templates are no memories",
@@ -47,6 +65,9 @@ _VARIABLES = {"pairs": "variables", "from_stdin": "variables"}
 ARGUMENTS: dict[str, dict[str, str]] = {
     "set": {"assignments": "fields", "json_value": "fields"},
     "replace": {"arguments": "path, old, new", "every": "count", "yes": "is about the terminal"},
+    "mv": {"arguments": "source, target", "what": "rename_heading, rename_block, rename_id, rename_tag"},
+    "search": {"words": "query", "passages": "each"},
+    "references.graph": {"form": "chooses how it is printed"},
     "new": _VARIABLES,
     "render": _VARIABLES,
     "working.get": _VARIABLES,
@@ -59,13 +80,20 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "check": {"form": "chooses how it is printed"},
     "history": {"limit": "chooses how much is printed"},
 }
+# Parameters that only Python has.
+ONLY_PYTHON = {"sync": {"progress": "a progress bar on a terminal"}}
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
 SPELLED = {
     "within": {"--in"},
     "for_file": {"--for"},
     "globs": {"--glob"},
     "every": {"--all"},
-    "where": {"--replace", "--append", "--before", "--after"},
+    "where": {"--replace", "--append", "--before", "--after", "--where"},
+    "what": {"--heading", "--block", "--id", "--tag"},
+    "types": {"--type"},
+    "tags": {"--tag"},
+    "states": {"--state"},
+    "paths": {"--in"},
     "heading": {"--section"},
     "only_hash": {"--hash"},
     "form": {"--format"},
@@ -96,7 +124,7 @@ def methods(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: f for name, f in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
 
 
-CLI = dict(commands())
+CLI = {CALLED.get(name, name): command for name, command in commands()}
 API = methods(Memory) | {f"{k}.{name}": f for k, kind in KINDS.items() for name, f in methods(kind).items()}
 BOTH = sorted(CLI.keys() & API.keys())
 
@@ -128,7 +156,13 @@ def test_arguments_have_the_names_of_parameters(name: str) -> None:
     arguments = names(CLI[name]) - {"as_json", "dry_run"}
     assert arguments - parameters == listed.keys()
     stands_for = {part.strip() for reason in listed.values() for part in reason.split(",")}
-    assert parameters - arguments <= stands_for
+    assert parameters - arguments <= stands_for | ONLY_PYTHON.get(name, {}).keys()
+
+
+def test_refs_takes_all_that_its_verbs_take() -> None:
+    verbs = [API[name] for name, command in ONLY_API.items() if command.startswith("refs")]
+    taken = {parameter for verb in verbs for parameter in inspect.signature(verb).parameters} - {"self"}
+    assert taken == names(CLI["refs"]) - {"stale", "stats", "pin", "fix", "dry_run", "as_json"}
 
 
 @pytest.mark.parametrize("name", sorted(CLI))
@@ -157,7 +191,7 @@ def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
     options = names(CLI[name])
     assert ("as_json" in options) == (name not in NO_JSON)
     changes = name in API and makes_a_change(name)
-    assert ("dry_run" in options) == (changes or name == "init")
+    assert ("dry_run" in options) == (changes or name in {"init", "refs"})
 
 
 def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:

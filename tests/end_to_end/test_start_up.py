@@ -27,19 +27,27 @@ SCHEMA = {
     "typing_extensions",
 }
 TEMPLATE = {"jinja2", "markupsafe"}
+INDEX = {"tantivy"}
 
 # Which packages of others a command loads besides click, and which kinds of memory it loads.
 COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("show notes/bare.md", set(), set()),
-    ("show notes/full.md --json", {"yaml"}, set()),
+    ("show notes/full.md --json", set(), set()),
     ("ls", set(), set()),
     ("ls --glob *.md", set(), set()),
+    ("ls --where type=note --sort title", INDEX, set()),
     ("grep Project", {"ripgrepy", "yaml"}, set()),
-    ("check notes/full.md", {"yaml"} | SCHEMA, set()),
-    ("doctor", SCHEMA, {"doctor"}),
+    ("search project", INDEX, set()),
+    ("index", INDEX, set()),
+    ("refs", INDEX, {"references"}),
+    ("backlinks notes/bare.md", INDEX, {"references"}),
+    ("graph", INDEX, {"references"}),
+    ("mv notes/bare.md notes/moved.md", INDEX, set()),
+    ("check notes/full.md", SCHEMA, set()),
+    ("doctor", SCHEMA | INDEX, {"doctor"}),
     ("history", set(), set()),
     ("append notes/bare.md more", set(), set()),
-    ("append notes/full.md more", {"yaml"} | SCHEMA, set()),
+    ("append notes/full.md more", SCHEMA, set()),
     ("replace notes/bare.md text words", set(), set()),
     ("undo", set(), set()),
     ("set notes/bare.md tier=hot", {"yaml"} | SCHEMA, set()),
@@ -51,7 +59,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
 ]
 # What any command loads that opens a vault.
-OPENED = {"memory", "verbs", "seen", "past", "globs"}
+OPENED = {"memory", "verbs", "listing", "seen", "past", "globs"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
@@ -125,5 +133,8 @@ def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str]
         "project",
         "rules",
         "completion",
+        "index",
+        "references",
+        "search",
     }
     assert len(commands & {name.removeprefix("mdmem.cli.") for name in ours(modules)}) == 1

@@ -14,8 +14,8 @@ import vaults
 from machine import environment, installed
 from percentiles import clock
 from setting import Setting
-from table import Row, difference_row, milliseconds, ratio_row
-from timing import Paired, paired, program, spread
+from table import Row, milliseconds, ratio_row
+from timing import paired, program, spread
 
 from mdmem.memory.memory import Memory
 
@@ -90,20 +90,30 @@ def _unchanged(setting: Setting, memory: Memory, notes: int) -> Row:
 
 
 def _one(setting: Setting, memory: Memory, what: str, place: Callable[[int], str], notes: int) -> Row:
-    """A sync that finds one written file, beside one that finds nothing, each time in this order."""
-    ours, theirs = [], []
+    """A sync that finds one written file, beside the floor of one that finds nothing."""
+    root, table = memory.vault.root, f"{memory.vault.root} files"
+    ours, theirs, quiet = [], [], []
     for number in range(setting.count(_PAIRS)):
         time.sleep(_SETTLED)
         memory.sync()
-        theirs.append(clock(memory.sync))
+        quiet.append(clock(memory.sync))
+        theirs.append(clock(partial(floors.sync, root, table)))
         _write(setting, memory, place(number), number, notes)
         start = time.perf_counter()
         synced = memory.sync()
         ours.append(time.perf_counter() - start)
         if (*synced.created, *synced.changed) != (place(number),):
             raise RuntimeError(f"{place(number)} was written, and a sync found {synced}")
-    row = difference_row(f"sync, {what}", "nothing changed", Paired(ours=ours, theirs=theirs), _MOST_ONE)
-    return replace(row, what=f"{what} → index current, warm")
+    over = spread(a - _MOST_SYNC * b for a, b in zip(ours, theirs, strict=True))
+    alone = spread(a - b for a, b in zip(ours, quiet, strict=True))
+    return Row(
+        what=f"{what} → index current, warm",
+        ours=f"{spread(ours).text(milliseconds)}; with nothing changed {milliseconds(alone.median)} less",
+        beside=f"the same floor: {spread(theirs).text(milliseconds)}",
+        compared=f"{over.text(milliseconds)} over {_MOST_SYNC} times the floor",
+        budget=f"≤ {_MOST_SYNC} times the floor + {milliseconds(_MOST_ONE)}",
+        kept=over.median <= _MOST_ONE,
+    )
 
 
 def _told(setting: Setting, memory: Memory, notes: int) -> Row:

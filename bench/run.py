@@ -15,9 +15,16 @@ from collections.abc import Callable, Sequence
 
 import append
 import crash
+import index
+import large
 import machine
+import moving
+import oracle
+import ranked
 import search
+import serving
 import startup
+import watching
 import writers
 from setting import Setting
 from table import Row, markdown
@@ -27,8 +34,16 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "grep": search.measure,
     "append": append.measure,
     "writers": writers.measure,
+    "index": index.measure,
+    "ranked": ranked.measure,
+    "serving": serving.measure,
+    "watching": watching.measure,
+    "moving": moving.measure,
+    "oracle": oracle.measure,
     "crash": crash.measure,
 }
+# Minutes and gigabytes: only when it is named.
+_ON_REQUEST = {"large": large.measure}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"measuring {name} …", file=sys.stderr, flush=True)
             own = os.path.join(folder, name)
             os.mkdir(own)
-            rows += _MEASUREMENTS[name](Setting(folder=own, seed=given.seed, quick=given.quick))
+            measure = {**_MEASUREMENTS, **_ON_REQUEST}[name]
+            rows += measure(Setting(folder=own, seed=given.seed, quick=given.quick))
     minutes = (time.monotonic() - started) / 60
     facts = [
         *described,
@@ -61,14 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure mdmem against its budgets.")
-    names = ", ".join(_MEASUREMENTS)
-    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"{names}; without any, all")
+    names = ", ".join([*_MEASUREMENTS, *_ON_REQUEST])
+    request = ", ".join(_ON_REQUEST)
+    usage = f"{names}; without any, all but {request}"
+    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=usage)
     parser.add_argument("--folder", help="where the temporary files go, and so on which disk")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="for the same run again")
     parser.add_argument("--quick", action="store_true", help="try out, with a twentieth of the counts")
     given = parser.parse_args(arguments)
     for name in given.measurements:
-        if name not in _MEASUREMENTS:
+        if name not in {**_MEASUREMENTS, **_ON_REQUEST}:
             parser.error(f"there is no measurement {name!r}: {names}")
     return given
 

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     memory.sync()
     with Watching(memory):
         for question in vaults.queries(int(seed), _SEARCHES):
-            list(memory.search(question, limit=10))
+            memory.search(question, limit=10)
     with open("/proc/self/status", encoding="ascii") as file:
         status = file.read()
     print(_bytes(status, "VmHWM"), _bytes(status, "VmRSS"))

@@ -74,7 +74,7 @@ class _Watched(NamedTuple):
         )
 
     def _found(self, word: str) -> list[str]:
-        return [hit.path for hit in self.memory.search(word, limit=floors.LIMIT)]
+        return [hit.path for hit in self.memory.search(word, limit=floors.LIMIT).hits]
 
 
 def _saved(setting: Setting, watched: _Watched, way: Way, number: int, notes: int) -> float | None:

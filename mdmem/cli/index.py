@@ -15,7 +15,7 @@ from mdmem.cli.options import read_command
 from mdmem.cli.render import print_json
 
 if TYPE_CHECKING:
-    from mdmem.index.sync import Progress
+    from mdmem.index.synced import Progress
     from mdmem.memory.memory import Memory
     from mdmem.memory.watch import Event
 

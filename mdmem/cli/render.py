@@ -174,12 +174,10 @@ def print_results(results: Results, *, as_json: bool) -> None:
             print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
     sys.stdout.flush()
     if results.left_out:
-        print(
-            f"{results.left_out:,} more fit: raise --limit, or narrow with --in, --type or --tag",
-            file=sys.stderr,
-        )
-    if results.left_out_tokens:
-        print(f"about {results.left_out_tokens:,} tokens left out: raise --budget", file=sys.stderr)
+        tokens = results.left_out_tokens
+        beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""
+        remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
+        print(f"{results.left_out:,} more fit{beyond}: {remedy}", file=sys.stderr)
     for note in results.notes:
         print(f"note: {note}", file=sys.stderr)
 

@@ -7,6 +7,7 @@ one thing in the index that the files do not say: who needs it for good writes p
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -27,7 +28,7 @@ class FirstSeen:
     def __init__(self, vault: Vault, database: Database) -> None:
         self._vault = vault
         self._database = database
-        self._gone: dict[str, dict[_Cited, str]] = {}
+        self._gone: dict[str, list[tuple[_Cited, str]]] = {}
         self._workspace: Any = None
 
     def __enter__(self) -> Self:
@@ -39,23 +40,24 @@ class FirstSeen:
         if self._workspace is not None:
             self._workspace.close()
 
-    def keep(self, path: str, digest: str) -> None:
-        """Keep what was seen by a memory that goes: one with the same content may come."""
-        seen = self._known(path)
-        if seen:
-            self._gone[digest] = seen
+    def keep(self, path: str, marks: Iterable[str]) -> None:
+        """Keep what was seen by a memory that goes: one with the same id, or the same content, may come."""
+        known = self._known(path)
+        if known:
+            self._gone.update(dict.fromkeys(filter(None, marks), known))
 
-    def taken(self, path: str, digest: str, rows: list[Row]) -> list[Row]:
+    def taken(self, path: str, marks: Iterable[str], rows: list[Row]) -> list[Row]:
         """The rows of a memory's citations, each with what was first seen of it."""
-        known = self._known(path) or self._gone.get(digest, {})
-        return [(*row[:-1], known.get(row[4:8]) or self._look(path, row)) for row in rows]
+        known = self._known(path) or next((self._gone[mark] for mark in marks if mark in self._gone), [])
+        kept = _kept(known, [row[4:8] for row in rows])
+        return [(*row[:-1], seen or self._look(path, row)) for row, seen in zip(rows, kept, strict=True)]
 
-    def _known(self, path: str) -> dict[_Cited, str]:
+    def _known(self, path: str) -> list[tuple[_Cited, str]]:
         query = (
             "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
-            " JOIN documents AS d ON d.id = c.document WHERE d.path = ? AND c.seen != ''"
+            " JOIN documents AS d ON d.id = c.document WHERE d.path = ? ORDER BY c.n"
         )
-        return {tuple(cited): seen for *cited, seen in self._database.rows(query, (path,))}
+        return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
 
     def _look(self, path: str, row: Row) -> str:
         from mdmem.index.citations import pin as pin_now  # noqa: PLC0415 - only where code is cited
@@ -81,6 +83,15 @@ class FirstSeen:
             in_link=bool(in_link),
         )
         return pin_now(self._workspace, citing, citation)
+
+
+def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:
+    """What was first seen of each citation by those that are `known`; empty for one that is new."""
+    if [each[0] for each, _ in known] == [each[0] for each in cited]:
+        # The same files in the same order: one that names other lines now was made to, by whoever saw them.
+        return [seen if each == before else "" for (before, seen), each in zip(known, cited, strict=True)]
+    seen_of = dict(known)
+    return [seen_of.get(each, "") for each in cited]
 
 
 def _number(value: Any) -> int | None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from unicodedata import normalize
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index.database import Database, Seen
 from mdmem.index.file_system import remote_kind
-from mdmem.index.sync import Progress, Sync, Synced, Work
+from mdmem.index.synced import Progress, Synced
 from mdmem.index.text import VERSION_FILE, TextIndex
 from mdmem.vault import lock
 from mdmem.vault.vault import Vault
@@ -71,8 +72,16 @@ class Index:
         except OSError as error:
             why = error.strerror or str(error)
             raise StorageFailed(path=folder, action="keep the index there", reason=why) from None
-        self.notes.append(f"the index stands in {folder}, not in the vault: {reason}")
+        note = f"the index stands in {folder}, not in the vault: {reason}"
+        if note not in self.notes:
+            self.notes.append(note)
         return folder
+
+    def _locked(self) -> AbstractContextManager[None]:
+        """The lock of the index; one process at a time writes to it."""
+        if not os.path.isdir(self.folder):
+            del self.folder  # somebody has deleted it
+        return lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS)
 
     @property
     def _database_path(self) -> str:
@@ -87,7 +96,7 @@ class Index:
         if self._stores and self._stores[0].replaced:
             self.close()
         if self._stores is None:
-            with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+            with self._locked():
                 database = Database(self._database_path)
                 try:
                     self._stores = database, TextIndex(self._text_path)
@@ -118,7 +127,7 @@ class Index:
     def _renew(self, made: tuple[int, ...], *, text_only: bool = False) -> None:
         """Delete the stores, or the text index alone, unless somebody has made one anew since `made`."""
         self.close()
-        with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+        with self._locked():
             if self._made() == made:
                 # The database last: it is what tells the others that all is new.
                 shutil.rmtree(self._text_path, ignore_errors=True)
@@ -137,7 +146,11 @@ class Index:
             if not text_only:  # the next sync says so
                 self.notes.append(f"the index was made anew: {error.reason}")
         self._renew(made, text_only=text_only)
-        return again()
+        try:
+            return again()
+        except IndexDamaged as error:
+            # What is new is not damaged: the system refuses something, such as space.
+            raise StorageFailed(path=error.path, action="make the index anew", reason=error.reason) from None
 
     # -- keeping it current -------------------------------------------------------------------------------
 
@@ -166,7 +179,7 @@ class Index:
             changes, found = database.changes(), self._look(database, paths)
             synced = Synced()
             if found.changed or found.gone or _racy(database) or _unfinished(database, text):
-                with lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS):
+                with self._locked():
                     if database.replaced:
                         continue
                     if database.changes() != changes:
@@ -186,6 +199,8 @@ class Index:
                 database.set_value("opstamp", 0)
         read = [met.path for met in found.changed if not met.problem]
         problems = [(met.path, Seen(*met.seen), met.problem) for met in found.changed if met.problem]
+        from mdmem.index.sync import Sync, Work  # noqa: PLC0415 - most questions find nothing to do
+
         work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
         self._known_at = -1
         return Sync(self.vault, database, text).run(work, progress)
@@ -212,15 +227,25 @@ class Index:
 
     def text(self, ask: Callable[[TextIndex], R]) -> R:
         """What a question to the text index gives; make it current first."""
-        return self._asked(lambda _, text: ask(text))
+
+        def refreshed(_: Database, text: TextIndex) -> R:
+            text.refresh()
+            return ask(text)
+
+        return self._asked(refreshed)
 
     def _asked(self, ask: Callable[[Database, TextIndex], R]) -> R:
+        def first() -> R:
+            before, stores = self._stores, self._open()
+            # One that somebody has made anew may hold little yet.
+            return ask(*stores) if before in {None, stores} else again()
+
         def again() -> R:
             self._sync(None, None)
             return ask(*self._open())
 
         with self._guard:
-            return self._sound(lambda: ask(*self._open()), again)
+            return self._sound(first, again)
 
 
 _LOST = "lost"

@@ -47,13 +47,14 @@ class Known(NamedTuple):
 class Moved:
     """The names as they are once memories have moved."""
 
-    def __init__(self, names: Names, moves: Mapping[str, str]) -> None:
+    def __init__(self, names: Names, moves: Mapping[str, str], places: Iterable[str] = ()) -> None:
+        """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well."""
         self._names = names
         self._moves = moves
+        self._places = frozenset((*moves.values(), *places))
         self._arrived: dict[str, list[str]] = {}
-        for new in moves.values():
+        for new in sorted(self._places):
             self._arrived.setdefault(key_of(new), []).append(new)
-        self._places = frozenset(moves.values())
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """As `Names.named`."""
@@ -128,13 +129,19 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     """
     names = Remembered(known.names)
     moved = {old: new for old, new in moved.items() if _stands(names, new) and not _stands(names, old)}
-    came_from = {new: old for old, new in moved.items()}
-    shift = Shift(known, Moved(names, came_from), names, moved, is_done=True)
-    changes = rewritten(
-        known, came_from, lambda path, document: shift.edits(document, came_from[path], path), shift.left_out
-    )
+    came_from: dict[str, list[str]] = {}
+    for old, new in moved.items():
+        came_from.setdefault(new, []).append(old)
+    # One that moved several times had several names, and its own links may be from any of them.
+    before = Moved(names, {new: olds[0] for new, olds in came_from.items()}, moved)
+    shift = Shift(known, before, names, moved, is_done=True)
+
+    def edits(path: str, document: Document) -> list[TextEdit]:
+        return next(filter(None, (shift.edits(document, old, path) for old in came_from[path])), [])
+
+    changes = rewritten(known, came_from, edits, shift.left_out)
     changes += shift.others({key_of(path) for path in (*moved, *came_from)}, came_from)
-    left_out = tuple(shift.left_out)
+    left_out = tuple(dict.fromkeys(shift.left_out))
     return EditPlan(changes=tuple(changes), message=_message("mend links to", moved), left_out=left_out)
 
 

@@ -63,8 +63,8 @@ class Indexed(NamedTuple):
         type: its field `type`.
         day: its day as a number such as 20260131; 0 when it has none.
         confidence: its field `confidence`, 0 to 1; 1 when it has none.
-        text: its whole text, and its dates.
-        passages: its passages in order; one at least.
+        text: its whole text.
+        passages: its passages in order, one at least; its dates stand in the first one, too.
     """
 
     path: str
@@ -90,7 +90,10 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
     headings = document.headings
     title = _text(fields.get("title")) or (headings[0].title if headings else "")
     told = day_of(document.path, fields, None)
-    passages = tuple(cut(document))
+    passages = list(cut(document))
+    dates = " ".join(filter(None, (*_dates(fields), _in_words(told))))
+    if dates:
+        passages[0] = passages[0]._replace(text=f"{passages[0].text}\n{dates}")
     return Indexed(
         path=document.path,
         title=f"{title}\n{_name(document.path)}",
@@ -100,8 +103,8 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
         type=_text(fields.get("type")),
         day=int((told or day_of(document.path, {}, modified)).replace("-", "") or 0),
         confidence=_confidence(fields.get("confidence")),
-        text="\n".join((*(passage.text for passage in passages), *_dates(fields), _in_words(told))),
-        passages=passages,
+        text="\n".join(passage.text for passage in passages),
+        passages=tuple(passages),
     )
 
 

@@ -46,15 +46,21 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
     Args:
         view: which memories.
         paths: only these of them.
-        accept: also renew the pins of what has changed: somebody has read that it still holds.
+        accept: also renew the pins of what has changed, and point at it: somebody has read that it still holds.
     """
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
-        citation = judged.citation
+        _, citation, citing, found = judged
         fits = (citations.OK, citations.UNCHANGED, *((citations.CHANGED,) if accept else ()))
-        if judged.judgement.state not in fits or not (citation.first or citation.symbol):
+        if found.state not in fits or not (citation.first or citation.symbol):
             return
-        pin = citations.pin(workspace, judged.citing, citation)
+        if found.state == citations.CHANGED:
+            # What has been read is what stands there now.
+            yield from _repointing(workspace, judged)
+            if citation.first is not None:
+                citation = citation._replace(first=found.first, last=found.last)
+            citation = citation._replace(path=path_to(workspace, citing, citation, found.path))
+        pin = citations.pin(workspace, citing, citation)
         if pin and pin != citation.pin:
             yield TextEdit(*citation.pin_span, f"<!-- pin {pin} -->")
 
@@ -62,9 +68,13 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
 
 
 def _moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
+    if judged.judgement.state == citations.MOVED:
+        yield from _repointing(workspace, judged)
+
+
+def _repointing(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
+    """The edits that make a citation say where the code is now."""
     document, citation, citing, found = judged
-    if found.state != citations.MOVED:
-        return
     text = document.text
     path = path_to(workspace, citing, citation, found.path)
     start, end = citation.span.start, citation.locator_span.start
@@ -85,7 +95,7 @@ def _moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 def _plan(view: View, paths: Collection[str] | None, edits: Edits, message: str) -> EditPlan:
     changes: list[Change] = []
     left_out: list[str] = []
-    with Workspace(view.vault.workspace) as workspace:
+    with view.workspace() as workspace:
         for path in view.citing(paths):
             try:
                 document = view.vault.read(path)

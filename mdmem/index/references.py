@@ -198,7 +198,7 @@ class References:
 
     def _citations(self, paths: Collection[str] | None) -> Iterator[Occurrence]:
         columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
-        with Workspace(self._view.vault.workspace) as workspace:
+        with self._view.workspace() as workspace:
             for path, day, line, cited, first, last, symbol, pin, in_link, seen in self._rows(
                 "citations", columns, paths
             ):

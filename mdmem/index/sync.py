@@ -8,9 +8,8 @@ was read that a later write could have left the same ones, it is read again, as 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from mdmem.index.database import Database, Entry, Seen
@@ -18,42 +17,12 @@ from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
 from mdmem.index.readers import MOST_TOGETHER, readings
 from mdmem.index.reading import Folder, Read, Understood, understand
+from mdmem.index.synced import Progress, Synced, moves
 from mdmem.index.text import TextIndex
-from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
-
-Progress = Callable[[int, int], None]
 
 # So many memories are committed at once: what an interrupted first run has done is kept.
 _BATCH = 5_000
-
-
-class Synced(NamedTuple):
-    """What a sync found: paths of memories, in order.
-
-    `moved` are pairs of old and new path, told by a unique id or by equal content; those paths are in neither
-    `created` nor `removed`.
-    """
-
-    created: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    moved: tuple[tuple[str, str], ...] = ()
-
-    def under(self, base: str) -> Synced:
-        """What of it is under the namespace `base`, by the paths that it has there.
-
-        A memory that moved over that wall is created or removed.
-        """
-        skip = len(base) + 1 if base else 0
-        moved = [pair for pair in self.moved if all(is_under(path, base) for path in pair)]
-        came = [new for old, new in self.moved if is_under(new, base) and not is_under(old, base)]
-        left = [old for old, new in self.moved if is_under(old, base) and not is_under(new, base)]
-        created, changed, removed = (
-            tuple(sorted(path[skip:] for path in paths if is_under(path, base)))
-            for paths in ((*self.created, *came), self.changed, (*self.removed, *left))
-        )
-        return Synced(created, changed, removed, tuple((old[skip:], new[skip:]) for old, new in moved))
 
 
 class Work(NamedTuple):
@@ -109,13 +78,15 @@ class Sync:
                 Read(path, seen, racy=False, hash="", data=b"", problem=why)
                 for path, seen, why in work.problems
             )
+            for path in work.gone:
+                if old := self._old(path):
+                    self._first_seen.keep(path, (old.ident, old.hash))
             self._take(((problem, None) for problem in problems), gone_for_good)
+            gone: list[str] = []
+            reads = self._reads(todo, gone, progress)
             for start in range(0, len(todo), _BATCH):
-                batch = todo[start : start + _BATCH]
-                gone: list[str] = []
-                self._take(self._reads(batch, gone), gone, more=start + _BATCH < len(todo))
-                if progress:
-                    progress(start + len(batch), len(todo))
+                more = start + _BATCH < len(todo)
+                self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
         return self._result()
 
     def _old(self, path: str) -> _Old | None:
@@ -127,15 +98,20 @@ class Sync:
 
     # -- reading ------------------------------------------------------------------------------------------
 
-    def _reads(self, paths: Sequence[str], gone: list[str]) -> Iterator[tuple[Read, Understood | None]]:
+    def _reads(
+        self, paths: Sequence[str], gone: list[str], progress: Progress | None
+    ) -> Iterator[tuple[Read, Understood | None]]:
         """The files that are there, understood where that is done already; the others are added to `gone`."""
-        limits = self._vault.config.limits
+        limits, done = self._vault.config.limits, 0
         for folder, reads in readings(list(self._folders(paths)), limits, understood=self._first):
             for (path, _), found in zip(folder.files, reads, strict=True):
                 if found is None:
                     gone.append(path)
                 else:
                     yield found
+            done += len(folder.files)
+            if progress:
+                progress(done, len(paths))
 
     def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
         """The files at `paths` by their folders, of each not too many at once."""
@@ -170,14 +146,14 @@ class Sync:
                 entries.append(self._entry(read, found))
                 self._note(old, entries[-1])
             texts.append(read.path)
-            self._text.remove(read.path)
+            if not self._first:
+                self._text.remove(read.path)
             if found.indexed:
                 self._text.add(found.indexed)
         for path in gone:
             old = self._old(path)
             if old and not old.problem:
                 self._gone[path] = old.ident, old.hash
-                self._first_seen.keep(path, old.hash)
             self._text.remove(path)
         self._write(entries, same, gone, [*texts, *gone], more=more)
 
@@ -185,7 +161,8 @@ class Sync:
         """The rows of a file; what cannot be read as a memory has a problem instead of a record."""
         made = found.record
         if made and made.citations:
-            made = made._replace(citations=self._first_seen.taken(read.path, read.hash, made.citations))
+            marks = made.summary.ident, read.hash
+            made = made._replace(citations=self._first_seen.taken(read.path, marks, made.citations))
         return Entry(read.path, read.seen, read.racy, read.hash, found.problem, made)
 
     def _note(self, old: _Old | None, entry: Entry) -> None:
@@ -235,27 +212,6 @@ class Sync:
             removed=tuple(sorted(self._gone.keys() - moved.keys())),
             moved=tuple(sorted(moved.items())),
         )
-
-
-def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Which memories that are gone have become which new ones: old path to new path.
-
-    Args:
-        gone, created: id (may be empty) and hash of each, by path. A pair is told by its id, else by its
-            content, and only where no other memory has the same.
-    """
-    found: dict[str, str] = {}
-    for part in (0, 1):
-        old = _unique({path: told[part] for path, told in gone.items() if path not in found})
-        new = _unique({path: told[part] for path, told in created.items() if path not in found.values()})
-        found |= {old[mark]: new[mark] for mark in old.keys() & new.keys()}
-    return found
-
-
-def _unique(marks: Mapping[str, str]) -> dict[str, str]:
-    """The paths by their marks, without empty marks and those that two paths have."""
-    count = Counter(marks.values())
-    return {mark: path for path, mark in marks.items() if mark and count[mark] == 1}
 
 
 def _is_as_it_was(old: _Old, read: Read) -> bool:

@@ -22,7 +22,7 @@ from mdmem.index import words
 from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
-VERSION = 1
+VERSION = 2
 
 VERSION_FILE = "mdmem-version"
 """Made with the index and never written again."""
@@ -194,6 +194,7 @@ class TextIndex:
                     # A writer that is only dropped ends its merges half way: segments would pile up.
                     self._writer.wait_merging_threads()
                     self._writer = None
+        self._searcher = None
         return self.opstamp
 
     def _writing(self) -> tantivy.IndexWriter:
@@ -210,13 +211,19 @@ class TextIndex:
         with self._translated("read the index"), open(os.path.join(self.folder, _META), "rb") as file:
             return int(json.load(file)["opstamp"])
 
-    def searcher(self) -> tantivy.Searcher:
-        """The index as of its last commit on disk, whichever process made it."""
+    def refresh(self) -> None:
+        """Answer from the last commit on disk, whichever process made it, until this is called again."""
         opstamp = self.opstamp
-        with self._translated("read the index"):
-            if self._searcher is None or opstamp != self._searched:
+        if self._searcher is None or opstamp != self._searched:
+            with self._translated("read the index"):
                 self._index.reload()
                 self._searcher, self._searched = self._index.searcher(), opstamp
+
+    def searcher(self) -> tantivy.Searcher:
+        """The index as it was at the last `refresh`."""
+        if self._searcher is None:
+            self.refresh()
+        assert self._searcher is not None  # noqa: S101 - what refresh is for
         return self._searcher
 
     def best(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> list[Found]:

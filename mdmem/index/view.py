@@ -17,6 +17,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.index.move import Known
+    from mdmem.index.workspace import Workspace
 
 _HIGHEST = "\U0010ffff"
 
@@ -94,8 +95,9 @@ class View:
             paths: those at or below these, as the whole vault names them; all without.
         """
         query = (
-            "SELECT d.path, d.ident, d.hash, group_concat(n.key, char(10)) FROM documents AS d"
-            " JOIN names AS n ON n.document = d.id WHERE d.path >= ? AND d.path < ? AND d.problem = ''"
+            "SELECT d.path, d.ident, d.hash, group_concat(n.kind || ' ' || n.key, char(10))"
+            " FROM documents AS d JOIN names AS n ON n.document = d.id"
+            " WHERE d.path >= ? AND d.path < ? AND d.problem = ''"
         )
         grouped = " GROUP BY d.id"
         if paths is None:
@@ -104,7 +106,8 @@ class View:
             below = " AND (d.path = ? OR (d.path >= ? AND d.path < ?))" + grouped
             rows = [row for at in paths for row in self.rows(query + below, (at, f"{at}/", f"{at}0"))]
         for path, ident, digest, names in rows:
-            yield self.inside(path), ident, digest, frozenset(map(key_of, names.split("\n")))
+            keys = frozenset(_link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
+            yield self.inside(path), ident, digest, keys
 
     def tags(self) -> list[tuple[str, int]]:
         """The tags, each with the number of memories that have it, the most used first."""
@@ -216,10 +219,10 @@ class View:
     def keys_of(self, path: str) -> list[str]:
         """Every key that a link to the memory at `path` may have."""
         query = (
-            "SELECT n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
+            "SELECT n.kind, n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
             " WHERE d.path >= ? AND d.path < ? AND d.path = ?"
         )
-        return sorted({key_of(name) for (name,) in self.rows(query, (self.outside(path),))})
+        return sorted({_link_key(kind, name) for kind, name in self.rows(query, (self.outside(path),))})
 
     def anchors(self, path: str) -> Anchors:
         """What an anchor can name in the memory at `path`."""
@@ -258,10 +261,21 @@ class View:
         )
         return {tuple(cited): seen for *cited, seen in self.rows(query, (self.outside(path),))}
 
+    def workspace(self) -> Workspace:
+        """A look at the code that the memories cite; to be closed."""
+        from mdmem.index.workspace import Workspace  # noqa: PLC0415 - only where code is cited
+
+        return Workspace(self.vault.workspace, self.vault.root, self.base)
+
     def in_workspace(self, path: str) -> str:
         """The file of the memory at `path`, seen from the workspace."""
         root, parts = self.vault.place(path)
         return os.path.relpath(os.path.join(root, *parts), self.vault.workspace)
+
+
+def _link_key(kind: str, name: str) -> str:
+    """The key of a link that calls a memory by a name of this kind; see `mdmem.index.record.keys_of`."""
+    return name if kind == "stem" else key_of(name)
 
 
 class Anchors(NamedTuple):

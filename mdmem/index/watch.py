@@ -146,10 +146,8 @@ class Watcher:
         """
         self._check_process()
         until = math.inf if timeout is None else time.monotonic() + timeout
+        self.taken()
         with self._lock:
-            if self._handed_at is not None:
-                self._plan_look(time.monotonic() - self._handed_at)
-                self._handed_at = None
             self._is_waiting = True
         try:
             while True:
@@ -169,6 +167,13 @@ class Watcher:
                 self._is_waiting = False
                 if not self._is_open:
                     self._give_back()
+
+    def taken(self) -> None:
+        """Say that the index has taken in the hints before; asking for the next ones says so, too."""
+        with self._lock:
+            if self._handed_at is not None:
+                self._plan_look(time.monotonic() - self._handed_at)
+                self._handed_at = None
 
     def vouches(self) -> bool:
         """Whether the index has taken in everything that has happened in the vault up to this call.

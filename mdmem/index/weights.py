@@ -17,11 +17,11 @@ CANDIDATES = 60
 
 # -- its passages ---------------------------------------------------------------------------------------------
 
-PASSAGE_PRESENCE = 0.5
+PASSAGE_PRESENCE = 0.4
 # A word in the headings above a passage.
 HEADING = 0.25
 # Two words of the query that stand by each other in a passage, with so many others between them at most.
-PAIR = 0.5
+PAIR = 0.6
 PAIR_GAP = 2
 MOST_PAIRS = 16
 MOST_PASSAGES = 1_000
@@ -29,10 +29,10 @@ MOST_PASSAGES = 1_000
 # -- both together --------------------------------------------------------------------------------------------
 
 # What the best passage adds to a memory, and what stands one and two passages away to that.
-BEST_PASSAGE = 0.3
+BEST_PASSAGE = 0.45
 NEIGHBOURS = (0.35, 0.1)
 # What the memory adds to a passage, where passages are ranked, and what stands around it.
-MEMORY = 2.0
+MEMORY = 1.2
 PASSAGE_NEIGHBOURS = (0.5, 0.3, 0.15)
 
 # -- priors ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ MOST_BYTES = 4 << 20
 """The largest source file that is looked into."""
 
 _KEPT = 512
+_OTHER_NAMESPACE = "it is in another namespace"
 # Behind this many files, the history of their whole folder is cheaper than a process for each.
 _FEW_BLAMES = 8
 _MOST_RENAMES = 20
@@ -61,13 +62,20 @@ class Workspace:
     What was read is remembered, so that many questions cost few reads and few processes; a later run makes a
     new one. To be used from one thread at a time, and closed.
 
+    Args:
+        root: the folder.
+        vault: the vault's folder; what is in it, outside of `namespace`, is not looked at.
+        namespace: a folder of the vault.
+
     Attributes:
         root: the absolute path of the folder.
         trouble: what git could not do, in words; empty when it did all.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, vault: str = "", namespace: str = "") -> None:
         self.root = os.path.realpath(root)
+        self._hidden = os.path.realpath(vault) + os.sep if vault and namespace else ""
+        self._shown = os.path.join(self._hidden, namespace) + os.sep
         self.trouble = ""
         self._objects: Objects | None = None
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
@@ -111,13 +119,19 @@ class Workspace:
             file = os.path.realpath(os.path.join(self.root, path), strict=True)
             if os.path.commonpath((file, self.root)) != self.root:
                 return Unread("it is a symlink that leaves the workspace", inside=False)
+            if self._is_hidden(file):
+                return Unread(_OTHER_NAMESPACE, inside=False)
             data = _content(file)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            is_hidden = self._is_hidden(os.path.join(self.root, path))
+            return Unread(_OTHER_NAMESPACE, inside=False) if is_hidden else None
         except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
             reason = error.strerror if isinstance(error, OSError) else None
             return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))
         return self._source(path, data) if isinstance(data, bytes) else data
+
+    def _is_hidden(self, file: str) -> bool:
+        return bool(self._hidden) and file.startswith(self._hidden) and not file.startswith(self._shown)
 
     def _then(self, commit: str, path: str) -> Source | None:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""

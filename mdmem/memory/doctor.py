@@ -14,6 +14,7 @@ from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import STAGING
+from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
 
@@ -65,8 +66,8 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
     from mdmem.index.references import References  # noqa: PLC0415 - start-up
 
-    for note in view.index.notes:
-        facts["index"] = note
+    if view.index.notes:
+        facts["index"] = "; ".join(view.index.notes)
     for path in unlike(view):
         yield about_file(
             path, "index-differs", "the index does not say what the file says", "mdmem doctor --fix"
@@ -96,11 +97,14 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
 
 def unlike(view: View) -> Iterator[str]:
     """The memories of which the index says something else than the file; it was made current before."""
-    texts = {view.inside(path) for path in view.index.text(lambda text: text.paths())}
+    paths = view.index.text(lambda text: text.paths())
+    texts = {view.inside(path) for path in paths if is_under(path, view.base)}
     for path, _, digest, _ in view.states():
         found = view.vault.find(path)
         if found is not None and (found.hash != digest or path not in texts):
             yield path
+        texts.discard(path)
+    yield from sorted(texts)
 
 
 def _at_line(path: str, line: int, code: str, message: str, hint: str) -> Diagnostic:

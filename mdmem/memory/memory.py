@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
     from mdmem.index.search import Each, Results
-    from mdmem.index.sync import Progress, Synced
+    from mdmem.index.synced import Progress, Synced
     from mdmem.index.view import View
     from mdmem.memory.doctor import Health
     from mdmem.memory.notes import Notes
@@ -248,7 +248,6 @@ class Memory(Kinds["Applied"]):
             PathRefused: `within` leaves the namespace.
             LockTimeout, StorageFailed: the index cannot be made current.
         """
-        from mdmem.index.budget import within_budget  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
 
         index, base = self.index, self.vault.namespace
@@ -270,7 +269,11 @@ class Memory(Kinds["Applied"]):
                 explain=explain,
             )
         )
-        return results if budget is None else within_budget(results, budget)
+        if budget is None:
+            return results
+        from mdmem.index.budget import within_budget  # noqa: PLC0415 - start-up
+
+        return within_budget(results, budget)
 
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
         """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.

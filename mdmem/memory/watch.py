@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -14,7 +15,7 @@ from mdmem.errors import MemoryNotFound
 from mdmem.index.hints import Hints
 from mdmem.index.reference import BROKEN, STALE, Occurrence
 from mdmem.index.references import References
-from mdmem.index.sync import moves
+from mdmem.index.synced import moves
 from mdmem.index.view import View
 from mdmem.index.watch import Watcher
 from mdmem.vault.paths import is_under, relative
@@ -81,6 +82,7 @@ class Watch:
         self._citing: dict[str, set[str]] = {}
         self._events: deque[Event] = deque()
         self._is_ready = False
+        self._untaken: Hints | None = None
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
         view.index.vouch(self._watcher.vouches)
@@ -108,21 +110,30 @@ class Watch:
         return event
 
     def next(self, timeout: float | None = None) -> Event | None:
-        """The next event; None when none came for `timeout` seconds, or when it is closed."""
+        """The next event; None when none came for `timeout` seconds, or when it is closed.
+
+        Raises:
+            LockTimeout, StorageFailed: what has happened cannot be looked at now; the next call tries again.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
         while not self._events:
-            hints = self._watcher.hints(timeout)
+            left = None if until is None else max(0.0, until - time.monotonic())
+            hints = self._untaken or self._watcher.hints(left)
             if hints is None:
                 return None
-            self._events.extend(self._taken(hints))
+            is_again, self._untaken = self._untaken is not None, hints
+            self._events.extend(self._taken(hints, is_again=is_again))
+            self._untaken = None
+            self._watcher.taken()
         return self._events.popleft()
 
     # -- from hints to events -----------------------------------------------------------------------------
 
-    def _taken(self, hints: Hints) -> Iterator[Event]:
-        for notice in hints.notices:
+    def _taken(self, hints: Hints, *, is_again: bool) -> Iterator[Event]:
+        for notice in () if is_again else hints.notices:
             yield Event(NOTICE, code=notice.code, message=notice.message)
         self._view.forget_names()
-        paths = None if hints.everything else hints.paths
+        paths = None if hints.everything or is_again else hints.paths
         if paths is None or paths:
             self._view.index.sync(paths)
         if not self._is_ready:
@@ -131,14 +142,15 @@ class Watch:
             return
         memories = list(self._memory_events(paths))
         yield from memories
-        sources = self._sources(memories)
+        if memories:
+            # Before the files are read: what changes behind that is told.
+            self._cite()
+        sources = set(self._memories) if is_again else self._sources(memories)
         sources.update(*(self._citing.get(file, ()) for file in hints.code))
         yield from self._reference_events(sources)
         yield from self._finding_events(
-            list(self._memories) if hints.settings else [event.path for event in memories]
+            list(self._memories) if hints.settings or is_again else [event.path for event in memories]
         )
-        if memories:
-            self._cite()
 
     def _begin(self) -> None:
         self._memories = self._look(None)

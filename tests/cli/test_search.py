@@ -101,7 +101,7 @@ def test_a_budget_leaves_out_whole_passages_and_says_how_much(cli: Cli) -> None:
     assert cut.out
     assert cut.out in whole.out
     assert len(cut.out) < len(whole.out)
-    assert re.fullmatch(r"about \d+ tokens left out: raise --budget\n", cut.errors)
+    assert re.fullmatch(r"1 more fit, about \d+ tokens of it beyond the budget: raise --budget\n", cut.errors)
     assert cli.ok("search", "file", "--budget", "30", "--json").json["left_out_tokens"] > 0
 
 

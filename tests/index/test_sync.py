@@ -20,7 +20,8 @@ from mdmem.index import text as text_module
 from mdmem.index.database import Seen
 from mdmem.index.index import Index
 from mdmem.index.resolve import resolve
-from mdmem.index.sync import Sync, Synced, Work, moves
+from mdmem.index.sync import Sync, Work
+from mdmem.index.synced import Synced, moves
 from mdmem.index.view import View
 
 IS_ROOT = os.geteuid() == 0

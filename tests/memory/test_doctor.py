@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -192,3 +194,186 @@ def test_everything_wrong_at_once_is_told_at_once(root: Path) -> None:
         "not-a-memory",
         "invalid-json",
     }
+
+
+# ------------------------------------------------------------------------------------------ links and the index
+
+
+def put(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def told(root: Path, scope: Scope | None = None, *, fix: bool = False) -> list[tuple[str, str, int]]:
+    """What a doctor finds who comes new to the vault: path, code, line."""
+    memory = Memory(str(root), scope)
+    found = memory.doctor(fix=fix).findings
+    memory.index.close()
+    return [(finding.path, finding.code, finding.position.line) for finding in found]
+
+
+def test_links_that_lead_nowhere_or_to_several_are_warnings_where_they_stand(root: Path) -> None:
+    put(root, {"a.md": "# A\n\n[[nowhere]] [[b]]\n[x](b.md#gone)\n", "b.md": "[[a]]", "one/c.md": "", "two/c.md": ""})
+    put(root, {"d.md": "[[c]] [[a#^no]]\n"})
+    memory = Memory(str(root))
+    found = {(f.path, f.position.line, f.code): f for f in memory.doctor().findings}
+    assert found.keys() == {
+        ("a.md", 3, "dangling-link"),
+        ("a.md", 4, "dangling-link"),
+        ("d.md", 1, "ambiguous-link"),
+        ("d.md", 1, "dangling-link"),
+    }
+    assert "nowhere" in found["a.md", 3, "dangling-link"].message
+    assert "two/c.md" in found["d.md", 1, "ambiguous-link"].message
+    assert {finding.severity for finding in found.values()} == {"warning"}
+    assert all(finding.hint for finding in found.values())
+    memory.index.close()
+
+
+def test_ids_that_two_memories_have_are_named_with_both(root: Path) -> None:
+    put(root, {f"{name}.md": "---\nid: one\n---\n[[a]]\n" for name in "ab"})
+    put(root, {"c.md": "---\nid: two\n---\n"})
+    memory = Memory(str(root))
+    found = [f for f in memory.doctor().findings if f.code == "duplicate-id"]
+    assert [(f.path, "b.md" in f.message) for f in found] == [("a.md", True), ("b.md", False)]
+    memory.index.close()
+
+
+def test_what_is_joined_to_nothing_is_counted(root: Path) -> None:
+    put(root, {"a.md": "[[b]]\n", "b.md": "b", "alone.md": "x", "self.md": "[[#x]]\n", "tag.md": "#tag\n"})
+    facts = Memory(str(root)).doctor().facts
+    assert facts["indexed"] == 6  # AGENTS.md
+    assert facts["orphans"] == 3
+
+
+def test_files_that_cannot_be_memories_are_told_once(root: Path) -> None:
+    put(root, {"a.md": "x"})
+    (root / "bad.md").write_bytes(b"\xff")
+    (root / "link.md").symlink_to("a.md")
+    assert sorted(told(root)) == [("bad.md", "not-a-memory", 1), ("link.md", "not-a-memory", 1)]
+
+
+def garbled(root: Path) -> Memory:
+    """A memory whose index says something else than its files, and believes that it is current."""
+    put(root, {"a.md": "one\n", "b.md": "[[a]]\n", "c.md": "c\n"})
+    memory = Memory(str(root))
+    memory.sync()
+    while memory.index.rows("SELECT 1 FROM documents WHERE racy"):
+        memory.sync()
+    database, text = memory.index._open()
+    with database.writing():
+        database.write("UPDATE documents SET hash = 'wrong' WHERE path = 'a.md'", [()])
+    text.remove("c.md")
+    with database.writing():
+        database.set_value("opstamp", text.commit())
+    return memory
+
+
+def test_an_index_that_differs_from_the_files_is_found_and_made_anew(root: Path) -> None:
+    memory = garbled(root)
+    assert [(f.path, f.code, f.severity) for f in memory.doctor().findings] == [
+        ("a.md", "index-differs", "error"),
+        ("c.md", "index-differs", "error"),
+    ]
+    assert memory.doctor(fix=True).findings == ()
+    assert memory.index.text(lambda text: text.paths()) == ["AGENTS.md", "a.md", "b.md", "c.md"]
+    memory.index.close()
+
+
+def test_a_text_that_no_memory_has_is_found(root: Path) -> None:
+    memory = garbled(root)
+    database, _ = memory.index._open()
+    with database.writing():
+        database.write("UPDATE documents SET hash = 'x', problem = 'x' WHERE path = 'b.md'", [()])
+    assert ("b.md", "index-differs") in [(f.path, f.code) for f in memory.doctor().findings]
+    memory.index.close()
+
+
+def test_a_scope_hears_of_its_own_links_and_index_only(root: Path) -> None:
+    for user in ("al", "albert"):
+        put(root, {f"users/{user}/a.md": f"---\nid: x\n---\n[[nowhere]] {user}\n"})
+    assert told(root, Scope(user="al")) == [("a.md", "dangling-link", 4)]
+    put(root, {"users/al/a.md": "---\nid: x\n---\n"})
+    assert told(root, Scope(user="al")) == []
+
+
+def test_an_index_that_stands_elsewhere_is_a_fact(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (root / ".mdmem/local").mkdir()
+    (root / ".mdmem/local/index").symlink_to(tmp_path)
+    assert str(tmp_path / "cache") in str(Memory(str(root)).doctor().facts["index"])
+
+
+# ---------------------------------------------------------------------------------- moves by other programs
+
+MOVED = {
+    "a.md": "# A\n\n[[b]] [[b|B]] ![[b#One]] [x](b.md) [y](<b.md#one>)\n\n[r]: b.md\n",
+    "deep/c.md": "---\nsee: '[[b]]'\n---\n[z](../b.md)\n",
+    "b.md": "# One\n\n[to a](a.md) [to c](deep/c.md) [[a]]\n",
+}
+
+
+def test_a_link_to_what_another_program_moved_says_where_it_is(root: Path) -> None:
+    put(root, MOVED)
+    Memory(str(root)).sync()
+    (root / "b.md").rename(root / "other.md")
+    memory = Memory(str(root))
+    found = [f for f in memory.doctor().findings if f.path == "a.md"]
+    assert {f.code for f in found} == {"dangling-link"}
+    assert {f.hint for f in found} == {"it has moved to other.md: mdmem doctor --fix"}
+    memory.index.close()
+
+
+@pytest.mark.parametrize("program", ["mv", "git mv"])
+@pytest.mark.parametrize("target", ["other.md", "new/place/other.md"])
+def test_links_are_mended_after_other_programs_moved_a_memory(root: Path, program: str, target: str) -> None:
+    put(root, MOVED)
+    if program == "git mv":
+        shutil.rmtree(root.parent / ".git")
+        for command in (("init", "-q"), ("add", "-A")):
+            subprocess.run(["git", *command], cwd=root.parent, check=True)
+    Memory(str(root)).sync()
+    (root / target).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*program.split(), "b.md", target], cwd=root, check=True)
+    assert {code for _, code, _ in told(root)} == {"dangling-link"}
+    assert told(root, fix=True) == []
+    folder = "../" * target.count("/")
+    assert (root / "a.md").read_text() == MOVED["a.md"].replace("[[b", "[[other").replace("b.md", target)
+    assert (root / "deep/c.md").read_text() == MOVED["deep/c.md"].replace("[[b", "[[other").replace("b.md", target)
+    assert (root / target).read_text() == MOVED["b.md"].replace("(a.md", f"({folder}a.md").replace(
+        "(deep", f"({folder}deep"
+    )
+    Memory(str(root)).undo()
+    assert (root / "a.md").read_text() == MOVED["a.md"]
+
+
+def test_a_chain_of_moves_and_a_folder_are_mended(root: Path) -> None:
+    put(root, MOVED)
+    Memory(str(root)).sync()
+    (root / "b.md").rename(root / "second.md")
+    Memory(str(root)).sync()
+    (root / "second.md").rename(root / "third.md")
+    (root / "deep").rename(root / "deeper")
+    assert told(root, fix=True) == []
+    assert "[[third]]" in (root / "a.md").read_text()
+    assert "[to c](deeper/c.md)" in (root / "third.md").read_text()
+
+
+def test_where_nothing_is_wrong_nothing_is_written(root: Path) -> None:
+    put(root, {"a.md": "[[b]]\n", "b.md": "b\n"})
+    memory = Memory(str(root))
+    memory.sync()
+    assert memory.doctor(fix=True).findings == ()
+    assert memory.history() == []
+    memory.index.close()
+
+
+def test_leftovers_are_removed_where_that_is_safe(root: Path, staging: Path) -> None:
+    (staging / "20240131T120000000000-aaaa.7").write_text("nobody's")
+    (root.parent / ".mdmem-x.0").touch()
+    assert {code for _, code, _ in told(root)} <= {"leftover"}
+    assert told(root, fix=True) == []
+    assert not list(staging.iterdir())

@@ -1,0 +1,219 @@
+"""Lets the index meet crashes or a full disk, and reports what it was like after; prints JSON.
+
+    index_fault_worker.py crash VAULT ELSEWHERE TRIALS SEED
+    index_fault_worker.py full VAULT ELSEWHERE SPARE
+    index_fault_worker.py check VAULT ELSEWHERE
+
+`crash`: in each trial some of 200 files change, and a process that makes the index current is ended at a random
+instant, as by SIGKILL. `full`: the disk of VAULT is filled but for so many bytes (or files, if these are what it
+has few of), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder on another disk, for a rebuild to compare with.
+
+Each trial runs in a fork of this process, which has one thread and everything imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mdmem.errors import MdmemError
+from mdmem.index.index import Index
+from mdmem.index.sync import Sync
+
+assert Sync  # loaded before anything is timed
+FILES = 200
+PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", "urls")
+STEPS = 12
+
+
+def content(chance: random.Random) -> str:
+    number = chance.randrange(1_000)
+    lines = [f"---\ntitle: T{number}\ntags: [a{number % 7}]\n---\n# H{number}\n", f"[[{number % FILES}]] ^b\n"]
+    return "".join(lines + [f"## S{n}\nword{number} {'text ' * 40}\n" for n in range(number % 5)])
+
+
+def change(root: Path, chance: random.Random) -> None:
+    """Write, move and delete some of the files."""
+    for number in chance.sample(range(FILES), 60):
+        file = root / f"notes/{number % 9}/{number}.md"
+        how = chance.randrange(6)
+        if how == 0:
+            file.unlink(missing_ok=True)
+        elif how == 1 and file.exists():
+            file.replace(file.with_name(f"moved{number}.md"))
+        else:
+            file.write_text(content(chance))
+
+
+def make(root: Path, chance: random.Random) -> None:
+    (root / ".mdmem").mkdir(parents=True)
+    (root / ".mdmem/config.toml").touch()
+    for number in range(FILES):
+        file = root / f"notes/{number % 9}/{number}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content(chance))
+
+
+def forked(work: Callable[[], Any]) -> tuple[int, Any]:
+    """What a fork of this process returns, and how it ended."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+            json.dump(work(), pipe)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), json.loads(told) if told else None
+
+
+def rows_of(index: Index) -> dict[str, Any]:
+    columns = "path, hash, problem, title, type, day, dated, ident"
+    found: dict[str, Any] = {"documents": index.rows(f"SELECT {columns} FROM documents ORDER BY path")}
+    for part in PARTS:
+        query = f"SELECT d.path, x.* FROM {part} AS x JOIN documents AS d ON d.id = x.document"
+        found[part] = sorted(((path, *row) for path, _, *row in index.rows(query)), key=repr)
+    found["texts"] = index.text(lambda text: text.paths())
+    found["passages"] = index.text(lambda text: text.searcher().num_docs)
+    return found
+
+
+def state(root: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(root)): sha256(file.read_bytes()).hexdigest()
+        for file in sorted((root / "notes").rglob("*.md"))
+    }
+
+
+def wrong(root: Path, elsewhere: Path, *, rebuild: bool, notes: bool = False) -> list[str]:
+    """What is not right once the index is made current; with `notes` it may say that it was made anew."""
+    index = Index(str(root))
+    index.sync()
+    files = state(root)
+    found = []
+    if index.notes and not notes:
+        found.append(f"notes: {index.notes}")
+    if dict(index.rows("SELECT path, hash FROM documents")) != files:
+        found.append("the documents are not the files")
+    if index.text(lambda text: text.paths()) != sorted(files):
+        found.append("the texts are not the files")
+    if index.rows("SELECT path FROM pending") or index.rows("PRAGMA integrity_check") != [("ok",)]:
+        found.append("the database is not sound")
+    if len(index.rows("SELECT name FROM sqlite_master WHERE name LIKE '%_by_%'")) < 5:
+        found.append("an index over the rows is missing")
+    if rebuild:
+        shutil.rmtree(elsewhere, ignore_errors=True)
+        elsewhere.mkdir(parents=True)
+        other = Index(str(root))
+        other.__dict__["folder"] = str(elsewhere)
+        other.sync()
+        if rows_of(other) != rows_of(index):
+            found.append("the rows are not those of a rebuild")
+        other.close()
+    index.close()
+    return found
+
+
+# --------------------------------------------------------------------------------------------------- crashes
+
+
+def crash(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]:
+    chance = random.Random(seed)
+    make(root, chance)
+    began = time.monotonic()
+    forked(lambda: Index(str(root)).sync())
+    whole = time.monotonic() - began
+    killed, failures = 0, []
+    for trial in range(trials):
+        change(root, chance)
+        is_first = trial % 4 == 0
+        if is_first:
+            shutil.rmtree(root / ".mdmem/local")
+        # One that begins anew takes as long as the very first, and others less.
+        delay = chance.random() * whole * (1 if is_first else 0.6) + 1e-6
+
+        def sync(delay: float = delay) -> None:
+            # Its default action ends the process at once, whatever that is doing.
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            Index(str(root)).sync()
+
+        ended, _ = forked(sync)
+        killed += ended == -signal.SIGALRM
+        code, found = forked(lambda trial=trial: wrong(root, elsewhere, rebuild=trial % 5 == 0))  # type: ignore[misc]
+        if code or found:
+            failures.append(f"trial {trial}, after {delay:.4f} s of {whole:.4f}: {code}, {found}")
+    return {"killed": killed, "failures": failures}
+
+
+# ----------------------------------------------------------------------------------------------- a full disk
+
+
+@contextlib.contextmanager
+def nearly_full(root: Path, left: int) -> Any:
+    """Fill the disk, but for `left` pages or files, whichever there are fewer of."""
+    filler = root.parent / "filler"
+    filler.mkdir()
+    status = os.statvfs(root)
+    if status.f_bavail < status.f_favail * 4:
+        (filler / "pages").write_bytes(b"\0" * max(0, (status.f_bavail - left) * status.f_bsize))
+    else:
+        for number in range(max(0, os.statvfs(root).f_favail - left)):
+            (filler / str(number)).touch()
+    try:
+        yield
+    finally:
+        shutil.rmtree(filler)
+
+
+def tried(root: Path) -> dict[str, str]:
+    """What a sync says on a full disk."""
+    index = Index(str(root))
+    try:
+        index.sync()
+        texts = index.text(lambda text: text.paths())
+    except MdmemError as error:
+        return {"error": error.code, "message": error.message}
+    return {"error": "" if texts == sorted(state(root)) else "wrong", "message": index.folder}
+
+
+def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
+    chance = random.Random(1)
+    make(root, chance)
+    attempts, failures = [], []
+    for step in range(STEPS):
+        left = step * spare // STEPS
+        if step % 2:
+            shutil.rmtree(root / ".mdmem/local", ignore_errors=True)
+        else:
+            forked(lambda: Index(str(root)).sync())
+            change(root, chance)
+        before = state(root)
+        with nearly_full(root, left):
+            code, told = forked(lambda: tried(root))
+        attempts.append({"left": left, "code": code, **(told or {})})
+        if state(root) != before:
+            failures.append(f"{left} left: the memories were changed")
+        code, found = forked(lambda step=step: wrong(root, elsewhere, rebuild=step % 5 == 0, notes=True))  # type: ignore[misc]
+        if code or found:
+            failures.append(f"{left} left, then enough: {code}, {found}")
+    return {"attempts": attempts, "failures": failures}
+
+
+if __name__ == "__main__":
+    what, vault, other, *numbers = sys.argv[1:]
+    trial = {"crash": crash, "full": full, "check": partial(wrong, rebuild=True)}[what]
+    print(json.dumps(trial(Path(vault), Path(other), *map(int, numbers))))

@@ -1,0 +1,56 @@
+"""The index through crashes and on full disks: the next look at it is right, and no memory is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORKER = Path(__file__).with_name("index_fault_worker.py")
+IS_ROOT = os.geteuid() == 0
+TRIALS = int(os.environ.get("MDMEM_TEST_CRASHES", "20"))
+
+
+def reported(*arguments: str, before: Sequence[str] = ()) -> Any:
+    """What the worker reports."""
+    ran = subprocess.run(
+        [*before, sys.executable, str(WORKER), *arguments], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.timeout(60 + 5 * TRIALS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_sync_that_is_killed_at_any_instant_leaves_a_sound_index(tmp_path: Path, seed: int) -> None:
+    trials = TRIALS // 2
+    report = reported("crash", str(tmp_path / "vault"), str(tmp_path / "rebuilt"), str(trials), str(seed))
+    assert report["failures"] == []
+    assert report["killed"] > trials // 3  # most of them in the middle
+
+
+@pytest.mark.parametrize(("options", "spare"), [("size=4m", 120), ("size=100m,nr_inodes=330", 36)])
+def test_a_full_disk_is_said_and_harms_nothing(tmp_path: Path, options: str, spare: int) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"'
+    words = ["unshare", "--mount", *([] if IS_ROOT else ["--user", "--map-root-user"]), "sh", "-c", script]
+    tried = shutil.which("unshare") and subprocess.run([*words, str(disk), "true"], check=False)
+    if not tried or tried.returncode:
+        assert os.environ.get("CI") != "true", "nothing can be mounted here"
+        pytest.skip("nothing can be mounted here")
+    places = (str(disk / "vault"), str(tmp_path / "rebuilt"))
+    report = reported("full", *places, str(spare), before=[*words, str(disk)])
+    assert report["failures"] == []
+    refused = [attempt for attempt in report["attempts"] if attempt["error"]]
+    assert {attempt["code"] for attempt in report["attempts"]} == {0}
+    assert {attempt["error"] for attempt in refused} == {"storage-failed"}
+    assert {str(disk) in attempt["message"] for attempt in refused} == {True}
+    assert 0 < len(refused) < len(report["attempts"])

@@ -5,8 +5,8 @@ set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "$here/.venv/demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp -R "$here/memories" "$here/AGENTS.md" "$work"
-mkdir "$work/.git" # the copy is its own workspace, as a repository would be
+cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$work"
+git init --quiet "$work" # the copy is its own workspace
 cd "$work"
 unset MDMEM_VAULT MDMEM_USER MDMEM_PROJECT
 
@@ -31,6 +31,8 @@ refused() {
 
 say '1. Find: every hit has its heading and its date'
 run grep 'one step' --limit 3
+run search 'how is a lock held' --limit 2
+run ls --where type=decision --where status=accepted --sort -title
 run rules list --for mdmem/text/edit.py
 
 say '2. Edit: only the bytes that are named'
@@ -54,8 +56,15 @@ run undo
 run undo --dry-run
 run history --limit 4
 
-say '7. All is well'
+say '7. Move: every link follows, there and back'
+run append notes/decisions/demo.md 'It stands on [[flock]] and on [the journal](journal.md#Decision).'
+run mv notes/decisions/journal.md notes/archive/
+run show notes/decisions/demo.md
+run backlinks notes/archive/journal.md
+run mv notes/archive/journal.md notes/decisions/
+
+say '8. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md
-echo 'after the undo, every byte is as before'
+echo 'every byte is as before'

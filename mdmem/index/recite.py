@@ -46,7 +46,8 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
     Args:
         view: which memories.
         paths: only these of them.
-        accept: also renew the pins of what has changed, and point at it: somebody has read that it still holds.
+        accept: also renew the pins of what has changed, and point at it: somebody has read that it
+            still holds.
     """
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:

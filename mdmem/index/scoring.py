@@ -137,7 +137,7 @@ class Scorer:
 
     def _candidates(self, most: int) -> dict[int, tuple[Whole, DocAddress, float]]:
         """The memories to look into: by key, what is kept of each, where, and its score as a whole."""
-        most = max(weights.CANDIDATES, 2 * most)
+        most = max(weights.CANDIDATES, most + weights.SPARE)
         found = self._index.best(self._search, most, newest=not self._query.is_ranked)
         wholes = self._index.wholes([address for _, address in found])
         return {w.key: (w, f.address, f.score) for w, f in zip(wholes, found, strict=True)}
@@ -149,7 +149,12 @@ class Scorer:
         clauses = self._passage_clauses
         if not clauses or not memories:
             return
-        found = self._index.best(_both(_any(clauses), of_memories(list(memories))), weights.MOST_PASSAGES)
+        searched = _silent(of_memories(list(memories)))
+        for clause in clauses:
+            # One by one, because tantivy goes through whole blocks of documents for a union of clauses, and
+            # here few documents count: a third of the time.
+            searched = Search.boolean_query([(Occur.Must, searched), (Occur.Should, clause.search)])
+        found = [hit for hit in self._index.best(searched, weights.MOST_PASSAGES) if hit.score > 0]
         places = self._index.places([address for _, address in found])
         scores = {(p.key, p.ordinal): f.score for p, f in zip(places, found, strict=True)}
         steps = [(n, share) for n, share in enumerate(shares, 1)]

@@ -70,6 +70,8 @@ class Sync:
 
     def run(self, work: Work, progress: Progress | None = None) -> Synced:
         """Take in what a look found; `progress` is told how many of how many files are done."""
+        if self._pending:
+            self._text.sweep()
         todo = sorted({*work.read, *self._pending} - {path for path, *_ in work.problems})
         # What is read as well as gone may be back by then.
         gone_for_good = sorted(set(work.gone).difference(todo))

@@ -197,6 +197,13 @@ class TextIndex:
         self._searcher = None
         return self.opstamp
 
+    def sweep(self) -> None:
+        """Delete the files of a commit that was killed: the next one would give some the same names."""
+        self.close()
+        self._open()
+        with self._translated("write the index"):
+            self._writing().garbage_collect_files()
+
     def _writing(self) -> tantivy.IndexWriter:
         if self._writer is None:
             heap, threads = _SMALL if self.searcher().num_docs else _LARGE

@@ -12,8 +12,9 @@ RARITY_IN_PASSAGES = 0.6
 TITLE = 1.0
 HEADINGS = 0.5
 TAGS = 1.0
-# How many memories are looked into further.
-CANDIDATES = 60
+# How many memories are looked into further: so many, or so many more than asked for. 20 and 60 find the same.
+CANDIDATES = 25
+SPARE = 10
 
 # -- its passages ---------------------------------------------------------------------------------------------
 
@@ -23,7 +24,7 @@ HEADING = 0.25
 # Two words of the query that stand by each other in a passage, with so many others between them at most.
 PAIR = 0.6
 PAIR_GAP = 2
-MOST_PAIRS = 16
+MOST_PAIRS = 8
 MOST_PASSAGES = 1_000
 
 # -- both together --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.index.view import View
+    from mdmem.vault.transaction import Applied
 
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
@@ -38,12 +39,14 @@ class Health:
         return {"facts": self.facts, "findings": [finding.as_dict() for finding in self.findings]}
 
 
-def examine(vault: Vault, view: Callable[[], View]) -> Health:
+def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = None) -> Health:
     """Look at the config, what a crash left, mounts, names, schemas, programs, the index, and links.
 
     What a crash left behind is put right first, and the index made current, as every command does.
     """
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
+    if mended:
+        facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
     findings: list[Diagnostic] = []
     for look in (_files, _leftovers, _mounts, _schemas, _programs):
         findings += _looked(partial(look, vault, facts))

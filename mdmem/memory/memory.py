@@ -345,9 +345,8 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.memory.doctor import examine, mend  # noqa: PLC0415 - start-up
 
-        if fix:
-            self.vault.transact(lambda: mend(self.vault, self._current()))
-        return examine(self.vault, self._current)
+        mended = self.vault.transact(lambda: mend(self.vault, self._current())) if fix else None
+        return examine(self.vault, self._current, mended)
 
     def history(self, path: str | None = None) -> list[Entry]:
         """The changes to this namespace, newest first; with `path`, those to one memory.

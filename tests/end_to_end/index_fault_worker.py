@@ -4,9 +4,10 @@
     index_fault_worker.py full VAULT ELSEWHERE SPARE
     index_fault_worker.py check VAULT ELSEWHERE
 
-`crash`: in each trial some of 200 files change, and a process that makes the index current is ended at a random
-instant, as by SIGKILL. `full`: the disk of VAULT is filled but for so many bytes (or files, if these are what it
-has few of), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder on another disk, for a rebuild to compare with.
+`crash`: in each trial some of 200 files change, and a process that makes the index current is ended at a
+random instant, as by SIGKILL. `full`: the disk of VAULT is filled but for so many pages (or files, if it has
+few of these), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder on another
+disk, for a rebuild to compare with.
 
 Each trial runs in a fork of this process, which has one thread and everything imported.
 """
@@ -29,9 +30,8 @@ from typing import Any
 
 from mdmem.errors import MdmemError
 from mdmem.index.index import Index
-from mdmem.index.sync import Sync
+from mdmem.index.sync import Sync  # noqa: F401 - loaded before anything is timed
 
-assert Sync  # loaded before anything is timed
 FILES = 200
 PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", "urls")
 STEPS = 12
@@ -39,7 +39,10 @@ STEPS = 12
 
 def content(chance: random.Random) -> str:
     number = chance.randrange(1_000)
-    lines = [f"---\ntitle: T{number}\ntags: [a{number % 7}]\n---\n# H{number}\n", f"[[{number % FILES}]] ^b\n"]
+    lines = [
+        f"---\ntitle: T{number}\ntags: [a{number % 7}]\n---\n# H{number}\n",
+        f"[[{number % FILES}]] ^b\n",
+    ]
     return "".join(lines + [f"## S{n}\nword{number} {'text ' * 40}\n" for n in range(number % 5)])
 
 
@@ -215,5 +218,6 @@ def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     what, vault, other, *numbers = sys.argv[1:]
-    trial = {"crash": crash, "full": full, "check": partial(wrong, rebuild=True)}[what]
-    print(json.dumps(trial(Path(vault), Path(other), *map(int, numbers))))
+    trials: dict[str, Callable[..., Any]]
+    trials = {"crash": crash, "full": full, "check": partial(wrong, rebuild=True)}
+    sys.stdout.write(json.dumps(trials[what](Path(vault), Path(other), *map(int, numbers))))

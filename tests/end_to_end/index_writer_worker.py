@@ -2,9 +2,9 @@
 
     index_writer_worker.py VAULT NAME SECONDS WATCH
 
-It prints "ready" and waits for a line; writes for so many seconds, its own files and shared ones, as mdmem and as
-other programs do, and asks for its own ones after each; prints "done" and waits for a line, by which all others
-are done as well; and prints one JSON object. WATCH is 1 to keep a watcher meanwhile.
+It prints "ready" and waits for a line; writes for so many seconds, its own files and shared ones, as mdmem
+and as other programs do, and asks for its own ones after each; prints "done" and waits for a line, by which all
+others are done as well; and prints one JSON object. WATCH is 1 to keep a watcher meanwhile.
 """
 
 from __future__ import annotations
@@ -97,15 +97,22 @@ class Writer:
     def report(self) -> str:
         self.memory.sync()
         index = self.memory.index
-        return json.dumps({
-            "documents": dict(index.rows("SELECT path, hash FROM documents")),
-            "texts": index.text(lambda text: text.paths()),
-            "errors": self.errors,
-            "wrong": self.wrong,
-            "notes": index.notes,
-            "steps": self.steps,
-            "events": self.events,
-        })
+        return json.dumps(
+            {
+                "documents": dict(index.rows("SELECT path, hash FROM documents")),
+                "texts": index.text(lambda text: text.paths()),
+                "errors": self.errors,
+                "wrong": self.wrong,
+                "notes": index.notes,
+                "steps": self.steps,
+                "events": self.events,
+            }
+        )
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
@@ -115,11 +122,11 @@ if __name__ == "__main__":
         watching = threading.Event()
         threading.Thread(target=writer.watch, args=(watching,), daemon=True).start()
         watching.wait()
-    print("ready", flush=True)
+    say("ready")
     sys.stdin.readline()
     writer.run(float(length))
-    print("done", flush=True)
+    say("done")
     sys.stdin.readline()
-    print(writer.report(), flush=True)
+    say(writer.report())
     # The thread that watches has no end of its own.
     os._exit(0)

@@ -69,7 +69,9 @@ def writers(root: Path, watching: list[bool]) -> Iterator[Writers]:
 
 
 @pytest.mark.timeout(120 + 3 * SECONDS)
-@pytest.mark.parametrize("watching", [[False, False, False], [True, True, False]], ids=["none watches", "two watch"])
+@pytest.mark.parametrize(
+    "watching", [[False, False, False], [True, True, False]], ids=["none watches", "two watch"]
+)
 def test_processes_that_write_and_ask_at_once_agree(tmp_path: Path, watching: list[bool]) -> None:
     root = tmp_path / "memories"
     mdmem.init(root)
@@ -78,10 +80,8 @@ def test_processes_that_write_and_ask_at_once_agree(tmp_path: Path, watching: li
             started.hear(word)
             started.tell()
         reports = started.reports()
-    files = {
-        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() for path in root.glob("notes/**/*.md")
-        if not path.name.startswith(".")
-    }  # fmt: skip
+    found = (path for path in root.glob("notes/**/*.md") if not path.name.startswith("."))
+    files = {str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() for path in found}
     assert len(files) > 10
     for report, watches in zip(reports, watching, strict=True):
         assert report["errors"] == []
@@ -100,4 +100,3 @@ def test_processes_that_write_and_ask_at_once_agree(tmp_path: Path, watching: li
     assert json.loads(checked.stdout) == []
     shared = (root / "notes/shared.md").read_text().split()
     assert len(shared) == len(set(shared))
-

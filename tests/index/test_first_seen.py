@@ -100,7 +100,9 @@ def test_a_citation_that_is_written_anew_is_seen_anew(root: Path, index: Index) 
     assert seen(index) == [pin_of(["two = 3"])]
 
 
-def test_code_that_is_not_there_yet_is_seen_when_its_memory_is_taken_in_again(root: Path, index: Index) -> None:
+def test_code_that_is_not_there_yet_is_seen_when_its_memory_is_taken_in_again(
+    root: Path, index: Index
+) -> None:
     note(root, "See `src/new.py#L1`, `src/new.py#f` and `src/new.py`.\n", "notes/b.md")
     assert seen(index) == [SEEN, "", "", ""]
     (root.parent / "src/new.py").write_text("def f(): pass\n")

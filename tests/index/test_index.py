@@ -102,7 +102,9 @@ def test_deleting_it_all_changes_no_answer(root: Path, index: Index) -> None:
 def test_a_rebuild_says_everything_again(index: Index) -> None:
     index.sync()
     told: list[tuple[int, int]] = []
-    assert index.rebuild(lambda done, total: told.append((done, total))).created == tuple(both("a", "b", "c")[0])
+    assert index.rebuild(lambda done, total: told.append((done, total))).created == tuple(
+        both("a", "b", "c")[0]
+    )
     assert told == [(3, 3)]
     assert paths(index) == both("a", "b", "c")
     assert index.notes == []
@@ -134,7 +136,9 @@ def test_whichever_file_is_damaged_the_answers_are_right(root: Path, harm: Calla
     first.close()
     names = [path.name for path in stores(root)]
     for number, name in enumerate(names):
-        path = next((p for p in stores(root) if p.name == name), stores(root)[min(number, len(stores(root)) - 1)])
+        path = next(
+            (p for p in stores(root) if p.name == name), stores(root)[min(number, len(stores(root)) - 1)]
+        )
         harm(path)
         index = Index(str(root))
         index.sync()
@@ -175,7 +179,7 @@ def test_damage_that_a_question_meets_is_no_wrong_answer(
     index.close()
     index.rows("SELECT 1")
     for path in stores(root):
-        if path.parent.name == "text" and path.name not in {"mdmem-version"}:
+        if path.parent.name == "text" and path.name != "mdmem-version":
             harm(path)
     assert index.text(lambda text: text.paths()) == both("a", "b", "c")[0]
     assert paths(index) == both("a", "b", "c")
@@ -333,7 +337,7 @@ def test_a_read_only_file_system_is_searched_from_the_cache(open_folder: Path) -
     assert len(first[3]) == 1
 
 
-# --------------------------------------------------------------------------------------- several at the same time
+# ----------------------------------------------------------------------------------- several at the same time
 
 
 def test_one_that_another_process_made_anew_is_opened_again(root: Path, index: Index) -> None:

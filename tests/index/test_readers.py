@@ -172,7 +172,7 @@ def test_a_reader_ends_with_whoever_asks(folders: list[Folder], tmp_path: Path) 
         "print(open(f'/proc/self/task/{os.getpid()}/children').read(), flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    import pickle  # noqa: PLC0415 - only here
+    import pickle
 
     if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         pytest.skip("who belongs to whom cannot be asked here")

@@ -74,7 +74,7 @@ def test_where_the_folder_is_gone_all_are_gone_and_nothing_is_followed(tmp_path:
     assert read(Folder(str(place.parent), ("deep",), named), LIMITS) == [None, None]
 
 
-# ------------------------------------------------------------------------------------- clocks that cannot tell
+# ----------------------------------------------------------------------------------- clocks that cannot tell
 
 
 def test_a_file_that_was_changed_just_now_may_change_again_and_look_the_same(tmp_path: Path) -> None:

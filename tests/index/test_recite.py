@@ -148,11 +148,13 @@ def test_only_the_named_memories_are_changed_and_what_cannot_be_read_is_left_out
 
 
 def test_a_pin_is_put_right_behind_each_citation_of_lines_or_symbols(work: Work) -> None:
-    work.note("a `src/app.py#L2-L3`, [x](../../src/app.py#L1) and `src/app.py#work`; `src/app.py` no `src/x.py#L1`\n")
+    work.note(
+        "a `src/app.py#L2-L3`, [x](../../src/app.py#L1) and `src/app.py#work`; `src/app.py`, `src/x.py#L1`\n"
+    )
     found = work.apply(pinned(work.view))
     assert found == (
         f"a `src/app.py#L2-L3`{pin('two = 2', 'three = 3')}, [x](../../src/app.py#L1){pin('one = 1')} and"
-        f" `src/app.py#work`{pin('def work(x):', '    return x')}; `src/app.py` no `src/x.py#L1`\n"
+        f" `src/app.py#work`{pin('def work(x):', '    return x')}; `src/app.py`, `src/x.py#L1`\n"
     )
     assert pinned(work.view).changes == ()
     assert pinned(work.view, accept=True).changes == ()

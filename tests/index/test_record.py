@@ -106,7 +106,9 @@ def test_tags_that_differ_in_case_have_one_key() -> None:
 
 
 def test_fields_are_their_scalars_by_dotted_keys_in_order() -> None:
-    text = "---\na: 1\nsource: {type: chat, ids: [x, 2, 3.5]}\nb: [{c: true}, {c: false}]\nd: null\ne: no\n---\n"
+    text = (
+        "---\na: 1\nsource: {type: chat, ids: [x, 2, 3.5]}\nb: [{c: true}, {c: false}]\nd: null\ne: no\n---\n"
+    )
     assert of(text).fields == [
         (0, "a", 1),
         (1, "source.type", "chat"),
@@ -157,7 +159,9 @@ VALUES = st.recursive(
 
 
 @given(value=st.dictionaries(st.text(st.characters()), VALUES, max_size=4))
-@example({"title": SURROGATE, "aliases": [f"x{SURROGATE}"], "tags": [SURROGATE], "id": SURROGATE, SURROGATE: 1})
+@example(
+    {"title": SURROGATE, "aliases": [f"x{SURROGATE}"], "tags": [SURROGATE], "id": SURROGATE, SURROGATE: 1}
+)
 @settings(deadline=None, max_examples=150)
 def test_whatever_json_says_sqlite_can_hold(value: dict[str, object]) -> None:
     made = of_json(value)

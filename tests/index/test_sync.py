@@ -1,4 +1,4 @@
-"""Sync: what it reads, what it leaves alone, what it says became of memories, and how it gets over a crash."""
+"""Sync: what it reads, what it leaves alone, what it says of memories, and how it gets over a crash."""
 
 from __future__ import annotations
 
@@ -52,9 +52,13 @@ def put(root: Path, files: Mapping[str, str | bytes]) -> None:
 def rows_of(index: Index, *, without: str = "") -> Rows:
     """All rows about documents, with paths instead of numbers."""
     columns = "path, hash, problem, title, type, day, dated, ident"
-    found = {"documents": index.rows(f"SELECT {columns} FROM documents WHERE path != ? ORDER BY path", (without,))}
+    found = {
+        "documents": index.rows(f"SELECT {columns} FROM documents WHERE path != ? ORDER BY path", (without,))
+    }
     for part in PARTS:
-        query = f"SELECT d.path, x.* FROM {part} AS x JOIN documents AS d ON d.id = x.document WHERE d.path != ?"
+        query = (
+            f"SELECT d.path, x.* FROM {part} AS x JOIN documents AS d ON d.id = x.document WHERE d.path != ?"
+        )
         found[part] = sorted(((path, *row) for path, _, *row in index.rows(query, (without,))), key=repr)
     found["texts"] = [path for path in index.text(lambda text: text.paths()) if path != without]
     return found
@@ -74,7 +78,7 @@ def settled(index: Index) -> None:
         index.sync()
 
 
-def added(index: Index, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def added(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths whose text is taken in from now on."""
     paths: list[str] = []
     add = text_module.TextIndex.add
@@ -87,7 +91,7 @@ def added(index: Index, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-# ------------------------------------------------------------------------------------------ what became of them
+# ---------------------------------------------------------------------------------------- what became of them
 
 
 def test_what_was_created_changed_and_removed_is_said(root: Path, index: Index) -> None:
@@ -118,14 +122,15 @@ def test_what_was_only_touched_is_not_taken_in_again(
     put(root, {"a.md": "created: no\n", "2024-01-31.md": "dated by its name\n", "b.md": "b"})
     index.sync()
     before = rows_of(index)
-    paths = added(index, monkeypatch)
+    paths = added(monkeypatch)
     for name in ("a.md", "2024-01-31.md"):
         status = (root / name).stat()
         os.utime(root / name, ns=(status.st_atime_ns, status.st_mtime_ns - 1_000))
     assert index.sync() == Synced()
-    assert index.rows("SELECT mtime_ns FROM documents WHERE path = 'a.md'")[0][0] == (
-        root / "a.md"
-    ).stat().st_mtime_ns
+    assert (
+        index.rows("SELECT mtime_ns FROM documents WHERE path = 'a.md'")[0][0]
+        == (root / "a.md").stat().st_mtime_ns
+    )
     assert paths == []
     assert rows_of(index) == before
 
@@ -169,16 +174,20 @@ def test_a_file_that_is_gone_and_back_by_the_time_it_is_read_has_changed(root: P
     index.sync()
     database, text = index._open()
     put(root, {"a.md": "after"})
-    assert Sync(index.vault, database, text).run(Work(read=("a.md",), gone=("a.md",))) == Synced(changed=("a.md",))
+    assert Sync(index.vault, database, text).run(Work(read=("a.md",), gone=("a.md",))) == Synced(
+        changed=("a.md",)
+    )
     assert index.sync() == Synced()
     assert texts(index) == ["a.md"]
 
 
-# ------------------------------------------------------------------------------------------- only what changed
+# ----------------------------------------------------------------------------------------- only what changed
 
 
 def test_adding_a_memory_changes_no_other_ones_rows(root: Path, index: Index) -> None:
-    files = {f"notes/{n}.md": f"# H{n}\n[[new]] [[{n + 1}]] `a.py#L1` #tag <https://e.org/{n}>\n" for n in range(9)}
+    files = {
+        f"notes/{n}.md": f"# H{n}\n[[new]] [[{n + 1}]] `a.py#L1` #tag <https://e.org/{n}>\n" for n in range(9)
+    }
     put(root, files)
     index.sync()
     before = rows_of(index)
@@ -192,7 +201,7 @@ def test_adding_a_memory_changes_no_other_ones_rows(root: Path, index: Index) ->
 def test_only_what_changed_is_taken_in(root: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     put(root, {f"{n}.md": "x" for n in range(9)})
     index.sync()
-    paths = added(index, monkeypatch)
+    paths = added(monkeypatch)
     put(root, {"3.md": "y", "new.md": "[[3]]"})
     index.sync()
     assert sorted(paths) == ["3.md", "new.md"]
@@ -314,7 +323,9 @@ def problems(index: Index) -> dict[str, str]:
     return dict(View(index, index.vault).problems())
 
 
-def test_a_file_that_cannot_be_a_memory_is_known_with_its_reason_until_it_can(root: Path, index: Index) -> None:
+def test_a_file_that_cannot_be_a_memory_is_known_with_its_reason_until_it_can(
+    root: Path, index: Index
+) -> None:
     (root / ".mdmem/config.toml").write_text("[limits]\nmax_bytes = 100\n")
     put(root, {"bad.md": b"\xff", "big.md": "x" * 101, "good.md": "x"})
     (root / "link.md").symlink_to("good.md")
@@ -346,7 +357,9 @@ def test_a_memory_in_doubt_that_has_become_a_link_is_told_as_any_link(root: Path
     assert problems(index) == {"a.md": "a symbolic link"}
 
 
-def test_a_folder_in_doubt_that_has_become_a_link_is_not_followed(root: Path, index: Index, tmp_path: Path) -> None:
+def test_a_folder_in_doubt_that_has_become_a_link_is_not_followed(
+    root: Path, index: Index, tmp_path: Path
+) -> None:
     put(root, {"deep/a.md": "x"})
     put(tmp_path / "elsewhere", {"a.md": "a secret", "b.md": "another"})
     index.sync()
@@ -413,7 +426,10 @@ def test_a_folder_that_cannot_be_read_is_an_error_and_its_memories_stay() -> Non
                 (folder / "deep").chmod(mode)
                 for paths in ("None", "['deep/a.md']", "['deep']", "['other/b.md', 'deep/a.md']"):
                     told = ask(paths)
-                    assert told.startswith("refused deep") or "['deep/a.md', 'other/b.md']" in told, (mode, paths)
+                    assert told.startswith("refused deep") or "['deep/a.md', 'other/b.md']" in told, (
+                        mode,
+                        paths,
+                    )
                 assert ask("None").startswith("refused deep")
             (folder / "deep").chmod(0o755)
             assert ask("None") == "[] ['deep/a.md', 'other/b.md']\n"
@@ -423,7 +439,7 @@ def test_a_folder_that_cannot_be_read_is_an_error_and_its_memories_stay() -> Non
         shutil.rmtree(folder)
 
 
-# ----------------------------------------------------------------------------------------------------- crashes
+# --------------------------------------------------------------------------------------------------- crashes
 
 CRASH = """
 import os, signal, sys
@@ -493,7 +509,7 @@ def test_what_a_crash_left_undone_and_is_gone_by_then_is_forgotten(root: Path, i
     assert index.rows("SELECT path FROM pending") == []
 
 
-# ------------------------------------------------------------------------------------- a text index that is lost
+# --------------------------------------------------------------------------------- a text index that is lost
 
 
 def lose(root: Path) -> None:

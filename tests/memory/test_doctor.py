@@ -196,7 +196,7 @@ def test_everything_wrong_at_once_is_told_at_once(root: Path) -> None:
     }
 
 
-# ------------------------------------------------------------------------------------------ links and the index
+# ---------------------------------------------------------------------------------------- links and the index
 
 
 def put(root: Path, files: dict[str, str]) -> None:
@@ -214,7 +214,15 @@ def told(root: Path, scope: Scope | None = None, *, fix: bool = False) -> list[t
 
 
 def test_links_that_lead_nowhere_or_to_several_are_warnings_where_they_stand(root: Path) -> None:
-    put(root, {"a.md": "# A\n\n[[nowhere]] [[b]]\n[x](b.md#gone)\n", "b.md": "[[a]]", "one/c.md": "", "two/c.md": ""})
+    put(
+        root,
+        {
+            "a.md": "# A\n\n[[nowhere]] [[b]]\n[x](b.md#gone)\n",
+            "b.md": "[[a]]",
+            "one/c.md": "",
+            "two/c.md": "",
+        },
+    )
     put(root, {"d.md": "[[c]] [[a#^no]]\n"})
     memory = Memory(str(root))
     found = {(f.path, f.position.line, f.code): f for f in memory.doctor().findings}
@@ -342,7 +350,9 @@ def test_links_are_mended_after_other_programs_moved_a_memory(root: Path, progra
     assert told(root, fix=True) == []
     folder = "../" * target.count("/")
     assert (root / "a.md").read_text() == MOVED["a.md"].replace("[[b", "[[other").replace("b.md", target)
-    assert (root / "deep/c.md").read_text() == MOVED["deep/c.md"].replace("[[b", "[[other").replace("b.md", target)
+    assert (root / "deep/c.md").read_text() == MOVED["deep/c.md"].replace("[[b", "[[other").replace(
+        "b.md", target
+    )
     assert (root / target).read_text() == MOVED["b.md"].replace("(a.md", f"({folder}a.md").replace(
         "(deep", f"({folder}deep"
     )

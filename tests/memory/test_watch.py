@@ -50,7 +50,7 @@ def watched(root: Path, scope: Scope | None = None, poll_seconds: float | None =
 
 def events(watch: Watch, count: int) -> list[tuple[str, ...]]:
     """So many events, sorted: kind, path, and what else they say but for the message."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for _ in range(count):
         event = watch.next(LIMIT)
         assert event, f"no more events than {found}"

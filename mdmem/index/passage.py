@@ -21,6 +21,8 @@ MOST = 4_000
 
 _END = r"(?:\r\n|\n|\r)"
 _GAP = re.compile(rf"{_END}(?:[ \t]*{_END})+")
+# The same where all lines end so; it begins with one character, which makes it ten times faster.
+_PLAIN_GAP = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)*")
 _NEXT_LINE = re.compile(_END)
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 # Fields that are searched otherwise, or are no text of the memory.
@@ -136,15 +138,16 @@ def _stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]
     """The span, heading and text of each passage."""
     text = document.text
     if document.is_json:
-        for span in _shortened(text, Span(0, len(text))):
+        for span in _shortened(text, 0, len(text)):
             yield span, (), _written_out(_unescaped(text[slice(*span)]), plain=False)
         return
     told = "\n".join(_values(fields_of(document)))
     if told:
         yield document.frontmatter.inner, (), words.written_out(told)
     plain = words.is_plain(text)
+    gaps = _GAP if "\r" in text else _PLAIN_GAP
     for region, heading in _regions(document):
-        for span in _paragraphs(text, region):
+        for span in _paragraphs(text, region, gaps):
             yield span, heading, _written_out(text[slice(*span)], plain=plain)
 
 
@@ -153,34 +156,44 @@ def _written_out(text: str, *, plain: bool) -> str:
 
 
 def _regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:
-    """What stands before the first heading, then each heading with what stands under it before the next."""
-    sections = document.sections
+    """What stands before the first heading, then each heading with what stands under it before the next.
+
+    A heading with nothing under it says little: it counts to what follows it.
+    """
+    text, sections = document.text, document.sections
     start, end = document.body_span
     first = sections[0].span.start if sections else end
     if start < first:
         yield Span(start, first), ()
+    start = first
     for section in sections:
-        yield Span(section.span.start, section.own.end), section.path
+        own = section.own
+        if own.end == end or not text[slice(*own)].isspace():
+            yield Span(start, own.end), section.path
+            start = own.end
 
 
-def _paragraphs(text: str, region: Span) -> Iterator[Span]:
+def _paragraphs(text: str, region: Span, gaps: re.Pattern[str]) -> Iterator[Span]:
     """The paragraphs of a region, a heading with the first one under it, the long ones cut."""
     at, end = region
     # A heading alone says little: the gap behind it ends no passage.
     bare = text.startswith("#", at)
-    for gap in _GAP.finditer(text, at, end):
+    for gap in gaps.finditer(text, at, end):
+        start, stop = gap.span()
         if bare:
-            bare = False
-        elif gap.start() > at:
-            yield from _shortened(text, Span(at, gap.start()))
-            at = gap.end()
-    yield from _shortened(text, Span(at, end))
+            bare = text.startswith("#", stop)
+        elif start > at:
+            yield from _shortened(text, at, start)
+            at = stop
+    yield from _shortened(text, at, end)
 
 
-def _shortened(text: str, span: Span) -> Iterator[Span]:
-    """A span without the blank at its ends, cut between lines where it is long, and inside very long lines."""
-    start, end = span
-    start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+def _shortened(text: str, start: int, end: int) -> Iterator[Span]:
+    """A stretch without the blank at its ends, cut between lines where it is long, and inside very long lines."""
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    while start < end and text[start].isspace():
+        start += 1
     while end - start > LONG:
         stop = _last_line_end(text, start, start + LONG) or _line_end(text, start + LONG, end)
         if stop - start > MOST:

@@ -62,10 +62,10 @@ class Ranked(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What fits, the best first, and how many fit in all, at least."""
+    """What fits, the best first, and how many fit in `all`, at least."""
 
     best: list[Ranked]
-    count: int
+    all: int
 
 
 class Clause(NamedTuple):
@@ -102,10 +102,10 @@ class Scorer:
             newest = [Ranked(w.key, address, None, w.day, 0.0, ()) for w, address, _ in candidates.values()]
             return Ranking(newest, count)
         best: dict[int, tuple[float, float, Place | None]] = {}
-        for place, score, around in self._passages(candidates, weights.NEIGHBOURS):
-            known = best.get(place.key)
-            if known is None or score + around > known[0] + known[1]:
-                best[place.key] = score, around, place
+        for found, own, near in self._passages(candidates, weights.NEIGHBOURS):
+            known = best.get(found.key)
+            if known is None or own + near > known[0] + known[1]:
+                best[found.key] = own, near, found
         ranked = []
         for key, (whole, address, memory) in candidates.items():
             parts = [Part("memory", "", memory)]
@@ -247,7 +247,7 @@ class Scorer:
                     clauses.append(Clause(name, word, Search.boost_query(held, boost)))
         for term in self._query.prefixes:
             held = _either([_term(term, name) for name in _TEXTS])
-            weight = _idf(self._memories, self._index.count(held))
+            weight = _idf(self._index.memories, self._index.count(held))
             word = f"{term.runs[0][0]}*"
             clauses.append(Clause("text", word, Search.const_score_query(held, weight)))
         if not clauses:
@@ -288,16 +288,12 @@ class Scorer:
         return {word: self._weight(word) for word in self._query.words}
 
     def _weight(self, word: str) -> float:
-        rarity = _idf(self._memories, self._index.frequency("whole", word))
+        rarity = _idf(self._index.memories, self._index.frequency("whole", word))
         return rarity + weights.RARITY_IN_PASSAGES * self._rarity(self._index.frequency("text", word))
 
     def _rarity(self, frequency: int) -> float:
         """What tantivy takes for the weight of a word that so many passages have."""
         return _idf(self._index.searcher().num_docs, frequency)
-
-    @cached_property
-    def _memories(self) -> int:
-        return self._index.count(wholes_query())
 
 
 def _demanded(query: Query) -> Iterator[Search]:

@@ -103,7 +103,7 @@ def search(
         hits.append(hit)
         if explain:
             explanations.append(scorer.explain(ranked))
-    left_out = max(0, ranking.count - len(hits) - gone)
+    left_out = max(0, ranking.all - len(hits) - gone)
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
     return Results(hits=tuple(hits), left_out=left_out, notes=query.notes, explanations=tuple(explanations))

@@ -117,6 +117,7 @@ class TextIndex:
         self._writer: tantivy.IndexWriter | None = None
         self._searcher: tantivy.Searcher | None = None
         self._searched = -1
+        self._counted: tuple[tantivy.Searcher, int] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -241,6 +242,14 @@ class TextIndex:
                 found = searcher.search(query, limit, count=False, order_by_field="day").hits
                 return [Found(0.0, address) for _, address in found]
             return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
+
+    @property
+    def memories(self) -> int:
+        """How many memories there are."""
+        searcher = self.searcher()
+        if self._counted is None or self._counted[0] is not searcher:
+            self._counted = searcher, self.count(wholes_query())
+        return self._counted[1]
 
     def count(self, query: tantivy.Query) -> int:
         """How many documents a query finds."""

@@ -3,8 +3,8 @@
     index_writer_worker.py VAULT NAME SECONDS WATCH
 
 It prints "ready" and waits for a line; writes for so many seconds, its own files and shared ones, as mdmem
-and as other programs do, and asks for its own ones after each; prints "done" and waits for a line, by which all
-others are done as well; and prints one JSON object. WATCH is 1 to keep a watcher meanwhile.
+does and as other programs do, and asks for its own ones after each; prints "done" and waits for a line, by
+which all others are done as well; and prints one JSON object. WATCH is 1 to keep a watcher meanwhile.
 """
 
 from __future__ import annotations

@@ -378,6 +378,27 @@ def test_no_path_shows_what_belongs_to_another_user(shared: tuple[Path, Memory],
         assert NAME not in told
 
 
+@pytest.mark.parametrize("odd", ["\udcff", "a\ud800.md", "x=\udfff", "a\0b", "#\ud800", "\ud800>1"])
+def test_what_no_file_can_be_called_is_found_nowhere(memory: Memory, odd: str) -> None:
+    """A command line may hold bytes that are no text."""
+    reads: list[Callable[[Memory, str], Any]] = [
+        *READS,
+        lambda m, p: m.ls(where=[p]),
+        lambda m, p: m.ls(where=[f"title={p}"], sort=p),
+        lambda m, p: m.search(p),
+    ]
+    writes: list[Callable[[Any, str], Any]] = [
+        *WRITES,
+        lambda m, p: m.rename_block("cites.md", p, "new"),
+        lambda m, p: m.rename_heading("db.md", p, "new"),
+        lambda m, p: m.rename_tag("topic", p),
+    ]
+    for verb in reads:
+        assert SECRET not in str(attempt(verb, memory, odd))
+    for verb in writes:
+        assert isinstance(attempt(verb, memory.plan, odd), EditPlan | MdmemError)
+
+
 @settings(deadline=None, max_examples=50)
 @given(path=PATHS)
 def test_no_path_plans_or_makes_a_change_for_another_user(shared: tuple[Path, Memory], path: str) -> None:

@@ -23,11 +23,16 @@ _NOWHERE = Span(0, 0)
 
 
 class FirstSeen:
-    """Puts what is first seen into the rows of citations; a context, which ends what it had to open."""
+    """Puts what is first seen into the rows of citations; a context, which ends what it had to open.
 
-    def __init__(self, vault: Vault, database: Database) -> None:
+    `is_new` says that the database holds nothing yet.
+    """
+
+    def __init__(self, vault: Vault, database: Database, *, is_new: bool = False) -> None:
         self._vault = vault
         self._database = database
+        self._is_new = is_new
+        self._pins: dict[_Cited, str] = {}
         self._gone: dict[str, list[tuple[_Cited, str]]] = {}
         self._workspace: Any = None
 
@@ -48,6 +53,8 @@ class FirstSeen:
 
     def taken(self, path: str, marks: Iterable[str], rows: list[Row]) -> list[Row]:
         """The rows of a memory's citations, each with what was first seen of it."""
+        if self._is_new:
+            return [(*row[:-1], self._look(path, row)) for row in rows]
         known = self._known(path) or next((self._gone[mark] for mark in marks if mark in self._gone), [])
         kept = _kept(known, [row[4:8] for row in rows])
         return [(*row[:-1], seen or self._look(path, row)) for row, seen in zip(rows, kept, strict=True)]
@@ -60,15 +67,23 @@ class FirstSeen:
         return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
 
     def _look(self, path: str, row: Row) -> str:
+        """What a citation's code says now; many memories cite the same."""
+        *_, cited, first, last, symbol, pin, in_link, _ = row
+        if pin or not (first or symbol):
+            return ""
+        name = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
+        if name not in self._pins:
+            self._pins[name] = self._pin(path, row)
+        return self._pins[name]
+
+    def _pin(self, path: str, row: Row) -> str:
         from mdmem.index.citations import pin as pin_now  # noqa: PLC0415 - only where code is cited
         from mdmem.index.workspace import Workspace  # noqa: PLC0415 - as above
 
-        _, line, _, _, cited, first, last, symbol, pin, in_link, _ = row
-        if pin or not (first or symbol):
-            return ""
+        _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
         if self._workspace is None:
             self._workspace = Workspace(self._vault.workspace)
-        root, parts = self._vault.place(path)
+        root, parts = self._vault.place_of(path)
         citing = os.path.relpath(os.path.join(root, *parts), self._vault.workspace)
         citation = Citation(
             path=str(cited),

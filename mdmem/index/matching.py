@@ -36,6 +36,7 @@ class Matcher:
         beginnings = [word for term in query.prefixes for (word,) in term.runs[:1]]
         stems = {word for term in query.prefixes for (word,) in term.runs[1:]}
         self._worth = worth
+        self._known: dict[str, frozenset[str]] = {}
         self._words = frozenset(word for word in known | stems if not words.is_unspaced(word))
         self._beginnings = tuple(word for word in beginnings if not words.is_unspaced(word))
         self._stretches = [word for word in (*known, *beginnings) if words.is_unspaced(word)]
@@ -44,8 +45,12 @@ class Matcher:
         """What matches in a line."""
         spans: list[tuple[int, int]] = []
         found: set[str] = set()
+        known = self._known
         for word in _WORD.finditer(line):
-            held = self._held(word[0])
+            written = word[0]
+            held = known.get(written)
+            if held is None:
+                held = known[written] = self._held(written)
             if held:
                 spans.append(word.span())
                 found |= held

@@ -62,7 +62,7 @@ class Sync:
         self._text = text
         self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
         self._pending = {path for (path,) in database.rows("SELECT path FROM pending")}
-        self._first_seen = FirstSeen(vault, database)
+        self._first_seen = FirstSeen(vault, database, is_new=self._first)
         # What became of memories: their id and hash, by path.
         self._created: dict[str, tuple[str, str]] = {}
         self._gone: dict[str, tuple[str, str]] = {}
@@ -117,7 +117,7 @@ class Sync:
 
     def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
         """The files at `paths` by their folders, of each not too many at once."""
-        places = ((path, self._vault.place(path)) for path in paths)
+        places = ((path, self._vault.place_of(path)) for path in paths)
         for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
             named = [(path, place.parts[-1]) for path, place in group]
             for start in range(0, len(named), MOST_TOGETHER):

@@ -267,9 +267,9 @@ class TextIndex:
     def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[Place]:
         """Where passages are."""
         keys, packed = self._fast(("key", "place"), addresses)
-        line, count = 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
+        ordinal, line, count = _LINE_BITS + _COUNT_BITS, 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
         return [
-            Place(key, place >> _LINE_BITS + _COUNT_BITS, place >> _COUNT_BITS & line, place & count)
+            Place(key, place >> ordinal, place >> _COUNT_BITS & line, place & count)
             for key, place in zip(keys, packed, strict=True)
         ]
 

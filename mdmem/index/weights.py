@@ -12,8 +12,8 @@ RARITY_IN_PASSAGES = 0.6
 TITLE = 1.0
 HEADINGS = 0.5
 TAGS = 1.0
-# How many memories are looked into further: so many, or so many more than asked for. 20 and 60 find the same.
-CANDIDATES = 25
+# How many memories are looked into further: so many, or so many more than asked for. It finds the same as 60.
+CANDIDATES = 20
 SPARE = 10
 
 # -- its passages ---------------------------------------------------------------------------------------------

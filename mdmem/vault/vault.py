@@ -132,7 +132,7 @@ class Vault:
     @cached_property
     def journal(self) -> Journal:
         """What makes several files change together."""
-        return Journal(self.root, self._place, self.trash)
+        return Journal(self.root, self.place_of, self.trash)
 
     def place(self, path: str) -> Place:
         """Where the file of a memory is.
@@ -140,9 +140,10 @@ class Vault:
         Raises:
             PathRefused: `path` cannot name a memory.
         """
-        return self._place(join(self.namespace, check_memory(path)))
+        return self.place_of(join(self.namespace, check_memory(path)))
 
-    def _place(self, full: str) -> Place:
+    def place_of(self, full: str) -> Place:
+        """As `place`, of a path that was checked before, as the whole vault names it."""
         mounted = self.mounts.get(full)
         return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(full.split("/")))
 

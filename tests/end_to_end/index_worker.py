@@ -10,6 +10,6 @@ if __name__ == "__main__":
     index = Index(sys.argv[1])
     # All that a sync needs is loaded and open before it is said to begin.
     index.rows("SELECT 1")
-    print("begins", flush=True)
+    sys.stdout.write("begins\n")
+    sys.stdout.flush()
     index.sync()
-    print("done", flush=True)

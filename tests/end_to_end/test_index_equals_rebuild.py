@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -24,7 +25,10 @@ PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", 
 # What is seen of the files themselves, and what was first seen of cited code, is history: no file says it.
 FORGOTTEN = {"citations": {"seen"}}
 NAMES = ("a.md", "b.md", "c.json", "Ä.md", "bad name?.md", "deep/a.md", "deep/er/d.md", "other/b.md")
-WORDS = ("alpha", "beta", "日本語", "café", "parse_config", "[[a]]", "[[deep/a|A]]", "[x](../b.md#one)", "#tag")
+WORDS = (
+    *("alpha", "beta", "日本語", "café", "parse_config"),
+    *("[[a]]", "[[deep/a|A]]", "[x](../b.md#one)", "#tag"),
+)
 LINES = (
     "# One",
     "## Two ^id",
@@ -190,7 +194,7 @@ class Life:
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 14))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_index_is_what_a_rebuild_would_make(tmp_path: Path, seed: int, steps: int) -> None:
     root = tmp_path / "memories"
     shutil.rmtree(root, ignore_errors=True)
@@ -198,10 +202,9 @@ def test_the_index_is_what_a_rebuild_would_make(tmp_path: Path, seed: int, steps
     life = Life(root, random.Random(seed))
     for _ in range(steps):
         step = life.chance.choice(life.steps)
-        try:
+        # What is refused changes nothing, and the index is compared all the same.
+        with contextlib.suppress(MdmemError, UnicodeDecodeError):
             step()
-        except (MdmemError, UnicodeDecodeError):
-            pass  # what is refused changes nothing, and the index is compared all the same
         life.memory.sync()
         found = rows_of(life.memory.index)
         assert found["pending"] == []

@@ -1,0 +1,50 @@
+"""What a hit shows as matched is what the query found, in whatever spelling the line has it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.index.matching import Matcher
+from mdmem.index.query import parse
+
+
+def matched(query: str, line: str) -> list[str]:
+    return [line[start:end] for start, end in Matcher(parse(query), {}).match(line).spans]
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "found"),
+    [
+        ("database", "Databases, and a database.", ["Databases", "database"]),
+        ("cafe", "Le café, le cafe\u0301.", ["café", "cafe\u0301"]),
+        ("http server", "An HTTPServer serves.", ["HTTPServer"]),
+        ("parse config", "parse_config(x)", ["parse", "config"]),
+        ("conf*", "A config is conformant, unlike the reconf.", ["config", "conformant"]),
+        ("configurat*", "Its configuration", ["configuration"]),
+        ('"the file"', "the best file", ["the", "file"]),
+        ("数据库", "我们使用数据库。", ["数据库"]),
+        ("水", "水道と水", ["水", "水"]),
+        ("the file", "the best file", ["file"]),
+        ("nothing", "the best file", []),
+        ("-file", "the best file", []),
+    ],
+)
+def test_words_of_the_query_are_found_in_a_line(query: str, line: str, found: list[str]) -> None:
+    assert matched(query, line) == found
+
+
+def test_a_line_is_worth_its_different_words() -> None:
+    matcher = Matcher(parse("rare common"), {"rare": 5.0, "common": 0.5})
+    assert matcher.match("rare rare").worth == 5.0
+    assert matcher.match("common and rare").worth == 5.5
+    assert matcher.match("neither").worth == 0
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+@settings(deadline=None, max_examples=300)
+def test_spans_are_in_the_line_in_order_and_apart(query: str, line: str) -> None:
+    spans = Matcher(parse(query), {}).match(line).spans
+    ends = [place for span in spans for place in span]
+    assert ends == sorted(set(ends))
+    assert all(0 <= place <= len(line) for place in ends)

@@ -2,14 +2,14 @@
 
     python bench/retrieval.py --locomo locomo.json --markdown FOLDER --markdown FOLDER
 
-LoCoMo (Maharana and others, ACL 2024) is not part of the project; its path may also stand in MDMEM_LOCOMO. One
-file is made of each session, one paragraph of each turn, and each question is searched for in its own
+LoCoMo (Maharana and others, ACL 2024) is not part of the project; its path may also stand in MDMEM_LOCOMO.
+One file is made of each session, one paragraph of each turn, and each question is searched for in its own
 conversation; adversarial questions and those without usable evidence are left out.
 
 The other sets are made of what is there: docstrings of Python's library, looked for by their first line, and
 Markdown files below the folders that are named, looked for by a heading that was taken out of them, by five
-words of one of their paragraphs, or by a heading and their name; and their sections as short notes, looked for
-by their headings.
+words of one of their paragraphs, or by a heading and their name; and their sections as short notes, looked
+for by their headings.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def conversations(path: str) -> Iterator[Set]:
 
 
 def _conversation(told: Mapping[str, Any]) -> Set:
-    memories, session_of = {}, {}
+    memories: dict[str, str] = {}
+    session_of: dict[str, str] = {}
     conversation = told["conversation"]
     for key in sorted(key for key in conversation if re.fullmatch("session_[0-9]+", key)):
         path = f"{told['sample_id']}/{key}.md"
@@ -129,7 +130,8 @@ def _turn(turn: Mapping[str, str]) -> str:
 
 
 def docstrings(rng: random.Random) -> Set:
-    memories, questions = {}, []
+    memories: dict[str, str] = {}
+    questions: list[Question] = []
     for file in sorted(glob.glob(os.path.join(sysconfig.get_path("stdlib"), "*.py"))):
         with open(file, encoding="utf-8") as source:
             tree = ast.parse(source.read())
@@ -147,7 +149,8 @@ def docstrings(rng: random.Random) -> Set:
 def documentation(folders: Sequence[str], rng: random.Random) -> Iterator[Set]:
     files = dict(_markdown(folders))
     by_heading, by_words, by_name, by_note = [], [], [], []
-    without, notes = {}, {}
+    without: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for path, text in files.items():
         document = parse(path, text.encode())
         sections = [s for s in document.sections if s.heading.level > 1 and _tells(s.heading.title)]
@@ -248,7 +251,7 @@ def fts5(_: str, memories: Mapping[str, str]) -> Search:
 _SEARCHES: Mapping[str, Callable[[str, Mapping[str, str]], Search]] = {"mdmem": ours, "FTS5, porter": fts5}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what ranked search finds.")
     parser.add_argument("--locomo", default=os.environ.get("MDMEM_LOCOMO", ""), help="LoCoMo's file")
     parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
@@ -265,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for search, figures in _measured(of_kind).items():
             size = sum(len(each.memories) for each in of_kind)
             print(f"| {' | '.join([name, f'{size:,}', str(figures.questions), search, *figures.cells()])} |")
+    return 0
 
 
 def _measured(sets: Sequence[Set]) -> dict[str, Figures]:

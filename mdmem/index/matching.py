@@ -16,7 +16,7 @@ _WORD = re.compile("(?:[^\\W_]|[\u0300-\u036f])+")
 
 
 class Match(NamedTuple):
-    """What of a line matched: start and end in code points, end exclusive; and how much the words are worth."""
+    """What of a line matched: start and end in code points, end exclusive; and what the words are worth."""
 
     spans: tuple[tuple[int, int], ...]
     worth: float

@@ -14,8 +14,8 @@ from mdmem.index import words
 from mdmem.index.hit import day_of, fields_of
 from mdmem.text.document import Document
 
-# Code points. A paragraph or list that is longer is cut between two lines; a line that is longer than the most
-# is cut between two words, or anywhere.
+# Code points. A paragraph or list that is longer is cut between two lines; a line that is longer than the
+# most is cut between two words, or anywhere.
 LONG = 600
 MOST = 4_000
 
@@ -26,12 +26,15 @@ _PLAIN_GAP = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)*")
 _NEXT_LINE = re.compile(_END)
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 # Fields that are searched otherwise, or are no text of the memory.
-_NOT_TEXT = frozenset(
-    "title tags aliases type id confidence tier access $schema"
-    " created date updated expires valid_from valid_to".split()
-)
+_NOT_TEXT = frozenset((
+    *("title", "tags", "aliases", "type", "id", "confidence", "tier", "access", "$schema"),
+    *("created", "date", "updated", "expires", "valid_from", "valid_to"),
+))  # fmt: skip
 _DATES = ("created", "date", "updated")
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)  # fmt: skip
 _CERTAIN = 1.0
 
 
@@ -189,7 +192,7 @@ def _paragraphs(text: str, region: Span, gaps: re.Pattern[str]) -> Iterator[Span
 
 
 def _shortened(text: str, start: int, end: int) -> Iterator[Span]:
-    """A stretch without the blank at its ends, cut between lines where it is long, and inside very long lines."""
+    """A stretch without the blank at its ends, cut between lines where it is long, or inside one."""
     while start < end and text[end - 1].isspace():
         end -= 1
     while start < end and text[start].isspace():
@@ -214,7 +217,7 @@ def _line_end(text: str, start: int, end: int) -> int:
 
 
 def _unescaped(text: str) -> str:
-    """JSON without the escapes of its strings, so that `\\n` is no part of a word."""
+    """JSON without the escapes of its strings: the letter of a line end is no part of a word."""
     return _ESCAPE.sub(_meant, text) if "\\" in text else text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from mdmem.index.hit import day_of
@@ -77,12 +77,12 @@ def record(document: Document, modified: float) -> Record:
     return Record(
         _summary(document.path, fields, headings[0].title if headings else "", modified),
         _names(document.path, fields),
-        [(n, key, value) for n, (key, value) in enumerate(_scalars(fields))],
+        _fields(fields),
         _sections(document),
         [(n, block.id, block.line) for n, block in enumerate(document.blocks)],
         [
-            (n, k.line, *k.span, k.kind, k.embed, k.target, key_of(k.target), k.anchor, k.alias)
-            for n, k in enumerate(document.links)
+            (n, line, start, end, kind, embed, target, key_of(target), to, alias)
+            for n, (kind, embed, (start, end), line, target, _, to, _, alias, _) in enumerate(document.links)
         ],
         [
             (n, c.line, *c.span, c.path, c.first, c.last, c.symbol, c.pin, c.in_link, "")
@@ -114,23 +114,20 @@ def keys_of(path: str, fields: Mapping[str, Any]) -> list[str]:
 
 def _summary(path: str, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
     told = day_of(path, fields, None)
-    return Summary(
-        title=_text(fields.get("title")) or heading,
-        type=_text(fields.get("type")),
-        day=told or day_of(path, {}, modified),
-        dated=bool(told),
-        ident=_text(fields.get("id")),
-    )
+    day = told or day_of(path, {}, modified)
+    get = fields.get
+    return Summary(_text(get("title")) or heading, _text(get("type")), day, bool(told), _text(get("id")))
 
 
 def _names(path: str, fields: Mapping[str, Any]) -> list[Row]:
     names: list[Row] = [("stem", key_of(path))]
-    if fields:
-        if ident := _text(fields.get("id")):
-            names.append(("id", ident))
-        given = fields.get("aliases")
-        aliases = map(_text, given if isinstance(given, list) else [given])
-        names += [("alias", alias_key(alias)) for alias in aliases if alias]
+    if ident := _text(fields.get("id")):
+        names.append(("id", ident))
+    given = fields.get("aliases")
+    if given is None:
+        return names
+    aliases = map(_text, given if isinstance(given, list) else [given])
+    names += [("alias", alias_key(alias)) for alias in aliases if alias]
     return list(dict.fromkeys(names))
 
 
@@ -142,32 +139,36 @@ def alias_key(alias: str) -> str:
 def _sections(document: Document) -> list[Row]:
     sections = document.sections
     return [
-        (n, h.line, section.heading.level, "\n".join(h.path), h.slug, h.loose)
-        for n, (section, h) in enumerate(zip(sections, anchor.headings(sections), strict=True))
+        (n, line, section[0].level, "\n".join(path), slug, loose)
+        for n, (section, (line, path, slug, loose)) in enumerate(
+            zip(sections, anchor.headings(sections), strict=True)
+        )
     ]
 
 
-def _scalars(value: Mapping[str, Any]) -> Iterator[tuple[str, Scalar]]:
-    """The scalars below a mapping, each with its dotted key."""
-    for key, item in value.items():
-        yield from _below(_storable(str(key)), item)
+def _fields(fields: Mapping[str, Any]) -> list[Row]:
+    """The scalars of the fields, each with its dotted key."""
+    rows: list[Row] = []
+    for key, value in fields.items():
+        _add(rows, _storable(str(key)), value)
+    return rows
 
 
-def _below(key: str, value: Any) -> Iterator[tuple[str, Scalar]]:
+def _add(rows: list[Row], key: str, value: Any) -> None:
     if isinstance(value, str):
-        yield key, _storable(value)
+        rows.append((len(rows), key, _storable(value)))
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _below(f"{key}.{_storable(str(name))}", item)
+            _add(rows, f"{key}.{_storable(str(name))}", item)
     elif isinstance(value, list):
         for item in value:
-            yield from _below(key, item)
+            _add(rows, key, item)
     elif isinstance(value, bool):
-        yield key, "true" if value else "false"
+        rows.append((len(rows), key, "true" if value else "false"))
     elif isinstance(value, int) and abs(value) > _LARGEST:
-        yield key, str(value)
+        rows.append((len(rows), key, str(value)))
     else:
-        yield key, value
+        rows.append((len(rows), key, value))
 
 
 def _text(value: Any) -> str:

@@ -30,8 +30,8 @@ class Part(NamedTuple):
     """A part of a score.
 
     Attributes:
-        of: what it is for: a field (text, title, headings, tags), the best passage of a memory, a passage's own
-            text, the heading above it or a pair of words in it, its neighbours, recency, confidence.
+        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence. Of its best
+            passage: passage, heading (above it), pair (of words in it), neighbours.
         word: the word, as the index has it; empty where it is for none.
         value: how much.
     """
@@ -168,7 +168,7 @@ class Scorer:
             yield place, scores[key, ordinal], around
 
     def _ranked(self, whole: Whole, address: DocAddress, place: Place | None, parts: list[Part]) -> Ranked:
-        """With the priors, which are shares of the score: they settle what is close and decide nothing else."""
+        """With the priors, which are shares of the score: they settle what is close, and nothing else."""
         score = sum(part.value for part in parts)
         recency = weights.RECENCY * score * _recency(whole.day, self._today)
         doubt = -weights.CONFIDENCE * score * (1 - whole.confidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from mdmem.text.document import Document
 from mdmem.vault import paths
 
 Each = Literal["memory", "passage"]
+
+# In JSON, the letter of a line end is no part of a word.
+_ESCAPE = re.compile(r"""\\[bfnrt"\\/]""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +162,13 @@ class _Reader:
         )
 
     def _best(self, document: Document, lines: range) -> tuple[int, Match]:
-        """The line that matches best, the first of these, and how."""
-        best, found = lines.start, Match((), 0.0)
+        """The line that matches best, the first of these, and how; a heading only where it matches better."""
+        best, found, is_heading = lines.start, Match((), 0.0), False
         for number in lines:
-            match = self._matcher.match(line_text(document, number))
-            if match.worth > found.worth:
-                best, found = number, match
+            text = line_text(document, number)
+            match = self._matcher.match(_ESCAPE.sub("  ", text) if document.is_json else text)
+            if match.worth > found.worth or (is_heading and match.worth == found.worth):
+                best, found, is_heading = number, match, text.startswith("#")
         return best, found
 
 

@@ -1,7 +1,7 @@
 """The text index: what the memories say, for ranked search, in a folder that can be deleted any time.
 
-Each passage is a document of tantivy's. The first one of a memory carries the memory as a whole, too: its text,
-title and what it is filtered by. So one commit serves both. The text itself is not stored.
+Each passage is a document of tantivy's. The first one of a memory carries the memory as a whole, too: its
+text, title and what it is filtered by. So one commit serves both. The text itself is not stored.
 """
 
 from __future__ import annotations

@@ -1,45 +1,62 @@
-"""The constants of ranked search; `bench/retrieval.py` measures what each is worth."""
+"""The constants of ranked search, with what each is worth as `bench/retrieval.py` measures it.
+
+"Without it" is what is found when the constant is 0 and nothing else changes: mean reciprocal rank, where
+no other figure is named. LoCoMo is its development half; "words" and "heading" are documentation, looked for
+by five words of a paragraph and by a heading that was taken out, "name" by a heading and the file's name.
+"""
 
 from __future__ import annotations
 
-# -- a memory as a whole --------------------------------------------------------------------------------------
+# -- a memory as a whole ------------------------------------------------------------------------------
 
-# How much of a word's weight a memory has for holding it at all; the rest grows with how often.
+# How much of a word's weight a memory has for holding it at all; the rest grows with how often. It makes up
+# for tantivy's idea of how long a memory is, which counts passages. Without it, words .77, not .88; heading
+# .48, .52.
 PRESENCE = 0.5
-# What the rarity of a word among passages adds to that among memories.
+# What the rarity of a word among passages adds to that among memories. Without it, heading .50, not .52;
+# name .82, not .85.
 RARITY_IN_PASSAGES = 0.6
-# A word in these, beside one in the text.
+# A word in these, beside one in the text. Without them, name .83, not .85; nothing else is worse.
 TITLE = 1.0
 HEADINGS = 0.5
 TAGS = 1.0
-# How many memories are looked into further: so many, or so many more than asked for. It finds the same as 60.
+# How many memories are looked into further: so many, or so many more than asked for. 60 find the same.
 CANDIDATES = 20
 SPARE = 10
 
-# -- its passages ---------------------------------------------------------------------------------------------
+# -- its passages -------------------------------------------------------------------------------------
 
+# As PRESENCE. Without it, words .87, not .88; heading .51, not .52.
 PASSAGE_PRESENCE = 0.4
-# A word in the headings above a passage.
+# A word in the headings above a passage. Without it, name .84, not .85; with twice as much, words .85, not
+# .88.
 HEADING = 0.25
 # Two words of the query that stand by each other in a passage, with so many others between them at most.
+# Without it, LoCoMo .82, not .83; heading .50, not .52.
 PAIR = 0.6
 PAIR_GAP = 2
 MOST_PAIRS = 8
+# How many passages are looked at; those of 20 memories are rarely more.
 MOST_PASSAGES = 1_000
 
-# -- both together --------------------------------------------------------------------------------------------
+# -- both together ------------------------------------------------------------------------------------
 
-# What the best passage adds to a memory, and what stands one and two passages away to that.
+# What the best passage adds to a memory. Without it, LoCoMo .81, not .83; words .79, not .88.
 BEST_PASSAGE = 0.45
-NEIGHBOURS = (0.35, 0.1)
-# What the memory adds to a passage, where passages are ranked, and what stands around it.
+# What a passage one, and two, away adds to it there. Without it, recall at 5 in LoCoMo is .879, not .880;
+# with (0.35, 0.1) it is .883, and words .88, not .90.
+NEIGHBOURS = (0.2, 0.05)
+# What the memory adds to a passage, and what those one, two and three away do, where passages are ranked:
+# turns of LoCoMo, recall at 10, are .73 without the one, .70 without the other, .76 with both.
 MEMORY = 1.2
 PASSAGE_NEIGHBOURS = (0.5, 0.3, 0.15)
 
-# -- priors ---------------------------------------------------------------------------------------------------
+# -- priors -------------------------------------------------------------------------------------------
 
-# What a memory of today has more than a very old one, and how many days halve that.
+# None of the sets tells these: they are small enough to settle only what is close. In the median, the first
+# hit has a quarter more than the second; in one question of four, less than a thirteenth.
+# What a memory of today has more than a very old one, as a share of its score, and how many days halve that.
 RECENCY = 0.05
 RECENCY_DAYS = 90
-# What a memory of confidence 0 loses.
+# What a memory of confidence 0 loses of it.
 CONFIDENCE = 0.1

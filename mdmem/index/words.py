@@ -119,7 +119,7 @@ def runs_of(text: str) -> list[list[Run]]:
     found: list[list[Run]] = []
     for stretch in _stretches(text):
         if _UNSPACED.match(stretch):
-            found.append([tuple(_pairs_of(stretch))])
+            found.append([run for run in [tuple(_pairs_of(stretch))] if run])
             continue
         parted = _LETTERS.sub(lambda word: " ".join(_PARTS.findall(word[0])), stretch)
         runs = dict.fromkeys(tuple(analyzer().analyze(each)) for each in (stretch, parted))
@@ -162,4 +162,6 @@ def _stretches(text: str) -> Sequence[str]:
 
 
 def _pairs_of(run: str) -> list[str]:
-    return [pair for pair in _pairs(run) if len(pair) > 1] or [run]
+    """The words of a run, as the index has them; of a longer one, without its last character alone."""
+    pairs = [pair for pair in _pairs(run) if len(pair) > 1] or [run]
+    return analyzer().analyze(" ".join(pairs))

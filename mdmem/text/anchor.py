@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text.document import Document
-from mdmem.text.scan import Section
+from mdmem.text.outline import Section
+from mdmem.text.row import new
 
 BLOCK_MARK = "^"
 _NESTED = "#"
@@ -116,16 +117,26 @@ def slug(text: str) -> str:
 
 def slugs(titles: Iterable[str]) -> list[str]:
     """The slugs of a document's headings, given as written: the second `setup` is `setup-1`."""
+    return [unique for unique, _ in _keys(titles)]
+
+
+def _keys(titles: Iterable[str]) -> list[tuple[str, str]]:
+    """The unique slugs and the loose keys of a document's headings, given as written."""
     used: dict[str, int] = {}
-    unique = []
+    keys = []
     for title in titles:
-        plain_slug = found = slug(plain(title))
+        letters = title.replace(" ", "")
+        if letters.isascii() and letters.isalnum():  # as in most: nothing is marked, and nothing is left out
+            plain_slug, key = title.lower().replace(" ", "-"), letters.lower()
+        else:
+            plain_slug, key = slug(plain(title)), loose(title)
+        found = plain_slug
         while found in used:
             used[plain_slug] += 1
             found = f"{plain_slug}-{used[plain_slug]}"
         used[found] = 0
-        unique.append(found)
-    return unique
+        keys.append((found, key))
+    return keys
 
 
 def loose(text: str) -> str:
@@ -133,8 +144,8 @@ def loose(text: str) -> str:
     text = plain(text)
     if text.isascii():
         return _NOT_LOOSE.sub("", text.lower())
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(filter(str.isalnum, folded))
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace(" ", "")
+    return folded if folded.isalnum() else "".join(filter(str.isalnum, folded))
 
 
 def plain(title: str) -> str:
@@ -163,10 +174,10 @@ def _spaced(title: str) -> str:
 
 def headings(sections: Sequence[Section]) -> list[Heading]:
     """The headings of a document's sections, in order."""
-    unique = slugs(section.heading.title for section in sections)
+    keys = _keys([section[0].title for section in sections])
     return [
-        Heading(s.heading.line, s.path, slug, loose(s.heading.title))
-        for s, slug in zip(sections, unique, strict=True)
+        new(Heading, (heading.line, path, unique, key))
+        for (heading, path, _, _), (unique, key) in zip(sections, keys, strict=True)
     ]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.row import new
 
 
 class Citation(NamedTuple):
@@ -59,16 +59,16 @@ _PIN_LENGTH = len("<!-- pin 0123456789abcdef -->")
 # A path between backticks; some frameworks name folders and files with brackets, `$` and `@`.
 _SEGMENT = r"(?:[\w.+@$-]++|\[[\w.-]++\]|\([\w.-]++\))"
 _IN_CODE = re.compile(rf"((?:{_SEGMENT}/)*+{_SEGMENT})(?=[#:]|\Z)")
-_EXTENSION = re.compile(r"[^/]\.([A-Za-z][A-Za-z0-9]{0,9})\Z")
+_LONGEST_EXTENSION = 10
 _HIDDEN_FILE = re.compile(r"(?:\A|/)\.[A-Za-z][\w.-]+\Z")
 # An absolute path is a place on one machine, a package is none, and a host is not the workspace.
-_NO_PATH = re.compile(r"(?:\A|/)\.{3,}(?:/|\Z)|\A[/$@-]|//|\A[^/]*\.(?:com|dev|io|net|org)/")
+_ELLIPSIS = re.compile(r"(?:\A|/)\.{3,}(?:/|\Z)")
+_HOSTS = (".com", ".dev", ".io", ".net", ".org")
 _LONGEST = 300
 # In prose a path is looked for from its end backwards.
 _BACKWARDS = re.compile(r"[\w./+-]+", re.ASCII)
 _BEFORE = frozenset(" \t\r\n([{<\"'*_~|,;–—‘“«→")  # noqa: RUF001 - as people type them
 _FIRST_CJK = "\u2e80"
-_MARKS = re.compile(r"#(?=\w)"), re.compile(r":[0-9]")
 
 _CODE = frozenset(
     re.findall(
@@ -96,7 +96,7 @@ def is_memory(path: str) -> bool:
 def in_code(content: str) -> tuple[str, Locator] | None:
     """What a code span cites: its whole `content` has to be a path, or a path with a locator."""
     found = _IN_CODE.match(content) if len(content) <= _LONGEST else None
-    if not found or _NO_PATH.search(found[1]):
+    if not found or _is_no_path(found[1]):
         return None
     path, rest = found[1], content[found.end() :]
     if rest:
@@ -111,27 +111,25 @@ def in_code(content: str) -> tuple[str, Locator] | None:
     return (path, Locator()) if cites else None
 
 
-def in_prose(text: str, start: int, end: int) -> Iterator[tuple[str, Locator, int, int, int]]:
-    """The citations between `start` and `end` that nothing marks as such: they have a locator.
+def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, int, int] | None:
+    """The citation that nothing marks as such, and whose locator begins at `at`, between `start` and `end`.
 
-    Yields:
-        The path and the locator; the offsets where the path begins, where it ends, where the locator ends.
+    Returns:
+        The path and the locator; the offsets where the path begins, and where the locator ends.
     """
-    for marks in _MARKS:  # one after the other: a pattern that begins with one character is found fast
-        for mark in marks.finditer(text, start, end):
-            at = mark.start()
-            if at == start or text[at - 1].isspace():
-                continue
-            backwards = _BACKWARDS.match(text[max(start, at - _LONGEST) : at][::-1])
-            if not backwards or backwards.end() == _LONGEST:
-                continue
-            begin = at - backwards.end()
-            if begin > start and text[begin - 1] not in _BEFORE and text[begin - 1] < _FIRST_CJK:
-                continue
-            path = text[begin:at]
-            locator = _LOCATOR.match(text, at, end)
-            if locator and not _NO_PATH.search(path) and _is_bare(path, locator):
-                yield path, _read(locator), begin, at, locator.end()
+    if at == start or text[at - 1].isspace():
+        return None
+    backwards = _BACKWARDS.match(text[max(start, at - _LONGEST) : at][::-1])
+    if not backwards or backwards.end() == _LONGEST:
+        return None
+    begin = at - backwards.end()
+    if begin > start and text[begin - 1] not in _BEFORE and text[begin - 1] < _FIRST_CJK:
+        return None
+    path = text[begin:at]
+    locator = _LOCATOR.match(text, at, end)
+    if locator and not _is_no_path(path) and _is_bare(path, locator):
+        return path, _read(locator), begin, locator.end()
+    return None
 
 
 def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
@@ -157,12 +155,24 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
 def pin(text: str, at: int) -> tuple[str, Span]:
     """The pin that stands at `at`, a blank before it or not, and its span; empty at `at` without one."""
     found = _PIN.match(text, at)
-    return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", Span(at, at))
+    return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", new(Span, (at, at)))
+
+
+def _is_no_path(path: str) -> bool:
+    host, slash, _ = path.partition("/")
+    return (
+        path[0] in "/$@-"
+        or "//" in path
+        or bool(slash and host.endswith(_HOSTS))
+        or ("..." in path and _ELLIPSIS.search(path) is not None)
+    )
 
 
 def _extension(path: str) -> str:
-    found = _EXTENSION.search(path)
-    return found[1].lower() if found else ""
+    name, _, extension = path.rpartition(".")
+    if not name or name[-1] == "/" or not (extension.isascii() and extension.isalnum()):
+        return ""
+    return extension.lower() if extension[0].isalpha() and len(extension) <= _LONGEST_EXTENSION else ""
 
 
 def _is_bare(path: str, locator: re.Match[str]) -> bool:

@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.row import new
 
 _IN_LINE = re.compile(
     r"\[(?=[^\]]*[^\s\]])([^\[\]\\]{1,999})\]:[ \t]*(<[^<>\\]*>|[^\s<]\S*)"
@@ -39,13 +40,13 @@ class Definition(NamedTuple):
     destination: Span
 
 
-def in_line(content: str, at: int) -> Definition | None:
-    """The definition that is all of a line from `at` on; places count from the beginning of `content`."""
-    found = _IN_LINE.match(content, at)
+def in_line(text: str, start: int, end: int) -> Definition | None:
+    """The definition that is all of a line, which goes on from `start` to `end` in `text`."""
+    found = _IN_LINE.match(text, start, end)
     if not found or not _is_balanced(found[2]):
         return None
-    end = at + len(found[0].rstrip(" \t"))
-    return Definition(found[1], Span(at, end), Span(*found.span(2)))
+    whole = new(Span, (start, start + len(found[0].rstrip(" \t"))))
+    return new(Definition, (found[1], whole, new(Span, found.span(2))))
 
 
 def leading(content: str, start: int) -> tuple[list[Definition], int]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.form import is_json
+from mdmem.text.lazy import lazy
 from mdmem.text.lines import Lines
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.row import new
 
 if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
     from mdmem.text import inline, scan
@@ -45,24 +46,24 @@ class Document:
     text: str
     limits: Limits = DEFAULT_LIMITS
 
-    @cached_property
+    @lazy
     def hash(self) -> str:
         """The SHA-256 of the bytes, 64 hexadecimal digits."""
         import hashlib  # noqa: PLC0415 - start-up
 
         return hashlib.sha256(self.data).hexdigest()
 
-    @property
+    @lazy
     def is_json(self) -> bool:
         """Whether this is a JSON memory; otherwise it is Markdown."""
         return is_json(self.path)
 
-    @cached_property
+    @lazy
     def lines(self) -> Lines:
         """The line table."""
         return Lines(self.text)
 
-    @cached_property
+    @lazy
     def frontmatter(self) -> frontmatter.Frontmatter:
         """The frontmatter; of a JSON memory, an absent one.
 
@@ -72,7 +73,8 @@ class Document:
         if self.is_json:
             start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
-        self._limit_frontmatter()
+        if len(self.data) > self.limits.max_frontmatter_bytes:
+            self._limit_frontmatter()
         try:
             return frontmatter.parse(
                 self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
@@ -82,14 +84,12 @@ class Document:
 
     def _limit_frontmatter(self) -> None:
         limit = self.limits.max_frontmatter_bytes
-        if len(self.data) <= limit:
-            return
         block, _ = frontmatter.locate(self.text)
         size = len(self.text[slice(*block)].encode())
         if size > limit:
             raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
 
-    @cached_property
+    @lazy
     def _json(self) -> Parsed:
         from mdmem.text import json_tree  # noqa: PLC0415 - start-up
 
@@ -114,25 +114,28 @@ class Document:
         value = self.tree.value if self.tree else {}
         return value if isinstance(value, dict) else {}
 
-    @cached_property
+    @lazy
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
-        start = self.frontmatter.span.end if self.is_json else frontmatter.locate(self.text)[0].end
-        return Span(start, len(self.text))
+        if self.is_json or "frontmatter" in vars(self):
+            start = self.frontmatter.span.end
+        else:  # it may pass a limit, which is no matter to the body
+            start = frontmatter.locate(self.text)[0].end
+        return new(Span, (start, len(self.text)))
 
     @property
     def body(self) -> str:
         """The text that follows the frontmatter."""
         return self.text[slice(*self.body_span)]
 
-    @cached_property
+    @lazy
     def _scan(self) -> scan.Scan:
         from mdmem.text import scan  # noqa: PLC0415 - start-up
 
         if self.is_json:
             return scan.Scan(headings=(), blocks=(), fences=())
-        start = self.body_span.start
-        line = self.lines.number(start) if start < len(self.text) else 1
+        start, end = self.body_span
+        line = self.lines.number(start) if start < end else 1
         return scan.scan(self.text, start, line)
 
     @property
@@ -140,7 +143,7 @@ class Document:
         """The headings of the body, in order."""
         return self._scan.headings
 
-    @cached_property
+    @lazy
     def sections(self) -> tuple[scan.Section, ...]:
         """The section of each heading, in order."""
         from mdmem.text import scan  # noqa: PLC0415 - start-up
@@ -157,20 +160,21 @@ class Document:
         """The spans of fenced code."""
         return self._scan.fences
 
-    @cached_property
+    @lazy
     def _inline(self) -> inline.Inline:
         from mdmem.text import inline  # noqa: PLC0415 - start-up
 
         if self.is_json:
             return inline.Inline()
-        found = inline.scan(self.text, self._scan, self.lines)
+        text, lines = self.text, self.lines
+        found = inline.scan(text, self._scan, lines)
         node = self.frontmatter.node
         if not node:
             return found
         from mdmem.text import properties  # noqa: PLC0415 - start-up
 
-        links, urls = properties.links(self.text, node, self.lines)
-        tags = properties.tags(self.text, node, self.lines)
+        links, urls = properties.links(text, node, lines)
+        tags = properties.tags(text, node, lines)
         return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
 
     @property
@@ -197,7 +201,7 @@ class Document:
         """The URLs, in order."""
         return self._inline.urls
 
-    @cached_property
+    @lazy
     def findings(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the document itself, whatever its schema says."""
         flaws = self._json.flaws if self.is_json else self.frontmatter.flaws

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text import simple_yaml
 from mdmem.text.parsed import Flaw, Parsed
+from mdmem.text.row import new
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
@@ -21,8 +21,7 @@ _CLOSING = re.compile(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
 _KEY_FOLLOWS = re.compile(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frontmatter:
+class Frontmatter(NamedTuple):
     """The frontmatter of a text.
 
     Attributes:
@@ -52,12 +51,13 @@ class Frontmatter:
 
 def locate(text: str) -> tuple[Span, Span]:
     """The spans of the frontmatter of `text` and of what is between its lines; empty when there is none."""
-    start = len(BOM) if text.startswith(BOM) else 0
+    start = len(BOM) if text[:1] == BOM else 0
     opening = _OPENING.match(text, start)
     closing = _CLOSING.search(text, opening.end()) if opening else None
     if not opening or not closing:
         return Span(start, start), Span(start, start)
-    return Span(start, closing.end()), Span(opening.end(), closing.start())
+    following, end = closing.span()
+    return new(Span, (start, end)), new(Span, (opening.end(), following))
 
 
 def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
@@ -67,16 +67,18 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
         TooDeep: its values pass a limit.
     """
     span, inner = locate(text)
-    if span.start == span.end:
-        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, span.start))
+    start, end = span
+    if start == end:
+        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, start))
     node, flaws = simple_yaml.parse(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
         text, inner, max_depth=max_depth, max_values=max_values
     )
-    if node and node.kind != "mapping" and not (node.kind == "scalar" and node.value is None):
+    if node and node.kind == "mapping":
+        return new(Frontmatter, (span, inner, node, flaws))
+    if node and not (node.kind == "scalar" and node.value is None):
         message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
         flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
-    mapping = node if node and node.kind == "mapping" else None
-    return Frontmatter(span=span, inner=inner, node=mapping, flaws=flaws)
+    return Frontmatter(span=span, inner=inner, flaws=flaws)
 
 
 def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -11,11 +12,15 @@ from mdmem.text.citation import Citation
 from mdmem.text.lines import Lines
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
-from mdmem.text.scan import Scan, without_marks
+from mdmem.text.outline import Scan, without_marks
+from mdmem.text.row import new
 from mdmem.text.tag import Tag
 from mdmem.text.url import Url
 
 __all__ = ["Citation", "Inline", "Link", "Tag", "Url", "scan"]
+
+# Where a locator or a tag may begin. Patterns that begin with one certain character are found fast.
+_HASH, _COLON = re.compile(r"#(?=[^\s#])"), re.compile(r":[0-9]")
 
 
 class Inline(NamedTuple):
@@ -48,8 +53,7 @@ def scan(text: str, outline: Scan, lines: Lines) -> Inline:
         parser.run()
         bare = Bare(parser, lines)
         bare.urls()
-        bare.citations()
-        tags = bare.tags()
+        tags = bare.run()
     parser.finish()
     return Inline(tuple(parser.links), tuple(parser.citations), tuple(tags), tuple(parser.urls))
 
@@ -77,28 +81,48 @@ class Bare:
         if found:
             self._taken = sorted((*self._taken, *found))
 
-    def citations(self) -> None:
-        """Find citations."""
-        for path, locator, start, stop, end in citation.in_prose(self._text, *self._bounds):
+    def run(self) -> list[Tag]:
+        """Find citations, and the tags, which are returned."""
+        text, tags, taken = self._text, [], self._parser.taken
+        start, end = self._bounds
+        for hash_ in _HASH.finditer(text, start, end):
+            at = hash_.start()
+            number = bisect_right(taken, (at, end)) - 1
+            if number >= 0 and at < taken[number][1]:
+                continue  # no citation is around one of these, because none has their first character in it
+            self._citation(at)
+            if not text[at - 1 : at].isalnum() and (tag := self._tag(at)):
+                tags.append(tag)
+        if text.find(":", start, end) >= 0:
+            for colon in _COLON.finditer(text, start, end):
+                self._citation(colon.start())
+        return tags
+
+    def _citation(self, at: int) -> None:
+        """Take the citation whose locator begins at `at`, if one does."""
+        found = citation.in_prose(self._text, at, *self._bounds)
+        if found:
+            path, locator, start, end = found
             room = self._room(start)
             if room and end <= room.end and self._room(end - 1):
-                self._parser.cite(path, locator, Span(start, end), stop, end)
+                self._parser.cite(path, locator, Span(start, end), at, end)
 
-    def tags(self) -> list[Tag]:
-        """The tags."""
-        text, found = self._text, []
-        for start, stop in tag.spans(text, *self._bounds):
-            mark = start - 1
-            room = None if text[mark - 1 : mark].isalnum() else self._room(mark)
-            if room and (mark == room.start or text[mark - 1].isspace()):
-                name = text[start : min(stop, room.end)].rstrip("/")
-                found.append(Tag(name, Span(start, start + len(name)), self._line(mark)))
-        return found
+    def _tag(self, mark: int) -> Tag | None:
+        """The tag that begins at `mark`, if one does."""
+        text, room = self._text, self._room(mark)
+        if not room or not (mark == room.start or text[mark - 1].isspace()):
+            return None
+        stop = tag.end(text, mark, self._bounds[1])
+        if not stop:
+            return None
+        name = text[mark + 1 : min(stop, room.end)].rstrip("/")
+        return new(Tag, (name, new(Span, (mark + 1, mark + 1 + len(name))), self._line(mark)))
 
     def _room(self, at: int) -> Span | None:
         """The text that `at` stands in; None when it stands in none, or in what is taken."""
-        text = self._texts[bisect_right(self._texts, (at, self._bounds[1])) - 1]
-        if at >= text.end:
+        taken, key = self._taken, (at, self._bounds[1])
+        text = self._texts[bisect_right(self._texts, key) - 1]
+        if at >= text[1]:
             return None
-        number = bisect_right(self._taken, (at, self._bounds[1])) - 1
-        return None if number >= 0 and at < self._taken[number].end else text
+        number = bisect_right(taken, key) - 1
+        return None if number >= 0 and at < taken[number][1] else text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import cached_property
 
 from mdmem.diagnostic import Position, Span
+from mdmem.text.lazy import lazy
 
 # Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
 # which are characters inside a line for Markdown, git and every editor.
@@ -19,14 +19,18 @@ class Lines:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    @cached_property
+    @lazy
     def starts(self) -> list[int]:
         """The offset of each line's first character; empty for an empty text."""
         text = self.text
         if not text:
             return []
-        starts = [0]
-        starts += [m.end() for m in LINE_END.finditer(text)] if "\r" in text else _after_newlines(text)
+        if "\r" in text:
+            starts = [0, *(ending.end() for ending in LINE_END.finditer(text))]
+        else:
+            at = 0
+            starts = [0, *[at := at + len(line) + 1 for line in text.split("\n")]]
+            starts.pop()
         if starts[-1] == len(text):
             starts.pop()
         return starts
@@ -36,7 +40,7 @@ class Lines:
 
     def number(self, offset: int) -> int:
         """The number of the line that `offset` stands in; the end of the text counts to its last line."""
-        return max(1, bisect_right(self.starts, offset))
+        return bisect_right(self.starts, offset) or 1
 
     def position(self, offset: int) -> Position:
         """The line and column of `offset`."""
@@ -53,7 +57,7 @@ class Lines:
         start, end = self.span(number)
         return self.text[start:end].rstrip("\r\n")
 
-    @cached_property
+    @lazy
     def newline(self) -> str:
         r"""The line end that the text uses most, `\n` when it has none."""
         text = self.text
@@ -63,7 +67,7 @@ class Lines:
         counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
         return max(counts, key=counts.__getitem__)
 
-    @cached_property
+    @lazy
     def uniform(self) -> bool:
         """Whether every line ends the same way."""
         return "\r" not in self.text or len(set(LINE_END.findall(self.text))) <= 1
@@ -72,12 +76,3 @@ class Lines:
 def with_newline(text: str, newline: str) -> str:
     r"""`text` with every line end written as `newline`."""
     return LINE_END.sub(newline, text) if newline != "\n" or "\r" in text else text
-
-
-def _after_newlines(text: str) -> list[int]:
-    starts = []
-    at = text.find("\n")
-    while at != -1:
-        starts.append(at + 1)
-        at = text.find("\n", at + 1)
-    return starts

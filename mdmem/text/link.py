@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.row import new
 
 
 class Link(NamedTuple):
@@ -50,10 +51,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|
 _ESCAPED = re.compile(
     r"\\([!-/:-@\[-`{-~])|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
+# A destination without escapes: target, and anchor.
+_AS_WRITTEN = re.compile(r"([^\\&%#]*+)(?:#([^\\&%]*+))?+")
 # The first "#" that begins an anchor: one that belongs to an entity does not.
 _HASH = re.compile(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-_CODED = re.compile(r"[\\&%]")
 # Target, anchor and alias. The bar may have a backslash before it: in a table it has to.
 WIKILINK = re.compile(
     r"!?\[\[((?:[^\[\]#|\\\r\n]++|\\(?!\|))*+)"
@@ -98,41 +100,51 @@ def _octets(escaped: re.Match[str]) -> str:
 def destination(text: str, span: Span) -> Destination:
     """The destination that is written in `span` of `text`, where no `<>` is part of it."""
     start, end = span
+    plain = _AS_WRITTEN.fullmatch(text, start, end)
+    if plain:
+        target, anchor = plain.groups("")
+        behind = plain.span(2) if plain.lastindex == 2 else (end, end)  # noqa: PLR2004 - it has an anchor
+        return new(Destination, (target, new(Span, plain.span(1)), anchor, new(Span, behind)))
     written = text[start:end]
-    decode = _as_written if not _CODED.search(written) else _decoded
     found = _HASH.match(written) if "#" in written else None
     if not found:
-        return Destination(decode(written), span, "", Span(end, end))
+        return Destination(_decoded(written), span, "", Span(end, end))
     at = found.end()
-    target, anchor = Span(start, start + at - 1), Span(start + at, end)
-    return Destination(decode(written[: at - 1]), target, decode(written[at:]), anchor)
-
-
-def _as_written(written: str) -> str:
-    return written
+    target_span, anchor_span = Span(start, start + at - 1), Span(start + at, end)
+    return Destination(_decoded(written[: at - 1]), target_span, _decoded(written[at:]), anchor_span)
 
 
 def _decoded(written: str) -> str:
     return percent_decoded(unescaped(written))
 
 
-def wikilink(text: str, found: re.Match[str], line: int) -> Link | None:
-    """The wikilink that `WIKILINK` has matched in `text`; None when it names nothing."""
-    target_span = _stripped(text, *found.span(1))
-    anchor_span = _stripped(text, *found.span(2)) if found[2] else Span(target_span.end, target_span.end)
-    target, anchor = text[slice(*target_span)], text[slice(*anchor_span)]
+def wikilink(found: re.Match[str], line: int, *, embed: bool) -> Link | None:
+    """The wikilink that was matched; None when it names nothing.
+
+    Args:
+        found: a match from the brackets on, whose groups 1 to 3 are target, anchor and alias.
+        line: the 1-based number of its line.
+        embed: whether there is a "!" before the brackets.
+    """
+    target, target_span = _stripped(found, 1)
+    anchor, anchor_span = _stripped(found, 2) if found[2] else ("", _empty(target_span[1]))
     if not target and not anchor:
         return None
-    alias_span = _stripped(text, *found.span(3)) if found[3] else Span(found.end(), found.end())
-    alias = text[slice(*alias_span)]
-    span, embed = Span(*found.span()), found[0][0] == "!"
-    return Link("wikilink", embed, span, line, target, target_span, anchor, anchor_span, alias, alias_span)
+    start, end = found.span()
+    alias, alias_span = _stripped(found, 3) if found[3] else ("", _empty(end))
+    where = (target, target_span, anchor, anchor_span, alias, alias_span)
+    return new(Link, ("wikilink", embed, new(Span, (start - embed, end)), line, *where))
 
 
-def _stripped(text: str, start: int, end: int) -> Span:
-    written = text[start:end]
+def _empty(at: int) -> Span:
+    return new(Span, (at, at))
+
+
+def _stripped(found: re.Match[str], group: int) -> tuple[str, Span]:
+    """A group without the blanks around it, and where it stands."""
+    written, span = found[group], found.span(group)
     bare = written.strip()
-    if len(bare) == len(written):
-        return Span(start, end)
-    start += len(written) - len(written.lstrip())
-    return Span(start, start + len(bare))
+    if len(bare) < len(written):
+        start = span[0] + len(written) - len(written.lstrip())
+        span = start, start + len(bare)
+    return bare, new(Span, span)

@@ -18,11 +18,21 @@ from mdmem.text.citation import Citation, Locator
 from mdmem.text.definition import Definition
 from mdmem.text.lines import Lines
 from mdmem.text.link import Destination, Link
+from mdmem.text.row import new
 from mdmem.text.url import Url
 
 _MARKS = "[`<"
-# Of many brackets in a row only the last two can begin a wikilink.
-_TOKEN = re.compile(r"\\[\s\S]|`+|<(?=[\w/!?.+])|\[+(?=\[\[)|!?\[|\]")
+# What means something in a text. The most usual forms are taken whole: a wikilink (groups 1 to 3: target,
+# anchor, alias), a code span (4), a link (5: its text, 6: its destination). Of many brackets in a row only
+# the last two can begin a wikilink. Each alternative begins with one certain character, so that the search
+# can jump.
+_TOKEN = re.compile(
+    r"\[\[([^\[\]#|\\`\r\n]*+)(?:#([^\[\]|\\`\r\n]*+))?+(?:\|([^\[\]`\r\n]*+))?+\]\]"
+    r"|`([^`]++)`(?!`)"
+    r"|\[([^\[\]\\`<]*+)\]\(([^\x00-\x20\x7f()<\\]++)\)"
+    r"|\\[\s\S]|``*+|<(?=[\w/!?.+])|\[\[*(?=\[\[)|\[|\]"
+)
+_CODE, _DESTINATION = 4, 6
 _TICKS = re.compile("`+")
 _AUTOLINK = re.compile(
     r"<(?:([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20<>]*+)|[\w.!#$%&'*+/=?^`{|}~-]++@[\w.-]++)>", re.ASCII
@@ -134,16 +144,16 @@ class LinkParser:
         text, (start, end) = self.text, span
         if text.startswith("<", start, end):
             start, end = start + 1, end - 1
+            span = Span(start, end)
         if start == end:
             return None
-        span = Span(start, end)
         to = link.destination(text, span)
         written = text[start:end]
         if ":" in written or "/" in written[:1] or "&" in written or "\\" in written:
             written = link.unescaped(written)
             if link.external(written):
                 return _Lead(span, written, to, None)
-        return _Lead(span, "", to, citation.in_destination(to.target, to.anchor))
+        return new(_Lead, (span, "", to, citation.in_destination(to[0], to[2])))
 
     def _add(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
         """Add the link in `span` to what `lead` says, with its text in `alias`."""
@@ -155,7 +165,7 @@ class LinkParser:
         elif not lead.url:
             words = self.text[slice(*alias)]
             words = " ".join(words.split()) if "\n" in words or "\r" in words else words
-            self.links.append(Link(kind, embed, span, self._line(span.start), *lead.to, words, alias))
+            self.links.append(new(Link, (kind, embed, span, self._line(span[0]), *lead.to, words, alias)))
 
     def _add_url(self, lead: _Lead) -> None:
         if not lead.url.lower().startswith(_IGNORED_SCHEMES):
@@ -177,8 +187,9 @@ class LinkParser:
     ) -> None:
         """Add the citation in `span`, whose locator begins at `stop`, and whose pin would stand at `at`."""
         pin, pin_span = citation.pin(self.text, at)
-        line, located = self._line(span.start), Span(stop, span.end)
-        self.citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
+        line, located = self._line(span[0]), new(Span, (stop, span[1]))
+        found = new(Citation, (path, *locator, span, line, located, pin, pin_span, in_link))
+        self.citations.append(found)
 
     def _add_definition(self, defined: _Defined) -> None:
         lead = defined.lead
@@ -199,38 +210,48 @@ class LinkParser:
         for defined in self._definitions:
             self._add_definition(defined)
         for found in (self.links, self.citations, self.urls):
-            found.sort(key=_SPAN)
+            if len(found) > 1:
+                found.sort(key=_SPAN)
 
     def run(self) -> None:
         """Find the links, the citations in code spans, and the autolinks."""
         text, texts = self.text, self.texts
-        last = texts[-1].end
-        # Where each text begins to be more than words. Single characters are found faster than any of them.
-        firsts: dict[int, int] = {}
-        for mark in _MARKS:
-            at = text.find(mark, texts[0].start, last)
+        first, last = texts[0][0], texts[-1][1]
+        more = set()  # the numbers of the texts that are more than words
+        for mark in _MARKS:  # single characters are found faster than any of them
+            at = text.find(mark, first, last)
             while at >= 0:
                 number = bisect_right(texts, (at, last)) - 1
-                following = texts[number].end
+                following = texts[number][1]
                 if at < following:
-                    firsts[number] = min(at, firsts.get(number, at))
+                    more.add(number)
                 else:
-                    following = texts[number + 1].start
+                    following = texts[number + 1][0]
                 at = text.find(mark, following, last)
-        for number, at in sorted(firsts.items()):
-            start, end = texts[number]
-            self._text(start if text[at - 1 : at] in ("\\", "!") else at, end)
+        for number in sorted(more):
+            self._text(*texts[number])
 
-    def _text(self, at: int, end: int) -> None:
-        """Find what is in one text, from the first character on that means something."""
-        self._ticks = {}
-        self._unclosed = set()
+    def _text(self, at: int, end: int) -> None:  # noqa: C901, PLR0912 - a branch for each mark, in one pass
+        """Find what is in one text."""
+        text = self.text
+        self._ticks.clear()
+        self._unclosed.clear()
         stack: list[_Opener] = []
         barrier = 0  # openers below this number stand around a link, and so begin none
-        while found := _TOKEN.search(self.text, at, end):
-            start, at = found.span()
-            mark = self.text[start]
-            if mark == "`":
+        while found := _TOKEN.search(text, at, end):
+            behind, (start, at) = at, found.span()
+            mark, kind = text[start], found.lastindex
+            image = mark == "[" and start > behind and text[start - 1] == "!"
+            if kind == _CODE:
+                self._take_code(start, at, 1)
+            elif kind == _DESTINATION:
+                self._take_link(found, image=image)
+                if stack:
+                    stack[-1].nests = True
+                barrier = barrier if image else len(stack)
+            elif kind and self._take_wikilink(found, image=image):
+                barrier = barrier if image else len(stack)
+            elif mark == "`":
                 at = self._code(start, at, end)
             elif mark == "<":
                 at = self._angle(start, end)
@@ -243,13 +264,14 @@ class LinkParser:
                     if closed and not opener.image:
                         barrier = len(stack)
                     at = closed or at
-            elif mark != "\\":
-                stop = self._wikilink(start, end)
+            elif mark == "[":
+                stop = 0 if kind else self._wikilink(start, end, image=image)
                 if not stop:
-                    _open(stack, start, at, image=mark == "!")
-                elif mark == "[":
-                    barrier = len(stack)
-                at = stop or at
+                    at = start + 1 if image or kind else at
+                    _open(stack, start - image, at, image=image)
+                else:
+                    barrier = barrier if image else len(stack)
+                    at = stop
 
     def _code(self, start: int, at: int, end: int) -> int:
         """Take the code span that the backticks from `start` to `at` begin, and return where to go on."""
@@ -257,15 +279,36 @@ class LinkParser:
         if close is None:
             return at
         stop = close + at - start
-        content = self.text[at:close]
-        cited = citation.in_code(content.strip(" "))
+        self._take_code(start, stop, at - start)
+        return stop
+
+    def _take_code(self, start: int, stop: int, ticks: int) -> None:
+        at = start + ticks
+        content = self.text[at : stop - ticks]
+        bare = content.strip(" ")
+        cited = citation.in_code(bare)
         if cited:
             path, locator = cited
             at += len(content) - len(content.lstrip(" "))
-            span = Span(at, at + len(content.strip(" ")))
-            self.cite(path, locator, span, at + len(path), stop)
-        self.taken.append(Span(start, stop))
-        return stop
+            self.cite(path, locator, new(Span, (at, at + len(bare))), at + len(path), stop)
+        self.taken.append(new(Span, (start, stop)))
+
+    def _take_link(self, found: re.Match[str], *, image: bool) -> None:
+        """Take a link, or an image, whose text and destination have nothing else in them."""
+        start, stop = found.span()
+        lead = self._lead(new(Span, found.span(_DESTINATION)))
+        span, alias = new(Span, (start - image, stop)), new(Span, found.span(_DESTINATION - 1))
+        if lead:
+            self._add("markdown", lead, span, alias, embed=image)
+        self.taken.append(span)
+
+    def _take_wikilink(self, found: re.Match[str], *, image: bool) -> bool:
+        """Take the wikilink that was found, if it names something."""
+        wikilink = link.wikilink(found, self._line(found.start() - image), embed=image)
+        if wikilink:
+            self.links.append(wikilink)
+            self.taken.append(wikilink[2])
+        return wikilink is not None
 
     def _closing_ticks(self, start: int, at: int, end: int) -> int | None:
         """Where the run of backticks begins that closes the one from `start` to `at`."""
@@ -306,7 +349,7 @@ class LinkParser:
             return 0
         return found + len(close)
 
-    def _wikilink(self, start: int, end: int) -> int:
+    def _wikilink(self, start: int, end: int, *, image: bool) -> int:
         """Take the wikilink that begins at `start`, and return where it ends; 0 without one."""
         found = link.WIKILINK.match(self.text, start, end)
         if not found:
@@ -318,12 +361,7 @@ class LinkParser:
             close = self._closing_ticks(tick, run.end(), end) if run else None
             if close is not None and close >= stop:
                 return 0  # the brackets at its end stand in code
-        wikilink = link.wikilink(self.text, found, self._line(start))
-        if not wikilink:
-            return 0
-        self.links.append(wikilink)
-        self.taken.append(wikilink.span)
-        return stop
+        return stop if self._take_wikilink(found, image=image) else 0
 
     def _close(self, opener: _Opener, at: int, end: int) -> int:
         """Take the link whose text ends with the bracket at `at`; return where it ends, 0 when it is none."""

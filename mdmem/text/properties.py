@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
@@ -11,6 +10,7 @@ from mdmem.text.inline import Bare
 from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
+from mdmem.text.row import new
 from mdmem.text.tag import Tag
 from mdmem.text.url import Url
 
@@ -36,7 +36,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
     parser.run()
     Bare(parser, lines).urls()
     parser.finish()
-    return tuple(link._replace(kind="field") for link in parser.links), tuple(parser.urls)
+    return tuple(new(Link, ("field", *link[1:])) for link in parser.links), tuple(parser.urls)
 
 
 def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
@@ -44,40 +44,46 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
 
     In a text there are blanks or commas between them.
     """
-    value = node.child("tags")
-    if not value:
+    member = node.member("tags")
+    if not member:
         return ()
+    value = member.node
     if value.kind == "list":
         spans = [span for item in value.items if (span := _written(text, item))]
     else:
         whole = _written(text, value)
-        spans = [Span(*name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
+        spans = [new(Span, name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
     found = []
     for start, end in spans:
         name = text[start:end].removeprefix("#")
         if name:
             at = end - len(name)
-            found.append(Tag(name, Span(at, end), lines.number(at)))
+            found.append(new(Tag, (name, new(Span, (at, end)), lines.number(at))))
     return tuple(found)
 
 
-def _scalars(node: Node) -> Iterator[Node]:
+def _scalars(node: Node) -> list[Node]:
     if node.kind == "scalar":
-        yield node
-    for item in (*node.items, *(member.node for member in node.members)):
-        yield from _scalars(item)
+        return [node]
+    found = []
+    for below in (*node.items, *(member.node for member in node.members)):
+        found += [below] if below.kind == "scalar" else _scalars(below)
+    return found
 
 
 def _written(text: str, value: Node) -> Span | None:
     """Where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
-    start, end = value.span
-    if not isinstance(value.value, str) or value.kind != "scalar" or value.anchored:
+    content, span, kind, style, _, _, anchored = value
+    if not isinstance(content, str) or kind != "scalar" or anchored:
         return None
-    if value.style in _ESCAPES:
+    if style == "plain":
+        return span if span[0] < span[1] else None
+    start, end = span
+    if style in _ESCAPES:
         start, end = start + 1, end - 1
-        if text.find(_ESCAPES[value.style], start, end) >= 0:
+        if text.find(_ESCAPES[style], start, end) >= 0:
             return None
-    elif value.style in ("literal", "folded"):
+    elif style in ("literal", "folded"):
         first = LINE_END.search(text, start, end)  # the first line holds only the "|" or ">"
         start = first.end() if first else end
-    return Span(start, end) if start < end else None
+    return new(Span, (start, end)) if start < end else None

@@ -9,24 +9,27 @@ items: what stands in them is no section, but decides where a fence or a paragra
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text import definition, html_block
+from mdmem.text.cursor import Cursor
 from mdmem.text.definition import Definition
 from mdmem.text.lines import LINE_END
+from mdmem.text.outline import Block, Heading, Scan, Section, sections, without_marks
+from mdmem.text.row import new
+
+__all__ = ["Block", "Heading", "Scan", "Section", "scan", "sections", "without_marks"]
 
 # These match at the first character of a line that is neither a space nor a tab.
 _FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
+_LINE_OF_FENCE = re.compile(r"(`{3,}(?=[^`\r\n]*+(?:[\r\n]|\Z))|~{3,})[^\r\n]*+(?:\r\n|\n|\r|\Z)")
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+|$)")
 _SETEXT = re.compile(r"(?:=+|-+)[ \t]*$")
 _BREAK = re.compile(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
 _ITEM = re.compile(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|$)")
 _REST_IS_BLANK = re.compile(r"[ \t]*$")
-_BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$")
-_TAB_STOP = 4
+_BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]++)[ \t]*+(?=[\r\n]|\Z)")
 _CODE_INDENT = 4
 _WIDEST_PADDING = 4
 _QUOTE = 0
@@ -34,160 +37,45 @@ _QUOTE = 0
 _MOST_CONTAINERS = 32
 # A line that begins with anything else can only be text.
 _MARKS = frozenset(" \t#>`~-+*_=<0123456789")
-# How a line begins that can only be text, unless it is a definition.
+
+
+def _run(end: str, other: str) -> re.Pattern[str]:
+    """What needs no look at each line, where no container, fence or HTML block is open.
+
+    It is a heading (group 2; 3: its marks, 4: the rest) and lines of text (6), with blank lines before (1),
+    between (5) and behind (7) them. Most texts are but some of these.
+
+    Args:
+        end: what ends a line.
+        other: the other characters.
+    """
+    blank = rf"((?:[ \t]*+{end})++)?+"
+    return re.compile(
+        rf"{blank}((#{{1,6}})(?:[ \t]++|(?={end}|\Z))({other}*+)(?:{end}|\Z))?+{blank}"
+        rf"(?:({_PLAIN}{other}*+(?:{end}(?:{_PLAIN}|\[){other}*+)*+)(?:{end}|\Z){blank})?+"
+    )
+
+
+# How a line begins that can only be text: with a word, emphasis, code, a number, an autolink, or a link that
+# is no definition.
 _PLAIN = (
     r"(?:[^ \t#>`~\-+*_=<0-9\[\r\n]"
-    r"|\*{1,2}(?=[^\s*])|_{1,2}(?=[^\s_])|`{1,2}(?=[^`\r\n])|[0-9]++(?=[^0-9.)]))"
+    r"|\*{1,2}(?=[^\s*])|_{1,2}(?=[^\s_])|`{1,2}(?=[^`\r\n])|[0-9]++(?=[^0-9.)])"
+    r"|<(?=[A-Za-z][A-Za-z0-9+.-]*+:)|\[(?=\[|[^\[\]\\\r\n]*+\](?!:)))"
 )
-# What needs no look at each line, where no container, fence or HTML block is open: blank lines (group 1), and
-# behind them a heading (2: its marks, 3: the rest) or lines of text (4).
-_RUN = re.compile(
-    r"((?:[ \t]*+(?:\r\n|\n|\r))++)?+"
-    r"(?:(#{1,6})(?:[ \t]++|(?=[\r\n]|\Z))([^\r\n]*+)(?:\r\n|\n|\r|\Z)"
-    rf"|({_PLAIN}[^\r\n]*+(?:(?:\r\n|\n|\r)(?:{_PLAIN}|\[)[^\r\n]*+)*+)(?:\r\n|\n|\r|\Z))?"
-)
-_BLANKS, _MARK, _TITLE, _TEXT = range(1, 5)
+# That any character but one goes on is found out twice as fast as that any but two does.
+_RUN, _RUN_OF_LINE_FEEDS = _run(r"(?:\r\n|\n|\r)", r"[^\r\n]"), _run(r"\n", r"[^\n]")
+_BEFORE, _HEADING, _MARK, _TITLE, _, _TEXT, _BEHIND = range(1, 8)
 # An item of a list outside of other containers that begins with a line of text (2), perhaps a task.
 _SIMPLE_ITEM = re.compile(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")
 _REST_OF_FENCE = {mark: re.compile(rf"{mark}*+[ \t]*+(?:\r\n|\n|\r|\Z)") for mark in "`~"}
 
 
-class Heading(NamedTuple):
-    """A heading.
-
-    Attributes:
-        level: 1 to 6.
-        title: its text, without the marks around it; its lines joined by a space.
-        span: all its lines, line ends included.
-        line: the 1-based number of its first line.
-        title_span: the title as written, of all its lines.
-    """
-
-    level: int
-    title: str
-    span: Span
-    line: int
-    title_span: Span
-
-
-class Section(NamedTuple):
-    """A heading and what stands under it.
-
-    Attributes:
-        heading: its heading.
-        path: the titles from the outermost heading down to this one.
-        span: from the heading to the next heading of its level or above.
-        own: what stands under the heading before any other heading.
-    """
-
-    heading: Heading
-    path: tuple[str, ...]
-    span: Span
-    own: Span
-
-
-class Block(NamedTuple):
-    """A line that carries a block id, ` ^id`: `span` is the line, `id_span` the id without its caret."""
-
-    id: str
-    span: Span
-    line: int
-    id_span: Span
-
-
-class Scan(NamedTuple):
-    """What the scanner found, each in order of place.
-
-    Attributes:
-        headings: those outside of lists and quotes.
-        blocks: the lines that carry a block id.
-        fences: the spans of fenced code, fences included.
-        texts: where links and the like may stand: the span of each paragraph, and of each heading's title.
-        marks: what stands in such a span and is no text: the marks of quotes before the lines of a paragraph.
-        definitions: the link reference definitions.
-    """
-
-    headings: tuple[Heading, ...]
-    blocks: tuple[Block, ...]
-    fences: tuple[Span, ...]
-    texts: tuple[Span, ...] = ()
-    marks: tuple[Span, ...] = ()
-    definitions: tuple[Definition, ...] = ()
-
-
 def scan(text: str, start: int = 0, line: int = 1) -> Scan:
     """Scan `text` from `start` (where 1-based line `line` begins) to its end."""
-    scanner = _Scanner(text)
-    scanner.run(start, line)
+    scanner = _Scanner(text, start, line)
+    scanner.run(start)
     return scanner.result()
-
-
-def without_marks(text: str, marks: Sequence[Span], start: int = 0, end: int | None = None) -> str:
-    """`text` from `start` to `end` with spaces in the place of `marks`, so that no offset changes."""
-    parts = []
-    stop = len(marks) if end is None else bisect_left(marks, (end,))
-    for mark in marks[bisect_left(marks, (start,)) : stop]:
-        parts += [text[start : mark.start], " " * (mark.end - mark.start)]
-        start = mark.end
-    return "".join((*parts, text[start:end]))
-
-
-def sections(headings: tuple[Heading, ...], end: int) -> tuple[Section, ...]:
-    """The section of each heading, in order; the last ones reach to `end`."""
-    stops = [end] * len(headings)
-    titles: list[tuple[str, ...]] = []
-    open_: list[int] = []
-    for number, heading in enumerate(headings):
-        while open_ and headings[open_[-1]].level >= heading.level:
-            stops[open_.pop()] = heading.span.start
-        titles.append((*(headings[n].title for n in open_), heading.title))
-        open_.append(number)
-    own_stops = [*(h.span.start for h in headings), end][1:]
-    return tuple(
-        Section(heading=h, path=path, span=Span(h.span.start, stop), own=Span(h.span.end, own_stop))
-        for h, path, stop, own_stop in zip(headings, titles, stops, own_stops, strict=True)
-    )
-
-
-class _Cursor:
-    """How far a line's containers reach into it, in columns with tab stops of four.
-
-    Attributes:
-        at: the offset of the next character that is neither a space nor a tab.
-        edge: the column of that character.
-        column: where the content of the innermost container begins; it may be inside a tab.
-    """
-
-    __slots__ = ("at", "column", "content", "edge")
-
-    def __init__(self, content: str) -> None:
-        self.content = content
-        self.at = self.column = self.edge = 0
-        self._skip_blank()
-
-    @property
-    def indent(self) -> int:
-        return self.edge - self.column
-
-    @property
-    def blank(self) -> bool:
-        return self.at == len(self.content)
-
-    def follows(self, character: str) -> bool:
-        return self.content.startswith(character, self.at)
-
-    def move(self, width: int) -> None:
-        """Pass a marker of `width` characters and the blanks behind it."""
-        self.at += width
-        self.column = self.edge = self.edge + width
-        self._skip_blank()
-
-    def _skip_blank(self) -> None:
-        content, at, edge = self.content, self.at, self.edge
-        while at < len(content) and content[at] in " \t":
-            edge += _TAB_STOP - edge % _TAB_STOP if content[at] == "\t" else 1
-            at += 1
-        self.at, self.edge = at, edge
 
 
 class _Text(NamedTuple):
@@ -196,16 +84,20 @@ class _Text(NamedTuple):
     start: int
     end: int
     begin: int
-    line: int
 
 
 class _Scanner:
     """The state between two lines: the open containers, and what is open in the innermost of them.
 
     A container is a block quote (`_QUOTE`) or a list item (by how many columns its content is indented).
+
+    Args:
+        text: the whole text.
+        start: where a line of it begins.
+        line: the 1-based number of that line.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, start: int, line: int) -> None:
         self.text = text
         self.headings: list[Heading] = []
         self.blocks: list[Block] = []
@@ -218,26 +110,32 @@ class _Scanner:
         self._fence: tuple[str, int] | None = None
         self._html: re.Pattern[str] | None = None
         self._paragraph: list[_Text] = []
-        self._ids = "^" in text
+        # What may be block ids, the next one last, and where it stands.
+        self._ids: list[re.Match[str]] = []
+        self._next_id = len(text)
         self._line_feeds = "\r" not in text
+        self._counted = start, line
 
-    def run(self, at: int, line: int) -> None:
-        """Take the lines from `at`, where line `line` begins, to the end."""
-        text = self.text
-        while at < len(text):
+    def run(self, at: int) -> None:
+        """Take the lines from `at` to the end."""
+        text, end = self.text, len(self.text)
+        if text.find("^", at) >= 0:
+            self._find_ids(at)
+        while at < end:
             if self._fence or self._html:
                 outside = not self._containers and self._fence
-                stop = self._rest_of_fence(at, *outside) if outside else self._take(at, line)
-            elif not self._containers and (run := _RUN.match(text, at)) and run.lastindex:
-                stop = run.end()
-                self._run(run, line)
+                at = self._rest_of_fence(at, *outside) if outside else self._take(at)
+            elif not self._containers and (stop := self._runs(at)) > at:
+                at = stop
+            elif text[at] in "`~" and not self._containers and (fence := _LINE_OF_FENCE.match(text, at)):
+                self._close()
+                self._fence = fence[1], at
+                at = fence.end()
             elif (item := _SIMPLE_ITEM.match(text, at)) and self._begins(item):
-                stop = item.end()
-                self._item(item, line)
+                self._item(item)
+                at = item.end()
             else:
-                stop = self._take(at, line)
-            line += self._count(at, stop)
-            at = stop
+                at = self._take(at)
 
     def result(self) -> Scan:
         self._close()
@@ -251,20 +149,32 @@ class _Scanner:
             tuple(self.definitions),
         )
 
+    def _number(self, at: int) -> int:
+        """The number of the line that begins at `at`: counted from the last one that was asked for."""
+        counted, line = self._counted
+        if at < counted:
+            line -= self._count(at, counted)
+        elif self._line_feeds:
+            line += self.text.count("\n", counted, at)
+        else:
+            line += self._count(counted, at)
+        self._counted = at, line
+        return line
+
     def _count(self, start: int, end: int) -> int:
         """How many lines end there."""
         if self._line_feeds:
             return self.text.count("\n", start, end)
         return len(LINE_END.findall(self.text, start, end))
 
-    def _take(self, at: int, line: int) -> int:
+    def _take(self, at: int) -> int:
         """Take the line at `at`, and return where the next begins."""
         content_end, end = self._line_end(at)
         content, span = self.text[at:content_end], Span(at, end)
         if self._containers or self._html or content[:1] in _MARKS:
-            self._line(content, span, line)
+            self._line(content, span)
         else:
-            self._text(content, 0, span, line)
+            self._text(content, 0, span)
         return end
 
     def _line_end(self, at: int) -> tuple[int, int]:
@@ -276,48 +186,64 @@ class _Scanner:
         ending = LINE_END.search(text, at)
         return ending.span() if ending else (len(text), len(text))
 
-    def _run(self, run: re.Match[str], line: int) -> None:
-        blanks = run.end(_BLANKS)
-        if blanks >= 0:
-            self._close()
-            line += self._count(run.start(), blanks)
-        if run.lastindex == _TEXT:
-            start, end = run.span(_TEXT)
-            self._paragraph.append(_Text(start, end, start, line))
-        elif run.lastindex == _TITLE:
-            start, end = run.start(_MARK), run.end()
-            self._close()
-            self._atx(len(run[_MARK]), run[_TITLE], run.start(_TITLE), Span(start, end), line)
-        else:
-            return
-        if self._ids:
-            self._blocks(start, end, line)
+    def _runs(self, at: int) -> int:
+        """Take what needs no look at each line, and return where that ends."""
+        text, texts = self.text, self.texts
+        run_at = (_RUN_OF_LINE_FEEDS if self._line_feeds else _RUN).match
+        while (run := run_at(text, at)) and run.lastindex:
+            heading, words = run.span(_HEADING), run.span(_TEXT)
+            begin, start = heading[0], words[0]
+            if self._paragraph and (begin >= 0 or run.start(_BEFORE) >= 0):
+                self._close()
+            if begin >= 0:
+                self._atx(run.end(_MARK) - begin, run[_TITLE], run.start(_TITLE), new(Span, heading))
+            if start >= 0:
+                ended = run.start(_BEHIND) >= 0
+                if ended and not self._paragraph:  # all of a paragraph, without a definition before
+                    texts.append(new(Span, words))
+                else:
+                    self._paragraph.append(_Text(*words, start))
+                    if ended:
+                        self._close()
+            begin, at = run.span()
+            if self._next_id < at:
+                self._blocks(begin, at)
+        return at
 
     def _begins(self, item: re.Match[str]) -> bool:
         """Whether a list begins or goes on: in the middle of a paragraph only a first item does that."""
-        if item[2][0] == "[" and definition.in_line(item[2], 0):
+        if item[2][0] == "[" and definition.in_line(self.text, *item.span(2)):
             return False
         return bool(self._containers) or not self._paragraph or not item[1][0].isdigit()
 
-    def _item(self, item: re.Match[str], line: int) -> None:
+    def _item(self, item: re.Match[str]) -> None:
         self._leave(0)
         self._hollow = False
         self._containers.append(len(item[1]))
         start, end = item.span(2)
-        self._paragraph.append(_Text(start, end, item.start(), line))
-        if self._ids:
-            self._blocks(item.start(), item.end(), line)
+        self._paragraph.append(_Text(start, end, item.start()))
+        if self._next_id < item.end():
+            self._blocks(*item.span())
 
-    def _blocks(self, start: int, end: int, line: int) -> None:
+    def _find_ids(self, start: int) -> None:
         text = self.text
-        caret = text.find("^", start, end)
-        while caret >= 0:
-            begin = max(start, text.rfind("\n", start, caret) + 1, text.rfind("\r", start, caret) + 1)
-            line += self._count(start, begin)
-            content_end, following = self._line_end(caret)
-            self._block(text[begin:content_end], Span(begin, following), line)
-            start, line = following, line + 1
-            caret = text.find("^", start, end)
+        found = _BLOCK_ID.finditer(text, start)
+        self._ids = [id_ for id_ in found if (at := id_.start()) == start or text[at - 1] in " \t\r\n"]
+        self._ids.reverse()
+        self._next_id = self._ids[-1].start() if self._ids else len(text)
+
+    def _blocks(self, start: int, end: int) -> None:
+        """Take the block ids at the ends of the lines between `start` and `end`; those before are in none."""
+        text, ids = self.text, self._ids
+        while ids and (caret := ids[-1].start()) < end:
+            id_ = ids.pop()
+            if caret >= start:
+                begin = max(start, text.rfind("\n", start, caret) + 1)
+                if not self._line_feeds:
+                    begin = max(begin, text.rfind("\r", start, caret) + 1)
+                span = new(Span, (begin, self._line_end(caret)[1]))
+                self.blocks.append(new(Block, (id_[1], span, self._number(begin), new(Span, id_.span(1)))))
+        self._next_id = ids[-1].start() if ids else len(text)
 
     def _rest_of_fence(self, at: int, mark: str, start: int) -> int:
         """Take the lines from `at` to the one that closes a fence outside of containers."""
@@ -335,8 +261,8 @@ class _Scanner:
             found = text.find(mark, self._line_end(found)[1])
         return len(text)
 
-    def _line(self, content: str, span: Span, line: int) -> None:
-        cursor = _Cursor(content)
+    def _line(self, content: str, span: Span) -> None:
+        cursor = Cursor(content)
         depth = self._matched(cursor)
         if depth < len(self._containers):
             self._end_verbatim(span.start)
@@ -348,9 +274,9 @@ class _Scanner:
             self._leave(depth)
             self._html = None
         else:
-            self._outside(cursor, depth, span, line)
+            self._outside(cursor, depth, span)
 
-    def _matched(self, cursor: _Cursor) -> int:
+    def _matched(self, cursor: Cursor) -> int:
         """How many of the open containers this line continues; the cursor is moved into them."""
         hollow, self._hollow = self._hollow, False
         for number, needed in enumerate(self._containers):
@@ -395,13 +321,13 @@ class _Scanner:
         self.definitions += found
         return end
 
-    def _inside_fence(self, cursor: _Cursor, span: Span, mark: str, start: int) -> None:
+    def _inside_fence(self, cursor: Cursor, span: Span, mark: str, start: int) -> None:
         rest = cursor.content[cursor.at :].rstrip(" \t")
         if cursor.indent < _CODE_INDENT and len(rest) >= len(mark) and not rest.strip(mark[0]):
             self.fences.append(Span(start, span.end))
             self._fence = None
 
-    def _outside(self, cursor: _Cursor, depth: int, span: Span, line: int) -> None:
+    def _outside(self, cursor: Cursor, depth: int, span: Span) -> None:
         while cursor.indent < _CODE_INDENT and len(self._containers) < _MOST_CONTAINERS:
             container = self._container(cursor, depth)
             if container is None:
@@ -411,7 +337,7 @@ class _Scanner:
             depth += 1
         if cursor.blank:
             return
-        if cursor.indent < _CODE_INDENT and self._leaf(cursor, depth, span, line):
+        if cursor.indent < _CODE_INDENT and self._leaf(cursor, depth, span):
             self._leave(depth)
             return
         if not self._paragraph:
@@ -419,9 +345,9 @@ class _Scanner:
             if cursor.indent >= _CODE_INDENT:
                 return
         # A paragraph goes on through lines that lack the marks of its containers.
-        self._text(cursor.content, cursor.at, span, line)
+        self._text(cursor.content, cursor.at, span)
 
-    def _container(self, cursor: _Cursor, depth: int) -> int | None:
+    def _container(self, cursor: Cursor, depth: int) -> int | None:
         """Pass the mark of a container that begins at the cursor, if one does."""
         if cursor.follows(">"):
             _pass_quote_mark(cursor)
@@ -443,15 +369,16 @@ class _Scanner:
         """Whether the open paragraph stands in the very container that the line has reached."""
         return bool(self._paragraph) and depth == len(self._containers)
 
-    def _leaf(self, cursor: _Cursor, depth: int, span: Span, line: int) -> bool:
+    def _leaf(self, cursor: Cursor, depth: int, span: Span) -> bool:
         """Take what is no paragraph; False when the line is text."""
         content, at = cursor.content, cursor.at
         atx = _ATX.match(content, at)
         if atx:
             self._close()
             start = span.start + atx.end()
-            self._atx(len(atx[1]), content[atx.end() :], start, span, line, inside=depth > 0)
-            self._block(content, span, line)
+            self._atx(len(atx[1]), content[atx.end() :], start, span, inside=depth > 0)
+            if self._next_id < span.end:
+                self._blocks(*span)
             return True
         fence = _FENCE.match(content, at)
         if fence:
@@ -472,24 +399,21 @@ class _Scanner:
         if start > first.start:
             rest = [text for text in self._paragraph if text.end > start]
             if rest and rest[0].start < start:
-                line = rest[0].line + self._count(rest[0].start, start)
-                rest[0] = _Text(start, rest[0].end, start, line)
+                rest[0] = _Text(start, rest[0].end, start)
             self._paragraph = rest
         return bool(self._paragraph)
 
-    def _atx(
-        self, level: int, content: str, start: int, span: Span, line: int, *, inside: bool = False
-    ) -> None:
+    def _atx(self, level: int, content: str, start: int, span: Span, *, inside: bool = False) -> None:
         title = content.rstrip(" \t")
-        if title.endswith("#"):
+        if title[-1:] == "#":
             closed = title.rstrip("#")
             if not closed or closed[-1] in " \t":
                 title = closed.rstrip(" \t")
-        written = Span(start, start + len(title))
+        written = new(Span, (start, start + len(title)))
         if title:
             self.texts.append(written)
         if not inside:
-            self.headings.append(Heading(level, title, span, line, written))
+            self.headings.append(new(Heading, (level, title, span, self._number(span[0]), written)))
 
     def _setext(self, mark: str, span: Span) -> None:
         first, last = self._paragraph[0], self._paragraph[-1]
@@ -497,7 +421,8 @@ class _Scanner:
         title = " ".join(line.strip(" \t") for line in LINE_END.split(lines))
         written = Span(first.start, last.start + len(self.text[last.start : last.end].rstrip(" \t")))
         whole = Span(first.begin, span.end)
-        self.headings.append(Heading(1 if mark == "=" else 2, title, whole, first.line, written))
+        line = self._number(first.begin)
+        self.headings.append(Heading(1 if mark == "=" else 2, title, whole, line, written))
 
     def _html_opens(self, content: str, at: int) -> bool:
         close = html_block.closing(content, at, interrupts=bool(self._paragraph))
@@ -505,32 +430,28 @@ class _Scanner:
             self._html = None if close.search(content, at) else close
         return close is not None
 
-    def _text(self, content: str, at: int, span: Span, line: int) -> None:
+    def _text(self, content: str, at: int, span: Span) -> None:
         # A definition is complete at the end of its line: what follows begins anew.
-        defined = definition.in_line(content, at) if not self._paragraph and content[at] == "[" else None
+        start, end = span.start + at, span.start + len(content)
+        defined = None
+        if not self._paragraph and content[at] == "[":
+            defined = definition.in_line(self.text, start, end)
         if defined:
-            self._add_definition(defined, span.start)
+            self._add_definition(defined)
         else:
             if self._paragraph and ">" in content[:at]:
-                self.marks.append(Span(span.start, span.start + at))
-            self._paragraph.append(_Text(span.start + at, span.start + len(content), span.start, line))
-        self._block(content, span, line)
+                self.marks.append(Span(span.start, start))
+            self._paragraph.append(_Text(start, end, span.start))
+        if self._next_id < span.end:
+            self._blocks(*span)
 
-    def _add_definition(self, defined: Definition, start: int) -> None:
-        label, span, destination = defined
-        place = Span(start + destination.start, start + destination.end)
-        if label.startswith("^"):
-            self.texts.append(place)  # a footnote, whose text is but one word
+    def _add_definition(self, defined: Definition) -> None:
+        if defined.label.startswith("^"):
+            self.texts.append(defined.destination)  # a footnote, whose text is but one word
         else:
-            self.definitions.append(Definition(label, Span(start + span.start, start + span.end), place))
-
-    def _block(self, content: str, span: Span, line: int) -> None:
-        found = _BLOCK_ID.search(content) if self._ids and "^" in content else None
-        if found:
-            at = Span(span.start + found.start(1), span.start + found.end(1))
-            self.blocks.append(Block(id=found.group(1), span=span, line=line, id_span=at))
+            self.definitions.append(defined)
 
 
-def _pass_quote_mark(cursor: _Cursor) -> None:
+def _pass_quote_mark(cursor: Cursor) -> None:
     cursor.move(1)
     cursor.column += 1 if cursor.indent else 0

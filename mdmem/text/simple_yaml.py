@@ -12,6 +12,7 @@ from typing import Any
 
 from mdmem.diagnostic import Span
 from mdmem.text.parsed import Parsed
+from mdmem.text.row import new
 from mdmem.text.tree import Member, Node, Style
 from mdmem.text.yaml_scalar import resolve
 
@@ -54,7 +55,7 @@ def parse(text: str, start: int, end: int, *, max_depth: int, max_values: int) -
         What `yaml_tree.parse` would; None when the YAML is not certainly simple.
     """
     # There are never more values than characters.
-    if end - start > max_values or not _is_usual(text[start:end]):
+    if end - start > max_values or not (text.isascii() or _is_usual(text[start:end])):
         return None
     text = text[:end]
     at = _after_blanks(text, start)
@@ -82,22 +83,22 @@ def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
                 raise _NotSimple
             at = behind
             continue
-        key, span = field[1], Span(*field.span(1))
-        if span.start - at < column:
+        key, (begin, stop) = field[1], field.span(1)
+        if begin - at < column:
             break
-        if span.start - at > column or key in values or key[-1] == " " or len(key) > _LONGEST_KEY:
+        if begin - at > column or key in values or key[-1] == " " or stop - begin > _LONGEST_KEY:
             raise _NotSimple
         shape = field.lastindex
         if shape == _NOTHING:
-            node, at = _below(text, field.end(), span.end + 1, column, depth)
+            node, at = _below(text, field.end(), stop + 1, column, depth)
         elif shape == _LISTED:
             node, at = _flow_list(text, field.end())
         else:
             node, at = _scalar(field), field.end()
         values[key] = node.value
-        members.append(Member(key=key, key_span=span, node=node))
+        members.append(new(Member, (key, new(Span, (begin, stop)), node)))
     whole = Span(members[0].key_span.start, members[-1].node.span.end)
-    return Node(value=values, span=whole, kind="mapping", style="block", members=tuple(members)), at
+    return Node(values, whole, "mapping", "block", tuple(members)), at
 
 
 def _after_blanks(text: str, at: int) -> int:
@@ -114,11 +115,11 @@ def _scalar(match: re.Match[str]) -> Node:
         if value[-1] == " ":
             value = value.rstrip(" ")
             end = start + len(value)
-        return Node(value=resolve(value), span=Span(start, end), kind="scalar", style="plain")
+        return new(Node, (resolve(value), new(Span, (start, end)), "scalar", "plain", (), (), False))
     if shape == _SINGLY:
         value = value.replace("''", "'")
     style: Style = "single" if shape == _SINGLY else "double"
-    return Node(value=value, span=Span(start - 1, end + 1), kind="scalar", style=style)
+    return Node(value, Span(start - 1, end + 1), "scalar", style)
 
 
 def _flow_list(text: str, at: int) -> tuple[Node, int]:
@@ -146,7 +147,7 @@ def _below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Nod
     field = _FIELD.match(text, at)
     if field and field.start(1) - at > column:
         return _mapping(text, at, field.start(1) - at, depth - 1)
-    return Node(value=None, span=Span(colon, colon), kind="scalar", style="plain"), at
+    return Node(None, Span(colon, colon), "scalar", "plain"), at
 
 
 def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, int]:
@@ -165,4 +166,4 @@ def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, 
 
 def _list(items: list[Node], span: Span, style: Style) -> Node:
     values = [item.value for item in items]
-    return Node(value=values, span=span, kind="list", style=style, items=tuple(items))
+    return new(Node, (values, span, "list", style, (), tuple(items), False))

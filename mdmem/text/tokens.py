@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 
-# Quarters of a token for a character, by script. Chosen between what the vocabularies cl100k_base and o200k_base
-# of OpenAI make of the same paragraph in seventeen languages and of 240,000 characters of Markdown (3.9
-# characters a token): nearer to the larger number, because a budget that is passed costs more than one that is
-# not used up. Characters that none of the classes holds count as a letter of ASCII, one quarter.
+# Quarters of a token that a character is more than the one of a letter of ASCII, by script. Chosen between
+# what the vocabularies cl100k_base and o200k_base of OpenAI make of the same paragraph in seventeen
+# languages, and of 240,000 characters of Markdown (3.9 characters a token): nearer to the larger number,
+# because a budget that is passed costs more than one that is not used up.
 _QUARTERS = (
     # Digits: 1.7 characters a token in dates, addresses and numbers.
     (1, re.compile(r"[0-9]+")),

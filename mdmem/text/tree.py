@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 
@@ -16,8 +15,7 @@ KeyPath = tuple[Key, ...]
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(NamedTuple):
     """A key and its value in a mapping. `key_span` covers the key as written, quotes included."""
 
     key: str
@@ -25,8 +23,7 @@ class Member:
     node: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(NamedTuple):
     """A value and where it is written.
 
     Attributes:
@@ -58,7 +55,7 @@ class Node:
 
     def member(self, key: str) -> Member | None:
         """The last member named `key`: the one whose value counts."""
-        return next((m for m in reversed(self.members) if m.key == key), None)
+        return next((member for member in reversed(self.members) if member.key == key), None)
 
     def find(self, path: Sequence[Key]) -> Node | None:
         """The value at `path`, or None."""

@@ -31,8 +31,8 @@ _LONGEST_ENTITY = 12
 
 def spans(text: str, start: int, end: int) -> list[Span]:
     """The URLs between `start` and `end`, each up to where it cannot go on."""
-    found = []
-    if "://" in text:
+    found: list[Span] = []
+    if text.find(":", start, end) >= 0 and "://" in text:  # one character is found much faster than three
         for url in _WITH_SCHEME.finditer(text, start, end):
             at = url.start()
             scheme = _SCHEME.match(text[max(start, at - _LONGEST_SCHEME) : at][::-1])

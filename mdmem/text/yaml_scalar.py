@@ -17,9 +17,11 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 # Python refuses to write down an integer of more than 4300 decimal digits: such a scalar stays text.
-_INTEGER = re.compile(r"[-+]?[0-9]{1,3500}")
-_BASED_INTEGER = re.compile(r"0o[0-7]{1,3500}|0x[0-9a-fA-F]{1,3500}")
-_FLOAT = re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
+_NUMBER = re.compile(
+    r"([-+]?[0-9]{1,3500})|(0o[0-7]{1,3500}|0x[0-9a-fA-F]{1,3500})"
+    r"|[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)"
+)
+_INTEGER, _BASED_INTEGER = 1, 2
 _NUMBERS_BEGIN = frozenset("0123456789+-.")
 
 
@@ -29,8 +31,8 @@ def resolve(text: str) -> Any:
         return _WORDS[text]
     if text[0] not in _NUMBERS_BEGIN:
         return text
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _BASED_INTEGER.fullmatch(text):
-        return int(text, base=0)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return text
+    shape = number.lastindex
+    return int(text) if shape == _INTEGER else int(text, base=0) if shape == _BASED_INTEGER else float(text)

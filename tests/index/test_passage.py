@@ -1,6 +1,8 @@
-"""Memories are cut into passages that leave nothing out, stand where they say, and keep to what belongs together."""
+"""Memories are cut into passages that leave nothing out and stand where they say."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from hypothesis import given, settings, strategies as st
 
@@ -111,7 +113,7 @@ def test_passages_hold_every_character_that_is_not_blank_in_order(lines: list[st
     body = [p for p in cut(document) if p.span.start >= document.body_span.start]
     kept = "".join(written(document, p) for p in body)
     assert "".join(kept.split()) == "".join(document.body.split())
-    assert all(one.span.end <= other.span.start for one, other in zip(body, body[1:], strict=False))
+    assert all(one.span.end <= other.span.start for one, other in pairwise(body))
 
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]))

@@ -103,7 +103,8 @@ def test_a_date_that_is_none_is_left_out_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "day"), [("2026", 20260101), ("2026-05", 20260501), ("2026-13", 0), ("x", 0), ("２０２６", 0)]
+    ("text", "day"),
+    [("2026", 20260101), ("2026-05", 20260501), ("2026-13", 0), ("x", 0), ("\uff12\uff10\uff12\uff16", 0)],
 )
 def test_a_date_is_its_first_day(text: str, day: int) -> None:
     assert language.day(text) == day

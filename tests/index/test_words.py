@@ -10,7 +10,7 @@ from mdmem.index import words
 TEXTS = st.text(
     st.one_of(
         st.characters(exclude_categories=["Cs"]),
-        st.sampled_from('aAbZ_ \n"*-数据库カナ한글ไทยéÅﬁ\u0301'),
+        st.sampled_from('aAbZ_ \n"*-数据库カナ한글ไทย์ที่éÅﬁ\u0301'),
         st.just(" "),
     ),
     max_size=60,

@@ -1,0 +1,342 @@
+"""Ranked search: what fits best comes first, what a filter shuts out stays out, and no query breaks it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, Usage
+from mdmem.index import weights
+from mdmem.index.passage import indexed
+from mdmem.index.search import Results, search
+from mdmem.index.text import TextIndex
+from mdmem.text.document import Document, parse_text
+
+DB = """---
+title: Choice of a database
+tags: [storage, Area/Data]
+type: decision
+created: 2026-02-10
+---
+# Choice of a database
+
+We looked at three engines.
+
+## Decision
+
+Use SQLite: one file, no server.
+Backups are copies.
+
+## Open
+
+parse_config still reads the old path.
+"""
+MEMORIES = {
+    "notes/db.md": DB,
+    "notes/lunch.md": """---
+type: note
+created: 2025-03-04
+---
+# Lunch
+
+The café has a menu. SQLite is not on it.
+""",
+    "notes/server.md": "# Servers\n\nHTTPServer answers.\n\nThe server of the café is down.\n",
+    "notes/cjk.md": "# 数据库\n\n我们使用SQLite数据库。\n\n水道管\n",
+    "users/al/notes/db.md": "# Private database\n\nSQLite for al only.\n",
+    "users/alice/notes/db.md": "# Alice\n\nSQLite for alice only.\n",
+}
+
+Ask = Callable[..., Results]
+
+
+class Shelf:
+    """An index over memories that are kept in memory; `gone` can no longer be read."""
+
+    def __init__(self, folder: Path, texts: Mapping[str, str]) -> None:
+        self.index = TextIndex(str(folder))
+        self.documents = {path: parse_text(path, text) for path, text in texts.items()}
+        for document in self.documents.values():
+            self.index.add(indexed(document))
+        self.index.commit()
+
+    def read(self, path: str) -> Document:
+        if path not in self.documents:
+            raise MemoryNotFound(path=path)
+        return self.documents[path]
+
+    def ask(self, text: str, **given_: object) -> Results:
+        return search(self.index, text, read=self.read, today="2026-03-01", **given_)  # type: ignore[arg-type]
+
+
+def paths(results: Results) -> list[str]:
+    return [hit.path for hit in results.hits]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("search") / "text", MEMORIES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("three engines", {"notes/db.md"}),
+        ("cafe", {"notes/lunch.md", "notes/server.md"}),
+        ("http server", {"notes/server.md", "notes/db.md"}),
+        ("parseConfig", {"notes/db.md"}),
+        ("parse config", {"notes/db.md"}),
+        ('"one file"', {"notes/db.md"}),
+        ('"file one"', set()),
+        ('"choice of a database"', {"notes/db.md"}),
+        ("engi*", {"notes/db.md"}),
+        ("数据库", {"notes/cjk.md"}),
+        ("道", {"notes/cjk.md"}),
+        ('"使用SQLite数据库"', {"notes/cjk.md"}),
+        ("sqlite -café -数据库 path:notes", {"notes/db.md"}),
+        ("sqlite tag:storage", {"notes/db.md"}),
+        ("sqlite tag:area", {"notes/db.md"}),
+        ("sqlite -tag:storage path:notes/l", {"notes/lunch.md"}),
+        ("sqlite type:note", {"notes/lunch.md"}),
+        ("sqlite type:NOTE type:decision", {"notes/lunch.md", "notes/db.md"}),
+        ("sqlite after:2026", {"notes/db.md"}),
+        ("sqlite before:2026", {"notes/lunch.md"}),
+        ("sqlite after:2025-03-04 before:2025-03-05", {"notes/lunch.md"}),
+        ("sqlite after:2026 before:2025", set()),
+        ("february 2026", {"notes/db.md"}),
+        ("-sqlite", {"notes/server.md"}),
+        ("tag:storage", {"notes/db.md"}),
+        ("nothingofthat", set()),
+    ],
+)
+def test_what_is_asked_for_is_found(shelf: Shelf, text: str, expected: set[str]) -> None:
+    assert set(paths(shelf.ask(text))) == expected
+
+
+def test_the_best_comes_first_with_its_line_heading_and_date(shelf: Shelf) -> None:
+    hit = shelf.ask("which sqlite file", base="notes").hits[0]
+    assert (hit.path, hit.line, hit.heading, hit.date) == (
+        "db.md",
+        13,
+        ("Choice of a database", "Decision"),
+        "2026-02-10",
+    )
+    assert hit.text == "Use SQLite: one file, no server."
+    assert [hit.text[slice(*span)] for span in hit.matches] == ["SQLite", "file"]
+    assert (hit.before, hit.after) == (("## Decision", ""), ("Backups are copies.",))
+
+
+def test_context_ends_with_the_section(shelf: Shelf) -> None:
+    hit = shelf.ask("sqlite file", base="notes", context=9).hits[0]
+    assert (hit.before, hit.after) == (("## Decision", ""), ("Backups are copies.", ""))
+    hit = shelf.ask("sqlite file", base="notes", context=0).hits[0]
+    assert (hit.before, hit.after) == ((), ())
+
+
+@pytest.mark.parametrize("text", ["sqlite", "-nothing", "SQLi*", "path:notes", '"for al only"'])
+def test_a_namespace_is_a_wall(shelf: Shelf, text: str) -> None:
+    results = shelf.ask(text, base="users/al")
+    assert set(paths(results)) == {"notes/db.md"}
+    assert results.left_out == 0
+
+
+def test_a_search_is_narrowed_by_what_it_is_given(shelf: Shelf) -> None:
+    assert paths(shelf.ask("sqlite", within="users/alice")) == ["users/alice/notes/db.md"]
+    assert paths(shelf.ask("sqlite", base="users", within="al/notes/db.md")) == ["al/notes/db.md"]
+    assert paths(shelf.ask("sqlite", types=["decision"])) == ["notes/db.md"]
+    assert paths(shelf.ask("sqlite type:note", types=["decision"])) == []
+    assert paths(shelf.ask("sqlite", tags=["storage", "#area/data"])) == ["notes/db.md"]
+    assert paths(shelf.ask("sqlite", tags=["storage", "other"])) == []
+    assert paths(shelf.ask("sqlite", since="2026")) == ["notes/db.md"]
+    assert paths(shelf.ask("sqlite before:2027", before="2026")) == ["notes/lunch.md"]
+
+
+def test_what_a_limit_leaves_out_is_counted(shelf: Shelf) -> None:
+    results = shelf.ask("sqlite", limit=2)
+    assert len(results.hits) == 2
+    assert results.left_out == results.hits[-1].left_out == 3
+    assert results.hits[0].left_out == 0
+
+
+def test_each_passage_can_be_a_hit(shelf: Shelf) -> None:
+    hits = shelf.ask("café server", each="passage", within="notes/server.md").hits
+    assert [(hit.path, hit.line) for hit in hits] == [("notes/server.md", 5), ("notes/server.md", 3)]
+
+
+def test_without_words_the_newest_come_first(shelf: Shelf) -> None:
+    assert paths(shelf.ask("path:notes/ -cafe -水道管 after:2000")) == ["notes/db.md"]
+    assert paths(shelf.ask("after:2000")) == ["notes/db.md", "notes/lunch.md"]
+
+
+def test_a_query_of_nothing_finds_nothing_and_says_so(shelf: Shelf) -> None:
+    assert shelf.ask(" ... ") == Results(hits=(), notes=("there is nothing to search for",))
+
+
+def test_a_memory_that_has_vanished_or_changed_is_skipped(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "text", {f"notes/{n}.md": f"# Note\n\nalpha {n}\n" for n in range(6)})
+    del shelf.documents["notes/1.md"]
+    shelf.documents["notes/2.md"] = parse_text("notes/2.md", "changed\n")
+    shelf.documents["notes/3.md"] = parse_text("notes/3.md", "one\n\n\n\n\nand alpha\n")
+    shelf.documents["notes/4.md"] = parse_text("notes/4.md", "")
+    results = shelf.ask("alpha")
+    assert sorted(paths(results)) == ["notes/0.md", "notes/3.md", "notes/5.md"]
+    assert [hit.line for hit in results.hits if hit.path == "notes/3.md"] == [6]
+    assert results.left_out == 0
+
+
+def test_a_memory_of_json_is_found_in_its_line(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "text", {"working/a.json": '{\n  "theme": "dark\\nmode"\n}\n'})
+    (hit,) = shelf.ask("mode").hits
+    assert (hit.path, hit.line, hit.heading) == ("working/a.json", 2, ())
+
+
+def test_what_only_the_title_says_is_found_at_the_beginning(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "text", {"notes/a.md": "---\ntitle: Alpha\n---\n\n# Head\n\nText.\n"})
+    (hit,) = shelf.ask("alpha").hits
+    assert (hit.line, hit.text, hit.matches) == (5, "# Head", ())
+
+
+def test_a_title_counts_more_than_a_mention(tmp_path: Path) -> None:
+    filler = "Some more words stand here.\n" * 3
+    shelf = Shelf(
+        tmp_path / "text",
+        {
+            "notes/mention.md": f"# Other\n\nAlpha.\n{filler}",
+            "notes/titled.md": f"# Alpha\n\nOther.\n{filler}",
+        },
+    )
+    assert paths(shelf.ask("alpha")) == ["notes/titled.md", "notes/mention.md"]
+
+
+def test_of_two_equal_memories_the_newer_and_the_surer_comes_first(tmp_path: Path) -> None:
+    def note(day: str, confidence: float) -> str:
+        return f"---\nupdated: {day}\nconfidence: {confidence}\n---\n# Note\n\nalpha beta\n"
+
+    shelf = Shelf(
+        tmp_path / "text",
+        {
+            "notes/old.md": note("2020-01-01", 1),
+            "notes/new.md": note("2026-02-28", 1),
+            "notes/unsure.md": note("2026-02-28", 0.1),
+        },
+    )
+    assert paths(shelf.ask("alpha")) == ["notes/new.md", "notes/old.md", "notes/unsure.md"]
+
+
+def test_priors_settle_only_what_is_close(tmp_path: Path) -> None:
+    texts = {
+        "notes/right.md": "---\ncreated: 2001-01-01\nconfidence: 0\n---\nalpha beta\n",
+        "notes/new.md": "---\ncreated: 2026-02-28\n---\nalpha gamma\n",
+    }
+    assert paths(Shelf(tmp_path / "text", texts).ask("alpha beta"))[0] == "notes/right.md"
+    assert weights.RECENCY + weights.CONFIDENCE < 0.2
+
+
+@pytest.mark.parametrize("each", ["memory", "passage"])
+@pytest.mark.parametrize(
+    "text", ["sqlite one file", '"one file" serv*', "database", "数据库", "february 2026 café"]
+)
+def test_an_explanation_adds_up_to_the_score(shelf: Shelf, text: str, each: str) -> None:
+    results = shelf.ask(text, each=each, explain=True)
+    assert results.hits
+    for hit, parts in zip(results.hits, results.explanations, strict=True):
+        assert sum(part.value for part in parts) == pytest.approx(hit.score, abs=1e-3)
+        assert {part.of for part in parts} & {"text", "title", "tags"}
+
+
+def test_an_explanation_names_what_each_word_gives(shelf: Shelf) -> None:
+    results = shelf.ask("database storage", explain=True, within="notes/db.md")
+    given_ = {(part.of, part.word) for part in results.explanations[0]}
+    assert {
+        ("title", "databas"),
+        ("headings", "databas"),
+        ("tags", "storag"),
+        ("passage", "databas"),
+    } <= given_
+
+
+def test_what_was_not_used_of_a_query_is_said(shelf: Shelf) -> None:
+    assert shelf.ask("sqlite before:soon").notes == (
+        "before:soon was left out: a date is 2026, 2026-01 or 2026-01-31",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"limit": 0}, {"context": -1}, {"since": "soon"}, {"before": "2026-13"}]
+)
+def test_an_argument_that_cannot_mean_anything_is_refused(shelf: Shelf, arguments: dict[str, object]) -> None:
+    with pytest.raises(Usage):
+        shelf.ask("sqlite", **arguments)
+
+
+@pytest.mark.parametrize("folder", ["../other", "/etc", "users/../notes"])
+def test_a_folder_outside_of_the_vault_is_refused(shelf: Shelf, folder: str) -> None:
+    with pytest.raises(PathRefused):
+        shelf.ask("sqlite", within=folder)
+
+
+HOSTILE = st.one_of(
+    st.text(max_size=100),
+    st.text(st.sampled_from('ab "“”*-+()[]{}:^~/\\&|!?.\0\n水数\ud800é#$'), max_size=100),
+    st.lists(
+        st.sampled_from(
+            ["tag:", "tag:\\", "type:[a", "path:(", "path:\\", "path:.*", "before:2026", "after:x", "-", '"', "-tag:x", "a*", "*", "OR", "AND", "(", "the", "sqlite", '"one', 'file"', "-sqlite", "[*", "TO", "*]", "sqlite~2^3", "é*", "\x00"]
+        ),
+        max_size=12,
+    ).map(" ".join),
+)
+
+
+@given(text=HOSTILE, each=st.sampled_from(["memory", "passage"]))
+@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_query_raises(shelf: Shelf, text: str, each: str) -> None:
+    results = shelf.ask(text, each=each, explain=True, limit=3)
+    assert len(results.hits) <= 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"word{n} sqlite" for n in range(5_000)),
+        "sqlite " * 150_000,
+        '"sqlite ' * 10_000,
+        "s* " * 10_000,
+        '"a b" ' * 5_000,
+        "-x " * 5_000 + "sqlite",
+        "数据库" * 5_000,
+        "a" * 1_000_000,
+    ],
+)
+def test_a_query_of_any_length_is_answered_and_what_was_cut_is_said(shelf: Shelf, text: str) -> None:
+    results = shelf.ask(text, limit=1)
+    assert results.notes
+
+
+def test_an_index_made_in_steps_ranks_as_one_made_at_once(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    words = [f"w{n}" for n in range(30)]
+    texts = {
+        f"notes/{n}.md": f"# {rng.choice(words)}\n\n{' '.join(rng.choices(words, k=20))}\n" for n in range(30)
+    }
+    once = Shelf(tmp_path / "once", texts)
+    steps = Shelf(tmp_path / "steps", {path: f"old {text}" for path, text in texts.items()})
+    for path, text in texts.items():
+        steps.documents[path] = parse_text(path, text)
+        steps.index.remove(path)
+        steps.index.add(indexed(steps.documents[path]))
+        steps.index.commit()
+    for word in words[:10]:
+        assert set(paths(once.ask(word, limit=50))) == set(paths(steps.ask(word, limit=50)))
+
+
+def test_an_error_of_reading_is_ours_or_comes_through(shelf: Shelf) -> None:
+    def broken(path: str) -> Document:
+        raise RuntimeError(path)
+
+    with pytest.raises(RuntimeError):
+        search(shelf.index, "sqlite", read=broken)
+    assert issubclass(MemoryNotFound, MdmemError)

@@ -46,13 +46,13 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _STOP_WORDS = """
 a about after again all also am an and any are as at be because been before being between both but by can
 cannot could did do does doing done down during each either else ever every few for from further get give
-had has have having he her here hers herself him himself his how i if in into is it its itself just let many
-may me might more most much must my myself neither no nor not now of off on once only or other our ours
-ourselves out over own per please same shall she should show since so some such tell than that the their
-theirs them themselves then there these they this those through thus to too under until up upon us very was
-we were what when where whether which while who whom whose why will with within without would yes yet you
-your yours yourself yourselves aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn
-weren won wouldn
+had has have having he her here hers herself him himself his how i if in into is it its itself just kind
+kinds let many may me mention mentioned might more most much must my myself neither no nor not now of off on
+once only or other our ours ourselves out over own per please same shall she should show since so some such
+tell than that the their theirs them themselves then there these they thing things this those through thus
+to too under until up upon us very was way ways we were what when where whether which while who whom whose
+why will with within without would yes yet you your yours yourself yourselves
+aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn weren won wouldn
 """
 
 

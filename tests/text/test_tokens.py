@@ -15,8 +15,8 @@ from mdmem.text.tokens import estimate
         ("The decision was to use one file for the database, because it can be deleted at any time.", 19, 19),
         ("def parse(path: str, *, strict: bool = False) -> Config:\n    return load(path)\n", 21, 21),
         ("Die Entscheidung fiel für eine einzige Datei, weil sie jederzeit gelöscht werden kann.", 17, 24),
-        ("Было решено использовать один файл, потому что его можно удалить в любой момент.", 18, 31),  # noqa: RUF001 - scripts are the point
-        ("我们决定使用一个文件，因为它可以随时删除。", 15, 21),  # noqa: RUF001 - as above
+        ("Было решено использовать один файл, потому что его можно удалить в любой момент.", 18, 31),
+        ("我们决定使用一个文件，因为它可以随时删除。", 15, 21),
         ("언제든지 삭제할 수 있기 때문에 하나의 파일을 사용하기로 결정했습니다.", 18, 28),
     ],
 )

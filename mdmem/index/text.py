@@ -131,10 +131,10 @@ class TextIndex:
     def _check_version(self) -> None:
         path = os.path.join(self.folder, VERSION_FILE)
         if not os.listdir(self.folder):
-            with open(path, "w", encoding="ascii") as file:
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(str(VERSION))
         try:
-            with open(path, encoding="ascii", errors="replace") as file:
+            with open(path, encoding="utf-8", errors="replace") as file:
                 version = file.read(32)
         except FileNotFoundError:
             version = "unknown"

@@ -13,19 +13,19 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text import citation, link
+from mdmem.text import citation, link, opener, raw_html
 from mdmem.text.citation import Citation, Locator
 from mdmem.text.definition import Definition
 from mdmem.text.lines import Lines
 from mdmem.text.link import Destination, Link
+from mdmem.text.opener import Opener
 from mdmem.text.row import new
 from mdmem.text.url import Url
 
 _MARKS = "[`<"
-# What means something in a text. The most usual forms are taken whole: a wikilink (groups 1 to 3: target,
+# What means something in a text. The most usual forms are matched whole: a wikilink (groups 1 to 3: target,
 # anchor, alias), a code span (4), a link (5: its text, 6: its destination). Of many brackets in a row only
-# the last two can begin a wikilink. Each alternative begins with one certain character, so that the search
-# can jump.
+# the last two can begin a wikilink. Each alternative begins with one certain character: so the search jumps.
 _TOKEN = re.compile(
     r"\[\[([^\[\]#|\\`\r\n]*+)(?:#([^\[\]|\\`\r\n]*+))?+(?:\|([^\[\]`\r\n]*+))?+\]\]"
     r"|`([^`]++)`(?!`)"
@@ -37,19 +37,10 @@ _TICKS = re.compile("`+")
 _AUTOLINK = re.compile(
     r"<(?:([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20<>]*+)|[\w.!#$%&'*+/=?^`{|}~-]++@[\w.-]++)>", re.ASCII
 )
-_HTML_TAG = re.compile(
-    r"<(?:/[A-Za-z][A-Za-z0-9-]*+\s*+|[A-Za-z][A-Za-z0-9-]*+(?:\s++[A-Za-z_:][\w.:-]*+"
-    r"(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+)*+\s*+/?)>",
-    re.ASCII,
-)
-_LONGEST_TAG = 2000
-_HTML_OPEN = re.compile(r"<(?:(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))")
-_HTML_CLOSE = ("", "-->", "?>", "]]>", ">")
 _LABEL = re.compile(r"\[((?:[^\[\]\\]++|\\[\s\S])*+)\]")
 _LONGEST_LABEL = 999
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _IN_ANGLES = re.compile(r"<((?:[^<>\\\r\n]++|\\[^\r\n])*+)>")
-_MOST_IN_A_ROW = 100
 _MOST_PARENTHESES = 32
 _BARE = r"(?:[^\x00-\x20\x7f()\\]++|\\[!-/:-@\[-`{-~]|\\"
 _BARE_DESTINATION = re.compile(
@@ -62,18 +53,6 @@ _LINK_END = re.compile(
 )
 _SPAN = attrgetter("span")
 _IGNORED_SCHEMES = ("mailto:", "data:", "javascript:")
-
-
-class _Opener:
-    """A bracket that may begin a link: where it stands, where its text begins, what is known of it."""
-
-    __slots__ = ("content", "image", "nests", "start")
-
-    def __init__(self, start: int, content: int) -> None:
-        self.start = start
-        self.content = content
-        self.image = content - start > 1
-        self.nests = False  # there is another bracket behind it: what they enclose is no label
 
 
 class _Lead(NamedTuple):
@@ -97,19 +76,6 @@ class _Defined:
         self.shown = False
 
 
-def _open(stack: list[_Opener], start: int, at: int, *, image: bool) -> None:
-    """Put what stands from `start` to `at` on the stack: `[`, `![`, or several brackets in a row."""
-    if stack:
-        stack[-1].nests = True
-    if image or at - start == 1:
-        stack.append(_Opener(start, at))
-        return
-    many = [_Opener(number, number + 1) for number in range(max(start, at - _MOST_IN_A_ROW), at)]
-    for opener in many[:-1]:
-        opener.nests = True
-    stack += many
-
-
 class LinkParser:
     """What was found so far in `text`, of which only `texts` are looked at.
 
@@ -128,8 +94,11 @@ class LinkParser:
         self._line = lines.number
         self._definitions: list[_Defined] = []
         self._labels: dict[str, _Defined] = {}
-        # Of the text that is being looked at: where the runs of backticks begin, by length, and which ends
-        # of HTML do not follow any more.
+        # Of the text that is being looked at: the brackets that are open, how many of them stand around a
+        # link, and so begin none, where the runs of backticks begin, by length, and which ends of HTML do not
+        # follow any more.
+        self._stack: list[Opener] = []
+        self._barrier = 0
         self._ticks: dict[int, list[int]] = {}
         self._unclosed: set[str] = set()
 
@@ -231,47 +200,51 @@ class LinkParser:
         for number in sorted(more):
             self._text(*texts[number])
 
-    def _text(self, at: int, end: int) -> None:  # noqa: C901, PLR0912 - a branch for each mark, in one pass
+    def _text(self, at: int, end: int) -> None:
         """Find what is in one text."""
-        text = self.text
+        text, stack = self.text, self._stack
+        stack.clear()
+        self._barrier = 0
         self._ticks.clear()
         self._unclosed.clear()
-        stack: list[_Opener] = []
-        barrier = 0  # openers below this number stand around a link, and so begin none
         while found := _TOKEN.search(text, at, end):
             behind, (start, at) = at, found.span()
             mark, kind = text[start], found.lastindex
             image = mark == "[" and start > behind and text[start - 1] == "!"
             if kind == _CODE:
                 self._take_code(start, at, 1)
-            elif kind == _DESTINATION:
-                self._take_link(found, image=image)
-                if stack:
-                    stack[-1].nests = True
-                barrier = barrier if image else len(stack)
-            elif kind and self._take_wikilink(found, image=image):
-                barrier = barrier if image else len(stack)
+            elif kind and self._take_link(found, image=image):
+                self._barrier = self._barrier if image else len(stack)
+            elif mark == "[":
+                at = self._opening(start, start + 1 if image or kind else at, end, image=image)
+            elif mark == "]":
+                at = self._closing(start, end) if stack else at
             elif mark == "`":
                 at = self._code(start, at, end)
             elif mark == "<":
                 at = self._angle(start, end)
-            elif mark == "]":
-                if stack:
-                    opener = stack.pop()
-                    inside = len(stack) < barrier
-                    barrier = min(barrier, len(stack))
-                    closed = 0 if inside and not opener.image else self._close(opener, start, end)
-                    if closed and not opener.image:
-                        barrier = len(stack)
-                    at = closed or at
-            elif mark == "[":
-                stop = 0 if kind else self._wikilink(start, end, image=image)
-                if not stop:
-                    at = start + 1 if image or kind else at
-                    _open(stack, start - image, at, image=image)
-                else:
-                    barrier = barrier if image else len(stack)
-                    at = stop
+
+    def _opening(self, start: int, at: int, end: int, *, image: bool) -> int:
+        """Take the wikilink that the brackets from `start` to `at` begin, else put them on the stack."""
+        stop = self._wikilink(start, end, image=image)
+        if stop:
+            self._barrier = self._barrier if image else len(self._stack)
+            return stop
+        opener.push(self._stack, start - image, at, image=image)
+        return at
+
+    def _closing(self, at: int, end: int) -> int:
+        """Take the link whose text ends with the bracket at `at`, if it is one, and return where to go on."""
+        last = self._stack.pop()
+        around = len(self._stack)
+        if around >= self._barrier or last.image:
+            stop = self._close(last, at, end)
+            if stop and not last.image:
+                self._barrier = around
+        else:
+            stop = 0
+        self._barrier = min(self._barrier, around)
+        return stop or at + 1
 
     def _code(self, start: int, at: int, end: int) -> int:
         """Take the code span that the backticks from `start` to `at` begin, and return where to go on."""
@@ -293,22 +266,23 @@ class LinkParser:
             self.cite(path, locator, new(Span, (at, at + len(bare))), at + len(path), stop)
         self.taken.append(new(Span, (start, stop)))
 
-    def _take_link(self, found: re.Match[str], *, image: bool) -> None:
-        """Take a link, or an image, whose text and destination have nothing else in them."""
+    def _take_link(self, found: re.Match[str], *, image: bool) -> bool:
+        """Take a link that is nothing but its text and destination, or a wikilink, if it names something."""
         start, stop = found.span()
+        if found.lastindex != _DESTINATION:
+            wikilink = link.wikilink(found, self._line(start - image), embed=image)
+            if wikilink:
+                self.links.append(wikilink)
+                self.taken.append(wikilink.span)
+            return wikilink is not None
+        if self._stack:
+            self._stack[-1].nests = True
         lead = self._lead(new(Span, found.span(_DESTINATION)))
-        span, alias = new(Span, (start - image, stop)), new(Span, found.span(_DESTINATION - 1))
+        span, words = new(Span, (start - image, stop)), new(Span, found.span(_DESTINATION - 1))
         if lead:
-            self._add("markdown", lead, span, alias, embed=image)
+            self._add("markdown", lead, span, words, embed=image)
         self.taken.append(span)
-
-    def _take_wikilink(self, found: re.Match[str], *, image: bool) -> bool:
-        """Take the wikilink that was found, if it names something."""
-        wikilink = link.wikilink(found, self._line(found.start() - image), embed=image)
-        if wikilink:
-            self.links.append(wikilink)
-            self.taken.append(wikilink[2])
-        return wikilink is not None
+        return True
 
     def _closing_ticks(self, start: int, at: int, end: int) -> int | None:
         """Where the run of backticks begins that closes the one from `start` to `at`."""
@@ -321,33 +295,14 @@ class LinkParser:
 
     def _angle(self, start: int, end: int) -> int:
         """Take the autolink or HTML that begins at `start`, and return where to go on."""
-        text = self.text
-        found = _AUTOLINK.match(text, start, end)
-        if found:
-            if found[1]:
-                span = Span(*found.span(1))
-                self._add_url(_Lead(span, found[1], Destination("", span, "", span), None))
-        else:
-            found = _HTML_TAG.match(text, start, min(end, start + _LONGEST_TAG))
-        stop = found.end() if found else self._html(start, end)
+        found = _AUTOLINK.match(self.text, start, end)
+        if found and found[1]:
+            span = Span(*found.span(1))
+            self._add_url(_Lead(span, found[1], Destination("", span, "", span), None))
+        stop = found.end() if found else raw_html.end(self.text, start, end, self._unclosed)
         if stop:
             self.taken.append(Span(start, stop))
         return stop or start + 1
-
-    def _html(self, start: int, end: int) -> int:
-        """Where the comment, instruction, section or declaration that begins at `start` ends; 0 without."""
-        opening = _HTML_OPEN.match(self.text, start, end)
-        if not opening or not opening.lastindex:
-            return 0
-        close = _HTML_CLOSE[opening.lastindex]
-        if close in self._unclosed:
-            return 0
-        # `<!-->` and `<!--->` are whole comments.
-        found = self.text.find(close, start + 2 if close == "-->" else opening.end(), end)
-        if found < 0:
-            self._unclosed.add(close)
-            return 0
-        return found + len(close)
 
     def _wikilink(self, start: int, end: int, *, image: bool) -> int:
         """Take the wikilink that begins at `start`, and return where it ends; 0 without one."""
@@ -361,9 +316,9 @@ class LinkParser:
             close = self._closing_ticks(tick, run.end(), end) if run else None
             if close is not None and close >= stop:
                 return 0  # the brackets at its end stand in code
-        return stop if self._take_wikilink(found, image=image) else 0
+        return stop if self._take_link(found, image=image) else 0
 
-    def _close(self, opener: _Opener, at: int, end: int) -> int:
+    def _close(self, opening: Opener, at: int, end: int) -> int:
         """Take the link whose text ends with the bracket at `at`; return where it ends, 0 when it is none."""
         inline = self._inline(at + 1, end)
         if inline:
@@ -371,29 +326,29 @@ class LinkParser:
             lead = self._lead(destination)
             kind = "markdown"
         else:
-            defined, stop = self._reference(opener, at, end)
+            defined, stop = self._reference(opening, at, end)
             if not defined:
                 return 0
             lead, kind = defined.lead, "reference"
-            if opener.image:
+            if opening.image:
                 defined.shown = True
             elif defined.used is None:
                 defined.used = stop
-        span = Span(opener.start, stop)
-        self._forget(opener)
+        span = Span(opening.start, stop)
+        self._forget(opening)
         if lead:
-            self._add(kind, lead, span, Span(opener.content, at), embed=opener.image)
+            self._add(kind, lead, span, Span(opening.content, at), embed=opening.image)
         self.taken.append(span)
         return stop
 
-    def _forget(self, opener: _Opener) -> None:
+    def _forget(self, opening: Opener) -> None:
         """What stands in the text of a link is its label: of it, only images and autolinks stay."""
-        start = opener.start
+        start = opening.start
         while self.taken and self.taken[-1].start >= start:
             self.taken.pop()
         while self.citations and self.citations[-1].span.start >= start:
             self.citations.pop()
-        if opener.image:
+        if opening.image:
             while self.links and self.links[-1].span.start >= start:
                 self.links.pop()
 
@@ -415,7 +370,7 @@ class LinkParser:
         closing = _LINK_END.match(text, stop, end)
         return (Span(start, stop), closing.end()) if closing else None
 
-    def _reference(self, opener: _Opener, at: int, end: int) -> tuple[_Defined | None, int]:
+    def _reference(self, opening: Opener, at: int, end: int) -> tuple[_Defined | None, int]:
         """The definition that the link whose text ends at `at` refers to, and where the link ends."""
         if not self._labels:
             return None, 0
@@ -424,11 +379,11 @@ class LinkParser:
         label = found[1] if found else ""
         if found and label.strip():
             return self._labels.get(_normal(label)), found.end()
-        if opener.nests or at - opener.content > _LONGEST_LABEL:
+        if opening.nests or at - opening.content > _LONGEST_LABEL:
             return None, 0
         # In `[label][]`, the empty brackets belong to the link.
         stop = found.end() if found and not label else stop
-        return self._labels.get(_normal(text[opener.content : at])), stop
+        return self._labels.get(_normal(text[opening.content : at])), stop
 
 
 def _normal(label: str) -> str:

@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text import definition, html_block
+from mdmem.text import definition, fence, html_block, run
 from mdmem.text.cursor import Cursor
 from mdmem.text.definition import Definition
 from mdmem.text.lines import LINE_END
@@ -23,7 +23,6 @@ __all__ = ["Block", "Heading", "Scan", "Section", "scan", "sections", "without_m
 
 # These match at the first character of a line that is neither a space nor a tab.
 _FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
-_LINE_OF_FENCE = re.compile(r"(`{3,}(?=[^`\r\n]*+(?:[\r\n]|\Z))|~{3,})[^\r\n]*+(?:\r\n|\n|\r|\Z)")
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+|$)")
 _SETEXT = re.compile(r"(?:=+|-+)[ \t]*$")
 _BREAK = re.compile(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
@@ -39,42 +38,10 @@ _MOST_CONTAINERS = 32
 _MARKS = frozenset(" \t#>`~-+*_=<0123456789")
 
 
-def _run(end: str, other: str) -> re.Pattern[str]:
-    """What needs no look at each line, where no container, fence or HTML block is open.
-
-    It is a heading (group 2; 3: its marks, 4: the rest) and lines of text (6), with blank lines before (1),
-    between (5) and behind (7) them. Most texts are but some of these.
-
-    Args:
-        end: what ends a line.
-        other: the other characters.
-    """
-    blank = rf"((?:[ \t]*+{end})++)?+"
-    return re.compile(
-        rf"{blank}((#{{1,6}})(?:[ \t]++|(?={end}|\Z))({other}*+)(?:{end}|\Z))?+{blank}"
-        rf"(?:({_PLAIN}{other}*+(?:{end}(?:{_PLAIN}|\[){other}*+)*+)(?:{end}|\Z){blank})?+"
-    )
-
-
-# How a line begins that can only be text: with a word, emphasis, code, a number, an autolink, or a link that
-# is no definition.
-_PLAIN = (
-    r"(?:[^ \t#>`~\-+*_=<0-9\[\r\n]"
-    r"|\*{1,2}(?=[^\s*])|_{1,2}(?=[^\s_])|`{1,2}(?=[^`\r\n])|[0-9]++(?=[^0-9.)])"
-    r"|<(?=[A-Za-z][A-Za-z0-9+.-]*+:)|\[(?=\[|[^\[\]\\\r\n]*+\](?!:)))"
-)
-# That any character but one goes on is found out twice as fast as that any but two does.
-_RUN, _RUN_OF_LINE_FEEDS = _run(r"(?:\r\n|\n|\r)", r"[^\r\n]"), _run(r"\n", r"[^\n]")
-_BEFORE, _HEADING, _MARK, _TITLE, _, _TEXT, _BEHIND = range(1, 8)
-# An item of a list outside of other containers that begins with a line of text (2), perhaps a task.
-_SIMPLE_ITEM = re.compile(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")
-_REST_OF_FENCE = {mark: re.compile(rf"{mark}*+[ \t]*+(?:\r\n|\n|\r|\Z)") for mark in "`~"}
-
-
 def scan(text: str, start: int = 0, line: int = 1) -> Scan:
     """Scan `text` from `start` (where 1-based line `line` begins) to its end."""
     scanner = _Scanner(text, start, line)
-    scanner.run(start)
+    scanner.take_all(start)
     return scanner.result()
 
 
@@ -116,7 +83,7 @@ class _Scanner:
         self._line_feeds = "\r" not in text
         self._counted = start, line
 
-    def run(self, at: int) -> None:
+    def take_all(self, at: int) -> None:
         """Take the lines from `at` to the end."""
         text, end = self.text, len(self.text)
         if text.find("^", at) >= 0:
@@ -127,11 +94,11 @@ class _Scanner:
                 at = self._rest_of_fence(at, *outside) if outside else self._take(at)
             elif not self._containers and (stop := self._runs(at)) > at:
                 at = stop
-            elif text[at] in "`~" and not self._containers and (fence := _LINE_OF_FENCE.match(text, at)):
+            elif text[at] in "`~" and not self._containers and (opening := fence.OPENING.match(text, at)):
                 self._close()
-                self._fence = fence[1], at
-                at = fence.end()
-            elif (item := _SIMPLE_ITEM.match(text, at)) and self._begins(item):
+                self._fence = opening[1], at
+                at = opening.end()
+            elif (item := run.ITEM.match(text, at)) and self._begins(item):
                 self._item(item)
                 at = item.end()
             else:
@@ -189,23 +156,23 @@ class _Scanner:
     def _runs(self, at: int) -> int:
         """Take what needs no look at each line, and return where that ends."""
         text, texts = self.text, self.texts
-        run_at = (_RUN_OF_LINE_FEEDS if self._line_feeds else _RUN).match
-        while (run := run_at(text, at)) and run.lastindex:
-            heading, words = run.span(_HEADING), run.span(_TEXT)
+        run_at = (run.OF_LINE_FEEDS if self._line_feeds else run.OF_ANY).match
+        while (found := run_at(text, at)) and found.lastindex:
+            heading, words = found.span(run.HEADING), found.span(run.TEXT)
             begin, start = heading[0], words[0]
-            if self._paragraph and (begin >= 0 or run.start(_BEFORE) >= 0):
+            if self._paragraph and (begin >= 0 or found.start(run.BEFORE) >= 0):
                 self._close()
             if begin >= 0:
-                self._atx(run.end(_MARK) - begin, run[_TITLE], run.start(_TITLE), new(Span, heading))
-            if start >= 0:
-                ended = run.start(_BEHIND) >= 0
-                if ended and not self._paragraph:  # all of a paragraph, without a definition before
-                    texts.append(new(Span, words))
-                else:
-                    self._paragraph.append(_Text(*words, start))
-                    if ended:
-                        self._close()
-            begin, at = run.span()
+                level = found.end(run.MARK) - begin
+                self._atx(level, found[run.TITLE], found.start(run.TITLE), new(Span, heading))
+            ended = found.start(run.BEHIND) >= 0
+            if ended and not self._paragraph:
+                texts.append(new(Span, words))  # all of a paragraph, and none that begins with a definition
+            elif start >= 0:
+                self._paragraph.append(_Text(*words, start))
+                if ended:
+                    self._close()
+            begin, at = found.span()
             if self._next_id < at:
                 self._blocks(begin, at)
         return at
@@ -247,19 +214,11 @@ class _Scanner:
 
     def _rest_of_fence(self, at: int, mark: str, start: int) -> int:
         """Take the lines from `at` to the one that closes a fence outside of containers."""
-        text = self.text
-        found = text.find(mark, at)
-        while found >= 0:
-            edge = found
-            while edge > at and text[edge - 1] == " ":
-                edge -= 1
-            closing = _REST_OF_FENCE[mark[0]].match(text, found)
-            if closing and found - edge < _CODE_INDENT and (edge == at or text[edge - 1] in "\r\n"):
-                self.fences.append(Span(start, closing.end()))
-                self._fence = None
-                return closing.end()
-            found = text.find(mark, self._line_end(found)[1])
-        return len(text)
+        end = fence.end(self.text, at, mark)
+        if end:
+            self.fences.append(Span(start, end))
+            self._fence = None
+        return end or len(self.text)
 
     def _line(self, content: str, span: Span) -> None:
         cursor = Cursor(content)
@@ -380,9 +339,9 @@ class _Scanner:
             if self._next_id < span.end:
                 self._blocks(*span)
             return True
-        fence = _FENCE.match(content, at)
-        if fence:
-            self._fence = fence[0], span.start
+        opening = _FENCE.match(content, at)
+        if opening:
+            self._fence = opening[0], span.start
             return True
         if self._underlies(depth) and _SETEXT.match(content, at) and self._is_underlined():
             if depth == 0:

@@ -72,11 +72,6 @@ class Repository:
         found = ended.printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
-    def is_tracked(self, name: str) -> bool:
-        """Whether the file `name` is in the index of git."""
-        ended = self._run(["ls-files", "--error-unmatch", "-z", "--", name], f"look for {name}")
-        return ended.status == 0
-
     def blame(self, name: str) -> tuple[str | None, ...]:
         r"""The commit that last touched each line of the file `name`, as it is in the work tree.
 

@@ -6,20 +6,15 @@ one thing in the index that the files do not say: who needs it for good writes p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from mdmem.diagnostic import Span
 from mdmem.index.database import Database
-from mdmem.index.record import Row
-from mdmem.text.inline import Citation
+from mdmem.index.record import Row, kept_citation
 from mdmem.vault.vault import Vault
 
 _Cited: TypeAlias = tuple[Any, ...]
-
-_NOWHERE = Span(0, 0)
 
 
 class FirstSeen:
@@ -83,21 +78,15 @@ class FirstSeen:
         _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
         if self._workspace is None:
             self._workspace = Workspace(self._vault.workspace)
-        root, parts = self._vault.place_of(path)
-        citing = os.path.relpath(os.path.join(root, *parts), self._vault.workspace)
-        citation = Citation(
-            path=str(cited),
-            first=_number(first),
-            last=_number(last),
-            symbol=str(symbol),
-            span=_NOWHERE,
+        citation = kept_citation(
+            str(cited),
+            _number(first),
+            _number(last),
+            str(symbol),
             line=int(line or 0),
-            locator_span=_NOWHERE,
-            pin="",
-            pin_span=_NOWHERE,
             in_link=bool(in_link),
         )
-        return pin_now(self._workspace, citing, citation)
+        return pin_now(self._workspace, self._vault.in_workspace(path), citation)
 
 
 def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:

@@ -19,6 +19,7 @@ from mdmem.index.file_system import remote_kind
 from mdmem.index.synced import Progress, Synced
 from mdmem.index.text import VERSION_FILE, TextIndex
 from mdmem.vault import lock
+from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
 
@@ -66,6 +67,10 @@ class Index:
                 if os.access(folder, os.W_OK):
                     return folder
                 reason = "it is read-only"
+        return self._elsewhere(reason)
+
+    def _elsewhere(self, reason: str) -> str:
+        """The folder in the user's cache, for this reason."""
         folder = _cache_folder(self.vault.root)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -136,7 +141,21 @@ class Index:
                         os.unlink(self._database_path + suffix)
 
     def _sound(self, work: Callable[[], R], again: Callable[[], R]) -> R:
-        """What `work` returns; where it meets a damaged store, what `again` does once that is new."""
+        """What `work` returns; where a store is damaged or the vault has no room for it, what `again` does.
+
+        It does so once that store is new, or both stand elsewhere.
+        """
+        try:
+            return self._mended(work, again)
+        except StorageFailed as error:
+            here = self.__dict__.get("folder")
+            if here is None or not is_under(error.path, here) or here == _cache_folder(self.vault.root):
+                raise
+            self.close()
+            self.__dict__["folder"] = self._elsewhere(error.reason)
+        return self._mended(again, again)
+
+    def _mended(self, work: Callable[[], R], again: Callable[[], R]) -> R:
         made = self._made()
         try:
             return work()
@@ -195,7 +214,8 @@ class Index:
             self.notes.append("the text index was made anew: it was not the one that the database knows")
             text.clear()
             with database.writing():
-                database.write("INSERT OR IGNORE INTO pending SELECT path FROM documents", [()])
+                lost = "INSERT OR IGNORE INTO pending SELECT path FROM documents WHERE problem = ''"
+                database.write(lost, [()])
                 database.set_value("opstamp", 0)
         read = [met.path for met in found.changed if not met.problem]
         problems = [(met.path, Seen(*met.seen), met.problem) for met in found.changed if met.problem]

@@ -13,6 +13,7 @@ from mdmem.index.passage import Indexed, indexed
 from mdmem.index.record import Record, record
 from mdmem.text.document import Limits, parse
 from mdmem.vault import files
+from mdmem.vault.walk import fault
 
 # Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.
 _TICK_NS = 20_000_000
@@ -97,8 +98,11 @@ def _file(folder: int, path: str, name: str, most: int) -> Read | None:
         return None
     seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
     racy = _is_racy(seen, now)
-    if seen.size > most:
-        return Read(path, seen, racy, "", b"", TooLarge(path=path, size=seen.size, limit=most).message)
+    problem = fault(status)
+    if not problem and seen.size > most:
+        problem = TooLarge(path=path, size=seen.size, limit=most).message
+    if problem:
+        return Read(path, seen, racy, "", b"", problem)
     try:
         content = files.read(folder, name)
     except FileNotFoundError:

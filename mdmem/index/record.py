@@ -6,8 +6,10 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from mdmem.diagnostic import Span
 from mdmem.index.hit import day_of
 from mdmem.text import anchor
+from mdmem.text.citation import Citation
 from mdmem.text.document import Document
 from mdmem.text.form import SUFFIXES
 
@@ -15,6 +17,7 @@ Scalar: TypeAlias = str | int | float | None
 Row: TypeAlias = tuple[Scalar, ...]
 
 _LARGEST = 2**63 - 1  # SQLite's integers
+_NOWHERE = Span(0, 0)
 
 
 class Summary(NamedTuple):
@@ -90,6 +93,31 @@ def record(document: Document, modified: float) -> Record:
         ],
         [(n, tag.line, tag.span.start, tag.name, tag_key(tag.name)) for n, tag in enumerate(document.tags)],
         [(n, url.line, url.span.start, url.url) for n, url in enumerate(document.urls)],
+    )
+
+
+def kept_citation(
+    path: str,
+    first: int | None = None,
+    last: int | None = None,
+    symbol: str = "",
+    *,
+    line: int = 0,
+    pin: str = "",
+    in_link: bool,
+) -> Citation:
+    """A citation as the database keeps it: what it cites, without where its parts stand."""
+    return Citation(
+        path=path,
+        first=first,
+        last=last,
+        symbol=symbol,
+        span=_NOWHERE,
+        line=line,
+        locator_span=_NOWHERE,
+        pin=pin,
+        pin_span=_NOWHERE,
+        in_link=in_link,
     )
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Any
 
-from mdmem.diagnostic import Span
 from mdmem.index import citations
 from mdmem.index.citations import Judgement
 from mdmem.index.locator import path_of
-from mdmem.index.record import tag_key
+from mdmem.index.record import kept_citation, tag_key
 from mdmem.index.reference import (
     BLOCK,
     CODE,
@@ -44,7 +43,6 @@ from mdmem.vault.paths import is_under
 
 _FEW = 20
 _REMEMBERED = 1 << 16
-_NOWHERE = Span(0, 0)
 
 
 class References:
@@ -202,8 +200,8 @@ class References:
             for path, day, line, cited, first, last, symbol, pin, in_link, seen in self._rows(
                 "citations", columns, paths
             ):
-                citation = Citation(
-                    cited, first, last, symbol, _NOWHERE, line, _NOWHERE, pin, _NOWHERE, bool(in_link)
+                citation = kept_citation(
+                    cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link)
                 )
                 citing = self._view.in_workspace(path)
                 found = citations.judge(workspace, citing, citation, seen)

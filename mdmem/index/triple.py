@@ -9,13 +9,12 @@ from typing import Any
 from mdmem.diagnostic import Span
 from mdmem.index.graph import Triple
 from mdmem.index.locator import path_of
-from mdmem.index.record import tag_key
+from mdmem.index.record import kept_citation, tag_key
 from mdmem.index.references import file_beside
 from mdmem.index.resolve import MARKDOWN, PATH_KINDS, is_path, resolve
 from mdmem.index.view import View
-from mdmem.index.workspace import Workspace
 from mdmem.text import properties
-from mdmem.text.inline import Citation, Link
+from mdmem.text.inline import Link
 from mdmem.text.lines import Lines
 from mdmem.text.tree import Node
 from mdmem.vault.paths import is_under
@@ -23,7 +22,6 @@ from mdmem.vault.paths import is_under
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 # Fields that name memories, as links or plainly: by a path or an id.
 _LINEAGE = ("superseded_by", "derived_from")
-_NOWHERE = Span(0, 0)
 
 
 def triples(view: View, within: str = "") -> tuple[Triple, ...]:
@@ -84,9 +82,9 @@ def _goal(view: View, path: str, target: str, *, as_path: bool = False) -> str:
 
 def _citations(view: View, within: str) -> Iterator[Triple]:
     query = "SELECT d.path, c.path, c.in_link FROM citations AS c JOIN documents AS d ON d.id = c.document"
-    with Workspace(view.vault.workspace) as workspace:
+    with view.workspace() as workspace:
         for path, cited, in_link in _rows(view, within, query):
-            citation = Citation(cited, None, None, "", _NOWHERE, 0, _NOWHERE, "", _NOWHERE, bool(in_link))
+            citation = kept_citation(cited, in_link=bool(in_link))
             yield Triple(path, CITES, path_of(workspace, view.in_workspace(path), citation) or cited)
 
 

@@ -269,8 +269,7 @@ class View:
 
     def in_workspace(self, path: str) -> str:
         """The file of the memory at `path`, seen from the workspace."""
-        root, parts = self.vault.place(path)
-        return os.path.relpath(os.path.join(root, *parts), self.vault.workspace)
+        return self.vault.in_workspace(self.outside(path))
 
 
 def _link_key(kind: str, name: str) -> str:

@@ -115,15 +115,10 @@ def slug(text: str) -> str:
     return _NOT_IN_SLUGS.sub("", text).replace(" ", "-") if text.isascii() else text.translate(_KEPT)
 
 
-def slugs(titles: Iterable[str]) -> list[str]:
-    """The slugs of a document's headings, given as written: the second `setup` is `setup-1`."""
-    return [unique for unique, _ in _keys(titles)]
-
-
-def _keys(titles: Iterable[str]) -> list[tuple[str, str]]:
-    """The unique slugs and the loose keys of a document's headings, given as written."""
+def keys(titles: Iterable[str]) -> list[tuple[str, str]]:
+    """The slugs and loose keys of headings, given as written: the second `setup` is `setup-1`."""
     used: dict[str, int] = {}
-    keys = []
+    made = []
     for title in titles:
         letters = title.replace(" ", "")
         if letters.isascii() and letters.isalnum():  # as in most: nothing is marked, and nothing is left out
@@ -135,8 +130,8 @@ def _keys(titles: Iterable[str]) -> list[tuple[str, str]]:
             used[plain_slug] += 1
             found = f"{plain_slug}-{used[plain_slug]}"
         used[found] = 0
-        keys.append((found, key))
-    return keys
+        made.append((found, key))
+    return made
 
 
 def loose(text: str) -> str:
@@ -174,10 +169,10 @@ def _spaced(title: str) -> str:
 
 def headings(sections: Sequence[Section]) -> list[Heading]:
     """The headings of a document's sections, in order."""
-    keys = _keys([section[0].title for section in sections])
+    found = keys([section[0].title for section in sections])
     return [
         new(Heading, (heading.line, path, unique, key))
-        for (heading, path, _, _), (unique, key) in zip(sections, keys, strict=True)
+        for (heading, path, _, _), (unique, key) in zip(sections, found, strict=True)
     ]
 
 

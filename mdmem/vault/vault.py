@@ -147,6 +147,11 @@ class Vault:
         mounted = self.mounts.get(full)
         return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(full.split("/")))
 
+    def in_workspace(self, full: str) -> str:
+        """The file of a memory, which the whole vault names `full`, seen from the workspace."""
+        root, parts = self.place_of(full)
+        return os.path.relpath(os.path.join(root, *parts), self.workspace)
+
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> Document:

@@ -160,7 +160,7 @@ class _Met(NamedTuple):
         status = _status(self.entry, self.path)
         if status is None:
             return None
-        path, problem = self.path, _fault(status)
+        path, problem = self.path, fault(status)
         if checked and not problem:
             try:
                 path = check_memory(path)
@@ -336,7 +336,7 @@ def _mounted(path: str, file: str) -> Iterator[Found]:
     """The mounted file, when it is there."""
     with contextlib.suppress(*_GONE):
         status = os.lstat(file)
-        yield _found(path, status, _fault(status))
+        yield _found(path, status, fault(status))
 
 
 def _status(entry: os.DirEntry[str], path: str) -> os.stat_result | None:
@@ -358,7 +358,8 @@ def _found(path: str, status: os.stat_result, problem: str) -> Found:
     return Found(path, status.st_size, status.st_mtime_ns, problem, status.st_ctime_ns, inode)
 
 
-def _fault(status: os.stat_result) -> str:
+def fault(status: os.stat_result) -> str:
+    """Why what is there cannot be a memory, by its kind; empty for a regular file."""
     if stat.S_ISREG(status.st_mode):
         return ""
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"

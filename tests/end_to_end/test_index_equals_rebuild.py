@@ -46,7 +46,7 @@ LINES = (
 
 def rows_of(index: Index) -> dict[str, list[Any]]:
     """Everything that the index says, with paths instead of numbers."""
-    columns = "path, hash, problem != '', title, type, day, dated, ident"
+    columns = "path, hash, problem, title, type, day, dated, ident"
     found = {"documents": index.rows(f"SELECT {columns} FROM documents ORDER BY path")}
     for part in PARTS:
         names = [row[1] for row in index.rows(f"PRAGMA table_info({part})")]

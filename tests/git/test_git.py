@@ -51,7 +51,6 @@ def test_the_repository_of_a_hook_does_not_leak_into_ours(tree: Any, monkeypatch
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     repository = found(tree)
-    assert repository.is_tracked("a.py")
     assert repository.blame("a.py") == (repository.head(),)
 
 
@@ -117,14 +116,6 @@ def test_before_the_first_commit_there_is_no_head_and_nothing_to_blame(tree: Any
     assert repository.blame("a.py") == ()
 
 
-def test_tracked_is_what_stands_in_the_index(tree: Any) -> None:
-    tree.write("a.py", "a\n")
-    assert not found(tree).is_tracked("a.py")
-    tree.git("add", "a.py")
-    assert found(tree).is_tracked("a.py")
-    assert not found(tree).is_tracked("*.py")
-
-
 def test_blame_names_the_commit_of_every_line_and_none_for_what_is_not_committed(tree: Any) -> None:
     tree.write("a.py", "one\ntwo\n")
     first = tree.commit()
@@ -150,7 +141,6 @@ def test_odd_names_are_names(tree: Any, name: str) -> None:
     first = tree.commit()
     repository = found(tree)
     assert repository.blame(name) == (first,)
-    assert repository.is_tracked(name)
     tree.git("mv", "--", name, "moved.py")
     assert repository.renames(first) == (Renamed(name, "moved.py"),)
 

@@ -173,11 +173,12 @@ def test_what_is_no_file_is_a_problem_and_nothing_waits_for_it(tmp_path: Path) -
     (tmp_path / "folder.md").mkdir()
     (tmp_path / "real.txt").write_text("secret")
     (tmp_path / "link.md").symlink_to("real.txt")
-    for name in ("fifo.md", "folder.md", "link.md"):
+    other = "not a regular file"
+    for name, problem in (("fifo.md", other), ("folder.md", other), ("link.md", "a symbolic link")):
         found = one(tmp_path / name)
         assert found
         assert found.data == b""
-        assert name in problem_of(found)
+        assert problem_of(found) == problem
 
 
 def test_a_name_is_found_in_any_unicode_spelling(tmp_path: Path) -> None:

@@ -405,3 +405,22 @@ def test_a_namespace_is_a_wall_for_references(work: Workspace) -> None:
     assert alice.references.tags() == (("mine", 1),)
     assert alice.references.backlinks("notes/mine.md") == ()
     assert {triple.subject for triple in alice.references.graph()} == {"notes/mine.md"}
+
+
+def test_nothing_tells_whether_a_file_of_another_namespace_is_there(work: Workspace) -> None:
+    alice = mdmem.open(work.root / "memories", scope=mdmem.Scope(user="alice"))
+    cited = ("memories/users/bob/x.py", "../../bob/x.py", "users/bob/x.py", "../bob/../../bob/x.py")
+    lines = [f"`{path}#L1` [a]({path}#L1) [b]({path}) `{path}`" for path in cited]
+    alice.write("notes/mine.md", "\n".join(lines))
+
+    def seen() -> tuple[object, ...]:
+        return alice.references.list(), alice.references.graph(), alice.references.stats()
+
+    before = seen()
+    work.write("memories/users/bob/x.py", "secret = 1\n")
+    assert seen() == before
+    work.commit()
+    assert seen() == before
+    (work.root / "memories/users/bob/x.py").unlink()
+    work.commit()
+    assert seen() == before

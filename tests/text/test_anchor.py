@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.anchor import find, headings, loose, match, plain, slug, slugs
+from mdmem.text.anchor import find, headings, keys, loose, match, plain, slug
 from mdmem.text.document import parse_text
 
 NOTE = """# Guide
@@ -55,6 +55,10 @@ def lines_of(anchor: str, text: str = NOTE) -> tuple[str, tuple[int, ...]] | Non
 )
 def test_slug_keeps_what_github_keeps(text: str, expected: str) -> None:
     assert slug(text) == expected
+
+
+def slugs(titles: list[str]) -> list[str]:
+    return [unique for unique, _ in keys(titles)]
 
 
 def test_slugs_are_numbered_and_numbers_that_are_taken_are_passed_over() -> None:

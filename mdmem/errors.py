@@ -503,6 +503,16 @@ class RipgrepFailed(Unavailable):
     reason: str
 
 
+class ExtraMissing(Unavailable):
+    """A package that only an extra of mdmem brings."""
+
+    code: ClassVar[str] = "extra-missing"
+    says: ClassVar[str] = "the package {package!r} is not installed"
+    advice: ClassVar[str] = "install the extra that brings it: pip install 'mdmem[{extra}]'"
+    extra: str
+    package: str
+
+
 class GitFailed(Unavailable):
     """The program git could not do what it was asked, in a folder that is a repository."""
 

@@ -57,6 +57,8 @@ EXAMPLES: dict[str, Any] = {
     "action": "write",
     "seconds": 2.5,
     "program": "/usr/bin/rg",
+    "extra": "mcp",
+    "package": "starlette",
     "version": "ripgrep 11.0.1",
 }
 NEAR: dict[str, Any] = {"TextNotFound": (NearLine(line=3, text="almost it", differs="case"),)}

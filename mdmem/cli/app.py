@@ -47,6 +47,7 @@ _COMMANDS = {
     "show": "find",
     "tags": "references",
     "template": "make",
+    "tool": "tool",
     "undo": "past",
     "unset": "edit",
     "watch": "index",

@@ -50,6 +50,7 @@ ONLY_API = {
     "references.fix": "refs --fix",
 }
 ONLY_CLI = {
+    "tool": "mdmem.memory.tool.Tool: commands of a model, in its words",
     "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",
     "completion": "about the shell",
@@ -106,7 +107,7 @@ SPELLED = {
 ONLY_CLI_DEFAULTS = {("delete_lines", "last"): "one line is most often meant"}
 
 # Commands without --json.
-NO_JSON = {"completion": "prints a script", "schema.show": "prints JSON as it is"}
+NO_JSON = {"completion": "prints a script", "tool": "prints nothing else", "schema.show": "prints JSON as it is"}
 
 
 def commands(group: click.Group = app, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -20,6 +20,7 @@ TOLD = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys
 SCHEMA = {
     "attr",
     "attrs",
+    "idna",  # by jsonschema, where it is installed
     "jsonschema",
     "jsonschema_specifications",
     "referencing",

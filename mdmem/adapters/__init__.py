@@ -1,0 +1,1 @@
+"""Adapters: the vault as the memory of other packages' agents."""

@@ -1,0 +1,98 @@
+"""Anthropic's memory tool on a vault, for the tool runner of the package `anthropic` (the extra `anthropic`).
+
+client.beta.messages.tool_runner(model=…, messages=…, tools=[MemoryTool(mdmem.open("memories"))])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from mdmem.errors import ExtraMissing
+from mdmem.memory.tool import Dialect, Tool, ToolRefused
+
+try:
+    from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+    from anyio.to_thread import run_sync
+except ImportError as error:
+    raise ExtraMissing(extra="anthropic", package=str(error.name).partition(".")[0]) from error
+
+if TYPE_CHECKING:
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
+
+    from mdmem.memory.memory import Memory
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool, on the namespace of `memory`; see `mdmem.memory.tool`.
+
+    Args:
+        memory: what the model sees as `/memories`.
+        dialect: "python" answers as the Python SDK's own tool, "docs" as the documentation says.
+        cache_control: as the SDK takes it.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        dialect: Dialect = "python",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._tool = Tool(memory, dialect)
+
+    def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
+        """Do a command as the model gives it.
+
+        Raises:
+            ToolError: it was not done; nothing was changed.
+        """
+        return _done(self._tool, input)
+
+    def execute(self, command: Any) -> str:
+        """Do a command of the SDK's types; see `call`."""
+        return self.call(command)
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    def clear_all_memory(self) -> str:
+        """Delete every memory; the vault keeps what they held."""
+        return self._tool.clear()
+
+
+class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+    """As `MemoryTool`, for an asynchronous client: each command runs in a thread."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        dialect: Dialect = "python",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._tool = Tool(memory, dialect)
+
+    async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
+        """As `MemoryTool.call`."""
+        return await run_sync(_done, self._tool, input)
+
+    async def execute(self, command: Any) -> str:
+        """Do a command of the SDK's types; see `call`."""
+        return await self.call(command)
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    async def clear_all_memory(self) -> str:
+        """Delete every memory; the vault keeps what they held."""
+        return await run_sync(self._tool.clear)
+
+
+def _done(tool: Tool, command: object) -> str:
+    """What a command answers; a command of the SDK's types is taken by its fields."""
+    given = command if isinstance(command, Mapping) else cast("Any", command).model_dump()
+    try:
+        return tool.call(given)
+    except ToolRefused as error:
+        raise ToolError(error.words) from None

@@ -1,7 +1,8 @@
 """`mdmem mv` of a note that 1,000 others link to, among 10,000: once, and killed at random instants.
 
 The links are planted, so that what has to become of each is known without asking mdmem: the bytes before and
-behind a link stay, its text and its anchor stay, and its target names the new file in the old style.
+behind a link stay, its text and its anchor stay, and its target names the new file in the old style. What a
+kill leaves is what `doctor` finds, which is the next command: it recovers first.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ import os
 import posixpath
 import re
 import shutil
+import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import partial
-from multiprocessing.connection import Connection
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -25,18 +25,21 @@ from percentiles import clock
 from setting import Setting
 from table import Row, seconds
 from timing import program
-from workers import Worker
 
 from mdmem.memory.memory import Memory
 
 _NOTES = 10_000
 _BACKLINKS = 1_000
 _OUTGOING = 20
-_KILLS = 20
-_BEYOND = 1.1
+_KILLS = 100
+_BEYOND = 1.1  # some moves take longer than the first: their ends must be hit as well
 _OLD, _NEW = f"{vaults.NOTES}/hub-old.md", f"{vaults.NOTES}/far/away/hub-new.md"
 _NEW_FOLDER = f"{vaults.NOTES}/far"
 _STAGING = ".mdmem/local/staging"
+_AT_REST = re.compile(
+    r"\.mdmem/(?:config\.toml|local/(?:\.gitignore|lock|trash/(?:log\.jsonl|[0-9a-f]{64})"
+    r"|index/(?:lock|database\.sqlite(?:-wal|-shm)?|text/(?!\.tmp).*)))"
+)
 
 # A link as it is planted in a note; `{0}` is the path from the folder of the note, `{1}` from the vault.
 _STYLES = (
@@ -137,6 +140,12 @@ class _Vault:
         ]
         return places[0] == places[1] and pattern.sub("", old) == pattern.sub("", text)
 
+    def unexpected(self, files: Mapping[str, bytes]) -> list[str]:
+        """Every file that is neither a memory nor the bookkeeping of a vault at rest."""
+        every = (os.path.join(folder, name) for folder, _, names in os.walk(self.root) for name in names)
+        paths = (os.path.relpath(path, self.root) for path in every)
+        return [path for path in paths if path not in files and not _AT_REST.fullmatch(path)]
+
     def restore(self) -> None:
         """Put every file back as it was in the beginning."""
         files = _contents(self.root)
@@ -168,36 +177,28 @@ def _contents(root: str) -> dict[str, bytes]:
 def measure(setting: Setting) -> list[Row]:
     notes, backlinks = setting.count(_NOTES), setting.count(_BACKLINKS)
     vault = _Vault(setting.path("moving"), notes, backlinks, setting.seed)
-    memory = Memory(vault.root)
-    memory.sync()
-    before = _findings(vault.root)
-    duration, once = _once(vault, memory, before)
+    Memory(vault.root).sync()
     what = f"`mdmem mv` of a note with {backlinks:,} backlinks among {notes:,}"
-    return [
-        once(what),
-        _killed(setting, vault, duration, "kill -9 during the same, {} times"),
-    ]
+    duration, once = _once(vault, f"{what}, whole process")
+    return [once, _killed(setting, vault, duration, "kill -9 during the same, {} times")]
 
 
-def _once(vault: _Vault, memory: Memory, before: int) -> tuple[float, Callable[[str], Row]]:
+def _once(vault: _Vault, what: str) -> tuple[float, Row]:
     """The whole process once; how many seconds it took, and its row."""
-    plans = len(memory.history(_NEW))
     run = program([installed("mdmem"), "--vault", vault.root, "mv", _OLD, _NEW], environment())
     duration = clock(lambda: run(0))
     wrong = vault.wrong(_contents(vault.root))
-    made, findings = len(Memory(vault.root).history(_NEW)) - plans, _findings(vault.root) - before
+    memory = Memory(vault.root)
+    made, findings = len(memory.history()), len(memory.doctor().findings)
     vault.restore()
-
-    def row(what: str) -> Row:
-        return Row(
-            what=f"{what}, whole process",
-            ours=f"{wrong['links']} links wrong, {wrong['other bytes']} notes with other bytes changed, "
-            f"{wrong['files']} files too many or missing, {made} plan, {findings} new findings of `doctor`; "
-            f"{seconds(duration)}",
-            budget="0, 0, 0, 1, 0",
-            kept=not wrong.total() and made == 1 and not findings,
-        )
-
+    row = Row(
+        what=what,
+        ours=f"{wrong['links']} links wrong, {wrong['other bytes']} notes with other bytes changed, "
+        f"{wrong['files']} files too many or missing, {made} plan, {findings} findings of `doctor`; "
+        f"{seconds(duration)}",
+        budget="0, 0, 0, 1, 0",
+        kept=not wrong.total() and made == 1 and not findings,
+    )
     return duration, row
 
 
@@ -206,31 +207,57 @@ def _killed(setting: Setting, vault: _Vault, duration: float, what: str) -> Row:
     seen: Counter[str] = Counter()
     for _ in range(count):
         Memory(vault.root).sync()
-        before = _findings(vault.root)
-        worker = Worker(partial(_move, vault.root))
-        worker.go()
-        time.sleep(chance.uniform(0, duration * _BEYOND))
-        worker.kill()
-        staging = os.path.join(vault.root, _STAGING)
-        seen["amid"] += os.path.isdir(staging) and bool(os.listdir(staging))
-        seen["findings"] += _findings(vault.root) - before  # the doctor is the next command: it recovers
-        files = _contents(vault.root)
-        after = not vault.wrong(files).total()
-        seen["before" if files == vault.files else "after" if after else "between"] += 1
-        vault.restore()
+        is_done = _move_and_kill(vault.root, chance.uniform(0, duration * _BEYOND))
+        found = _look(vault, is_done=is_done)
+        if not found["before"]:
+            vault.restore()
+        seen += found
     return Row(
         what=what.format(count),
-        ours=f"{seen['between']} vaults in between, {seen['findings']} new findings of `doctor`",
+        ours=f"{seen['between']} vaults in between, {seen['lost']} moves lost that were done, "
+        f"{seen['temporary']} temporary files, {seen['links']} backlinks that the index does not know, "
+        f"{seen['findings']} findings of `doctor`",
         beside=f"{seen['amid']} kills came amid the plan; {seen['before']} vaults were as before it, "
         f"{seen['after']} as after it",
-        budget="0, 0",
-        kept=not (seen["between"] or seen["findings"]),
+        budget="0, 0, 0, 0, 0",
+        kept=not any(seen[each] for each in ("between", "lost", "temporary", "links", "findings")),
     )
 
 
-def _move(root: str, _: Connection) -> None:
-    Memory(root).mv(_OLD, _NEW)
+def _look(vault: _Vault, *, is_done: bool) -> Counter[str]:
+    """What the next command finds, and leaves, after a kill."""
+    amid = bool(os.listdir(os.path.join(vault.root, _STAGING)))
+    memory = Memory(vault.root)
+    findings = memory.doctor().findings
+    files = _contents(vault.root)
+    if files == vault.files:
+        state, hub = "before", _OLD
+    else:
+        state, hub = "between" if vault.wrong(files).total() else "after", _NEW
+    known = {link.path for link in memory.references.backlinks(hub)}
+    memory.index.close()
+    return Counter(
+        {
+            state: 1,
+            "amid": amid,
+            "lost": is_done and state != "after",
+            "temporary": len(vault.unexpected(files)),
+            "links": len(vault.backlinks.keys() - known),
+            "findings": len(findings),
+        }
+    )
 
 
-def _findings(root: str) -> int:
-    return len(Memory(root).doctor().findings)
+def _move_and_kill(root: str, pause: float) -> bool:
+    """Kill `mdmem mv` so many seconds after its start; whether it had ended by then.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    command = [installed("mdmem"), "--vault", root, "mv", _OLD, _NEW]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) as process:
+        time.sleep(pause)
+        process.kill()
+    if process.returncode > 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return process.returncode == 0

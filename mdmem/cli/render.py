@@ -158,11 +158,7 @@ def print_results(results: Results, *, as_json: bool) -> None:
     What was left out, and what of the query was not used, is said on standard error.
     """
     if as_json:
-        shapes = [hit.as_dict() for hit in results.hits]
-        for shape, parts in zip(shapes, results.explanations, strict=False):
-            shape["parts"] = [part._asdict() for part in parts]
-        counts = {"left_out": results.left_out, "left_out_tokens": results.left_out_tokens}
-        print_json({"hits": shapes, **counts, "notes": list(results.notes)})
+        print_json(results.as_dict())
         return
     for number, hit in enumerate(results.hits):
         title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""

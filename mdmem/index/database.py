@@ -11,10 +11,12 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import IndexDamaged, StorageFailed
-from mdmem.index.record import Record, Row
+
+if TYPE_CHECKING:
+    from mdmem.index.record import Record, Row
 
 VERSION = 1
 BUSY_SECONDS = 30.0

@@ -231,8 +231,8 @@ class _Search:
         gathered: list[_Match] = []
         size = 0
         with self._run(mounted) as process:
-            # Reading memories takes 25 ms of imports: they are made while ripgrep searches.
-            for module in ("document", "scan", "yaml_tree"):
+            # Reading memories takes some imports: they are made while ripgrep searches.
+            for module in ("document", "scan"):
                 importlib.import_module(f"mdmem.text.{module}")
             for match in self._read(process, mounted):
                 gathered.append(match)

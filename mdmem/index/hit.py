@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError
+from mdmem.text.lines import LINE_END
 
 if TYPE_CHECKING:
     from mdmem.text.document import Document
+    from mdmem.text.outline import Section
 
 _BOM = "\ufeff"
+_BLANK_LINE = re.compile(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
 _DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN_DAY = re.compile(rf"\s*({_DAY})(?![0-9])")
@@ -86,6 +89,18 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
     return "" if modified is None else time.strftime("%Y-%m-%d", time.gmtime(modified))
 
 
+def lines_text(document: Document, lines: range) -> list[str]:
+    """As `line_text`, of lines that follow each other."""
+    if lines.stop > len(document.lines) + 1 or not lines:
+        return [line_text(document, line) for line in lines]
+    text = document.text[document.lines.starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
+    found = LINE_END.split(text) if "\r" in text else text.split("\n")
+    del found[len(lines) :]
+    if lines.start == 1:
+        found[0] = found[0].removeprefix(_BOM)
+    return found
+
+
 def line_text(document: Document, line: int) -> str:
     """Line `line` (1-based) as a hit shows it; empty behind the last one."""
     if line > len(document.lines):
@@ -98,18 +113,46 @@ def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...
     """Up to `most` lines before `line` (1-based), and up to `most` lines after it."""
     before = range(max(1, line - most), line)
     after = range(line + 1, min(len(document.lines), line + most) + 1)
-    return tuple(line_text(document, n) for n in before), tuple(line_text(document, n) for n in after)
+    return tuple(lines_text(document, before)), tuple(lines_text(document, after))
 
 
-def heading_of(document: Document, line: int) -> tuple[str, ...]:
-    """The titles of the sections that `line` (1-based) stands in, outermost first.
+class Headings:
+    """The headings of a memory, read no further than they are asked for."""
 
-    A heading's own line counts to its section.
-    """
-    sections = document.sections
-    # The end of the line, because a byte-order mark stands before the heading in the first one.
-    place = bisect_right(sections, document.lines.span(line).end - 1, key=lambda section: section.span.start)
-    return sections[place - 1].path if place else ()
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._sections: Sequence[Section] = ()
+        self._end = -1  # how far they are known
+
+    def above(self, line: int) -> tuple[str, ...]:
+        """The titles of the sections that `line` (1-based) stands in, outermost first.
+
+        A heading's own line counts to its section.
+        """
+        # The end of the line, because a byte-order mark stands before the heading in the first one.
+        at = self._document.lines.span(line).end - 1
+        if at >= self._end:
+            self._read(at)
+        place = bisect_right(self._sections, at, key=lambda section: section.span.start)
+        return self._sections[place - 1].path if place else ()
+
+    def _read(self, at: int) -> None:
+        """Read on to the end of the paragraph at `at`; whoever comes back for more is given all."""
+        document = self._document
+        text, end = document.text, len(document.text)
+        if self._end < 0 and not document.is_json:
+            # Nothing behind a blank line makes a heading of what stands before it.
+            gap = _BLANK_LINE.search(text, at)
+            end = gap.end() if gap else end
+        if end == len(text):
+            self._sections = document.sections
+        elif document.body_span.start < end:
+            from mdmem.text import scan  # noqa: PLC0415 - start-up
+
+            start = document.body_span.start
+            headings = scan.scan(text[:end], start, document.lines.number(start)).headings
+            self._sections = scan.sections(headings, end)
+        self._end = end
 
 
 def fields_of(document: Document) -> Mapping[str, Any]:

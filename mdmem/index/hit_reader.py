@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mdmem.errors import MdmemError
-from mdmem.index.hit import Hit, context_of, day_of, fields_of, heading_of, line_text
+from mdmem.index.hit import Headings, Hit, context_of, day_of, fields_of, line_text
 from mdmem.index.ripgrep import Line
 from mdmem.text.lines import LINE_END
 
@@ -34,6 +34,7 @@ class HitReader:
             self._document: Document | None = read(path)
         except MdmemError:
             self._document = None  # vanished, or not UTF-8: what ripgrep saw is all there is
+        self._headings = Headings(self._document) if self._document else None
         self._firsts = _first_lines(self._document.text) if self._document else []
         try:
             modified = os.stat(file).st_mtime
@@ -55,8 +56,8 @@ class HitReader:
         heading: tuple[str, ...] = ()
         before, after = heading, heading
         # A line that reads otherwise now was changed meanwhile: what is around it is another text.
-        if self._document and line_text(self._document, line) == found.text:
-            heading = heading_of(self._document, line)
+        if self._document and self._headings and line_text(self._document, line) == found.text:
+            heading = self._headings.above(line)
             before, after = context_of(self._document, line, context)
         return Hit(
             path=self._shown,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
+from mdmem.index.resolve import PATH_KINDS, place_of
 from mdmem.index.workspace import Workspace
+from mdmem.text.form import SUFFIXES
 from mdmem.text.inline import Citation
+
+if TYPE_CHECKING:
+    from mdmem.index.view import View
 
 _LOCATOR = re.compile(
     r"(?P<mark>[#:]L?)\d+(?P<column>,\d+)?(?:(?P<to>-L?)\d+(?P<last_column>,\d+)?)?",
@@ -29,7 +37,7 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
     workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
     existed.
     """
-    found = _candidates(citing, citation)
+    found = _candidates(citing, citation.path, in_link=citation.in_link)
     if len(found) > 1:
         for path in found:
             if workspace.current(path) is not None:
@@ -40,9 +48,8 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
     return found[-1] if found else None
 
 
-def _candidates(citing: str, citation: Citation) -> list[str]:
-    path = citation.path
-    if not citation.in_link:
+def _candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
+    if not in_link:
         possible = [_joined("", path)]
     elif path.startswith("/"):
         possible = [_joined("", path.lstrip("/"))]
@@ -57,6 +64,49 @@ def _joined(folder: str, path: str) -> str | None:
         return None
     normal = posixpath.normpath(posixpath.join(folder, path))
     return None if normal == ".." or normal.startswith("../") else normal
+
+
+def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:
+    """The files that memories point at and that are none: code, images. Also where one would be, if it came.
+
+    Args:
+        view: the index, as it is.
+        memories: only these; all without.
+
+    Returns:
+        Absolute paths by memory; one that points at no file is left out.
+    """
+    found: dict[str, set[str]] = {}
+    root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
+    for path, cited, in_link in _rows(view, "citations", "x.path, x.in_link", memories):
+        for file in _candidates(view.in_workspace(path), cited, in_link=bool(in_link)):
+            found.setdefault(path, set()).add(os.path.join(workspace, file))
+    for path, target, kind in _rows(view, "links", "x.target, x.kind", memories):
+        if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
+            continue
+        places = {
+            os.path.join(root, place) for start in ("", "/") if (place := place_of(start + target, path))
+        }
+        if kind in PATH_KINDS and (place := place_of(target, view.in_workspace(path))):
+            places.add(os.path.join(workspace, place))
+        found.setdefault(path, set()).update(places)
+    return found
+
+
+def _rows(
+    view: View, table: str, columns: str, memories: Collection[str] | None
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of what memories point at, each behind the path of its memory."""
+    query = (
+        f"SELECT DISTINCT d.path, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
+        " WHERE d.path >= ? AND d.path < ?"
+    )
+    if memories is None:
+        found = view.rows(query)
+    else:
+        each = (view.rows(f"{query} AND d.path = ?", (view.outside(path),)) for path in memories)
+        found = [row for rows in each for row in rows]
+    return ((view.inside(path), *rest) for path, *rest in found)
 
 
 def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> str:

@@ -264,7 +264,7 @@ class Shift:
             for citation in citations:
                 path = self._cited(citation, here, there)
                 if path:
-                    edits.setdefault(citation.span.start, _recited(document, citation, path))
+                    edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return sorted(edits.values())
 
     def _retargeted(self, document: Document, link: Link, target: str) -> TextEdit:
@@ -331,9 +331,3 @@ def _leads_on(path: str, here: str, there: str) -> bool:
     """Whether a relative path leads to the same place from both memories, and is no detour now."""
     same = spelling.place_from(path, here) == spelling.place_from(path, there)
     return same and not spelling.is_detour(path, here, there)
-
-
-def _recited(document: Document, citation: Citation, path: str) -> TextEdit:
-    start, end = citation.span.start, citation.locator_span.start
-    in_angles = document.text.startswith("<", start - 1)
-    return TextEdit(start, end, relink.destination(document.text[start:end], path, in_angles=in_angles))

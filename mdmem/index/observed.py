@@ -85,8 +85,12 @@ class Observed(FileSystemEventHandler):
         except OSError:
             self.limited = True
 
-    def drain(self, into: Gathered) -> None:
-        """Take over what the observer has said."""
+    def drain(self, into: Gathered) -> bool:
+        """Take over what the observer has said.
+
+        Returns:
+            Whether the single files have to be cited again: the observer was started anew.
+        """
         with self._lock:
             events, self._events = self._events, {}
         for path, is_folder in events:
@@ -94,10 +98,12 @@ class Observed(FileSystemEventHandler):
         was_gone = self.gone
         self.gone = not os.path.isdir(self._root)
         into.root(self._root, was_gone=was_gone, is_gone=self.gone)
-        if was_gone and not self.gone:
+        is_back = was_gone and not self.gone
+        if is_back:
             self.mend()
         elif not self.gone and not self._is_alive():
             self.limited = True
+        return is_back
 
     def _is_alive(self) -> bool:
         """Whether every thread of the observer runs."""
@@ -136,9 +142,15 @@ class Observed(FileSystemEventHandler):
         self.limited = False
         self._beside = {}
         if not self.gone:
-            self._observer = Observer()
-            self._observer.schedule(self, self._root, recursive=True)
-            self._observer.start()
+            observer = Observer()
+            try:
+                observer.schedule(self, self._root, recursive=True)
+                observer.start()
+            except (OSError, RuntimeError) as error:  # RuntimeError: the system gives out no more threads
+                observer.stop()
+                raise OSError(*error.args) from None
+            # One that was not started cannot be joined.
+            self._observer = observer
             self._place()
 
     def _place(self) -> None:

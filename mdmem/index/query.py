@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from mdmem.index import words
 
@@ -56,8 +55,7 @@ aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn wer
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(NamedTuple):
     """Something that a text must, or must not, hold.
 
     Attributes:
@@ -69,8 +67,7 @@ class Term:
     is_prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class Filters(NamedTuple):
     """What a memory is filtered by: tags and types casefolded, the beginnings of paths."""
 
     tags: tuple[str, ...] = ()
@@ -81,8 +78,7 @@ class Filters:
         return bool(self.tags or self.types or self.paths)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(NamedTuple):
     """What a text asks for.
 
     Attributes:
@@ -138,22 +134,21 @@ def day(text: str) -> int:
 @cache
 def stop_words() -> frozenset[str]:
     """The words that are not ranked by where there are others, as the index has them."""
-    return frozenset(form for word in _STOP_WORDS.split() for form in (word, *words.analyzer().analyze(word)))
+    return frozenset((*_STOP_WORDS.split(), *words.analyzer().analyze(_STOP_WORDS)))
 
 
-@dataclass(slots=True, kw_only=True)
 class _Parser:
     """What was read so far."""
 
-    words: list[str] = field(default_factory=list)
-    prefixes: list[Term] = field(default_factory=list)
-    phrases: list[Term] = field(default_factory=list)
-    without: list[tuple[Term, ...]] = field(default_factory=list)
-    filters: dict[str, list[str]] = field(default_factory=dict)
-    excluded: dict[str, list[str]] = field(default_factory=dict)
-    after: int = 0
-    before: int = 0
-    notes: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.prefixes: list[Term] = []
+        self.phrases: list[Term] = []
+        self.without: list[tuple[Term, ...]] = []
+        self.filters: dict[str, list[str]] = {}
+        self.excluded: dict[str, list[str]] = {}
+        self.after = self.before = 0
+        self.notes: list[str] = []
 
     def take(self, piece: re.Match[str]) -> None:
         """Take in a filter, a phrase or a word."""

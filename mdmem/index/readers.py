@@ -24,8 +24,9 @@ from mdmem.text.document import Limits
 MOST_TOGETHER = 100
 """How many files a folder to read from may name at once."""
 
-# Fewer files are read faster than a process starts.
-_MANY = 1_500
+MANY = 1_500
+"""Fewer files are read faster than a process starts."""
+
 _MOST_PROCESSES = 3
 # What is on the way to a reader and from it, so that it never waits; what is asked fits into a pipe.
 _AHEAD = 2
@@ -42,13 +43,13 @@ def readings(
     Args:
         folders: what to read.
         limits: of a memory.
-        understood: also parse them, with the help of other processes when there are many.
+        understood: also parse what is new, with the help of other processes when there are many.
 
     Yields:
         Each folder with an answer for each of its files: None for one that is gone. In any order.
     """
     count = sum(len(folder.files) for folder in folders)
-    helpers = min((os.cpu_count() or 1) - 1, _MOST_PROCESSES) if understood and count >= _MANY else 0
+    helpers = min((os.cpu_count() or 1) - 1, _MOST_PROCESSES) if understood and count >= MANY else 0
     waiting = deque(folders)
     with contextlib.ExitStack() as stack:
         readers = [stack.enter_context(_Reader(limits)) for _ in range(helpers)]
@@ -64,7 +65,9 @@ def readings(
 
 def _answer(folder: Folder, limits: Limits, *, understood: bool) -> Answer:
     return [
-        (found, understand(found, limits) if understood else None) if found else None
+        (found, understand(found, limits) if understood and found.hash not in folder.known else None)
+        if found
+        else None
         for found in read(folder, limits)
     ]
 

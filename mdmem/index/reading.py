@@ -22,11 +22,18 @@ _COARSE_NS = 1_000_000
 
 
 class Folder(NamedTuple):
-    """A folder to read from: the names `parts` below `root`, and its files: path in the vault, name there."""
+    """A folder to read from.
+
+    Attributes:
+        root, parts: where it is: the names `parts` below the absolute path `root`.
+        files: of each file, the path in the vault and the name in the folder.
+        known: hashes of content that need not be parsed again.
+    """
 
     root: str
     parts: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
+    known: frozenset[str] = frozenset()
 
 
 class Read(NamedTuple):

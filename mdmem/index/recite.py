@@ -76,18 +76,13 @@ def _moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 def _repointing(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
     """The edits that make a citation say where the code is now."""
     document, citation, citing, found = judged
-    text = document.text
     path = path_to(workspace, citing, citation, found.path)
-    start, end = citation.span.start, citation.locator_span.start
-    if path != citation.path and citation.in_link:
-        in_angles = text.startswith("<", start - 1)
-        yield TextEdit(start, end, relink.destination(text[start:end], path, in_angles=in_angles))
-    elif path != citation.path:
-        yield TextEdit(start, end, path)
+    if path != citation.path:
+        yield relink.repath(citation, document.text, path)
     if citation.symbol and found.symbol and found.symbol != citation.symbol:
         yield TextEdit(*citation.locator_span, f"#{found.symbol}")
     elif citation.first is not None and found.first is not None:
-        written = text[slice(*citation.locator_span)]
+        written = document.text[slice(*citation.locator_span)]
         new = locator(written, found.first, found.last or found.first)
         if new != written:
             yield TextEdit(*citation.locator_span, new)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import weights
 from mdmem.index.query import Filters, Query, Term
-from mdmem.index.text import Place, TextIndex, Whole, of_memories, schema, wholes_query
+from mdmem.index.text import Place, TextIndex, Whole, of_memory, schema, wholes_query
 
 _TEXTS = ("whole", "title", "tags")
 _MEMORY_FIELDS = {"title": weights.TITLE, "headings": weights.HEADINGS, "tags": weights.TAGS}
@@ -91,13 +91,13 @@ class Scorer:
         self._query = query
         self._folders = [folder for folder in folders if folder]
         self._today = today
+        self._frequency = cache(index.frequency)
 
     # -- what is found ------------------------------------------------------------------------------------
 
     def memories(self, most: int) -> Ranking:
         """The memories that fit, `most` of them at least; the newest first where nothing is ranked by."""
-        count = self._index.count(self._search)
-        candidates = self._candidates(most)
+        candidates, count = self._candidates(most)
         if not self._query.is_ranked:
             newest = [Ranked(w.key, address, None, w.day, 0.0, ()) for w, address, _ in candidates.values()]
             return Ranking(newest, count)
@@ -121,7 +121,7 @@ class Scorer:
         """The passages of the memories that fit best; the newest memories where nothing is ranked by."""
         if not self._query.is_ranked:
             return self.memories(most)
-        candidates = self._candidates(most)
+        candidates, count = self._candidates(most)
         ranked = []
         for place, score, around in self._passages(candidates, weights.PASSAGE_NEIGHBOURS):
             whole, address, memory = candidates[place.key]
@@ -132,15 +132,14 @@ class Scorer:
             ]
             ranked.append(self._ranked(whole, address, place, parts))
         ranked.sort(key=lambda each: (-each.score, each.key, each.place))
-        further = self._index.count(self._search) - len(candidates)
-        return Ranking(ranked, len(ranked) + further)
+        return Ranking(ranked, len(ranked) + count - len(candidates))
 
-    def _candidates(self, most: int) -> dict[int, tuple[Whole, DocAddress, float]]:
-        """The memories to look into: by key, what is kept of each, where, and its score as a whole."""
+    def _candidates(self, most: int) -> tuple[dict[int, tuple[Whole, DocAddress, float]], int]:
+        """The memories to look into: by key, what is kept of each, where, its score; and how many fit."""
         most = max(weights.CANDIDATES, most + weights.SPARE)
-        found = self._index.best(self._search, most, newest=not self._query.is_ranked)
+        found, count = self._index.counted(self._search, most, newest=not self._query.is_ranked)
         wholes = self._index.wholes([address for _, address in found])
-        return {w.key: (w, f.address, f.score) for w, f in zip(wholes, found, strict=True)}
+        return {w.key: (w, f.address, f.score) for w, f in zip(wholes, found, strict=True)}, count
 
     def _passages(
         self, memories: Mapping[int, object], shares: Sequence[float]
@@ -149,7 +148,8 @@ class Scorer:
         clauses = self._passage_clauses
         if not clauses or not memories:
             return
-        searched = _silent(of_memories(list(memories)))
+        # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
+        searched = _silent(_either([of_memory(key) for key in memories]))
         for clause in clauses:
             # One by one, because tantivy goes through whole blocks of documents for a union of clauses, and
             # here few documents count: a third of the time.
@@ -198,7 +198,7 @@ class Scorer:
         """What each clause gives to a part, so that it is their sum."""
         given: dict[tuple[str, str], float] = {}
         for clause in clauses:
-            found = self._index.best(_both(clause.search, of_memories([key])), weights.MOST_PASSAGES)
+            found = self._index.best(_both(clause.search, of_memory(key)), weights.MOST_PASSAGES)
             places = self._index.places([address for _, address in found])
             for each, hit in zip(places, found, strict=True):
                 if place is None or each == place:
@@ -230,7 +230,7 @@ class Scorer:
         """What gives a memory its score as a whole."""
         clauses = []
         for word in self._query.words:
-            weight, frequency = self._weight(word), self._index.frequency("whole", word)
+            weight, frequency = self._weight(word), self._frequency("whole", word)
             if frequency:
                 # tantivy counts passages where memories are meant: what that makes of a weight is taken back.
                 often = weight * (1 - weights.PRESENCE) / self._rarity(frequency)
@@ -240,7 +240,7 @@ class Scorer:
                     Clause("text", word, Search.const_score_query(held, weight * weights.PRESENCE))
                 )
             for name, share in _MEMORY_FIELDS.items():
-                frequency = self._index.frequency(name, word)
+                frequency = self._frequency(name, word)
                 if frequency:
                     held = Search.term_query(schema(), name, word)
                     boost = share * weight / self._rarity(frequency)
@@ -262,7 +262,7 @@ class Scorer:
         """What gives a passage its score."""
         clauses = []
         for word in self._query.words:
-            frequency = self._index.frequency("text", word)
+            frequency = self._frequency("text", word)
             if frequency:
                 held = Search.term_query(schema(), "text", word)
                 weight = self._rarity(frequency) * weights.PASSAGE_PRESENCE
@@ -270,7 +270,7 @@ class Scorer:
                     Clause("passage", word, Search.boost_query(held, 1 - weights.PASSAGE_PRESENCE))
                 )
                 clauses.append(Clause("passage", word, Search.const_score_query(held, weight)))
-            if self._index.frequency("heading", word):
+            if self._frequency("heading", word):
                 above = Search.term_query(schema(), "heading", word)
                 clauses.append(Clause("heading", word, Search.boost_query(above, weights.HEADING)))
         for pair in list(pairwise(self._query.words))[: weights.MOST_PAIRS]:
@@ -288,8 +288,8 @@ class Scorer:
         return {word: self._weight(word) for word in self._query.words}
 
     def _weight(self, word: str) -> float:
-        rarity = _idf(self._index.memories, self._index.frequency("whole", word))
-        return rarity + weights.RARITY_IN_PASSAGES * self._rarity(self._index.frequency("text", word))
+        rarity = _idf(self._index.memories, self._frequency("whole", word))
+        return rarity + weights.RARITY_IN_PASSAGES * self._rarity(self._frequency("text", word))
 
     def _rarity(self, frequency: int) -> float:
         """What tantivy takes for the weight of a word that so many passages have."""

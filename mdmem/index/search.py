@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index import query as language
-from mdmem.index.hit import Hit, heading_of, line_text
+from mdmem.index.hit import Headings, Hit, line_text, lines_text
 from mdmem.index.matching import Match, Matcher
 from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
@@ -43,6 +43,18 @@ class Results:
     left_out_tokens: int = 0
     notes: tuple[str, ...] = ()
     explanations: tuple[tuple[Part, ...], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was found as a JSON object, each hit with the parts of its score where they were asked for."""
+        hits = [hit.as_dict() for hit in self.hits]
+        for hit, parts in zip(hits, self.explanations, strict=False):
+            hit["parts"] = [part._asdict() for part in parts]
+        return {
+            "hits": hits,
+            "left_out": self.left_out,
+            "left_out_tokens": self.left_out_tokens,
+            "notes": list(self.notes),
+        }
 
 
 def search(
@@ -128,18 +140,14 @@ class _Reader:
         self._read = read
         self._skip = len(base) + 1 if base else 0
         self._context = context
-        self._documents: dict[str, Document | None] = {}
+        self._read_before: dict[str, tuple[Document, Headings] | None] = {}
 
     def hit(self, ranked: Ranked, path: str) -> Hit | None:
         """The hit for what was ranked; None when the memory is no longer there, or no longer fits."""
-        if path not in self._documents:
-            try:
-                self._documents[path] = self._read(path)
-            except MdmemError:
-                self._documents[path] = None
-        document = self._documents[path]
-        if document is None:
+        found = self._document(path)
+        if found is None:
             return None
+        document, headings = found
         lines = _lines_of(document, ranked.place)
         line, match = self._best(document, lines)
         if ranked.place and not match.spans:
@@ -149,27 +157,41 @@ class _Reader:
             if not match.spans:
                 return None
         around = lines if self._context is None else _near(document, line, self._context)
+        texts, place = lines_text(document, around), line - around.start
         return Hit(
             path=path[self._skip :],
             line=line,
-            heading=heading_of(document, line) if len(document.lines) else (),
-            text=line_text(document, line),
+            heading=headings.above(line) if len(document.lines) else (),
+            text=texts[place],
             matches=match.spans,
-            before=tuple(line_text(document, n) for n in range(around.start, line)),
-            after=tuple(line_text(document, n) for n in range(line + 1, around.stop)),
+            before=tuple(texts[:place]),
+            after=tuple(texts[place + 1 :]),
             date=_written(ranked.day),
             score=round(ranked.score, 4),
         )
 
+    def _document(self, path: str) -> tuple[Document, Headings] | None:
+        """The memory and its headings; None when it cannot be read any more."""
+        if path not in self._read_before:
+            try:
+                document = self._read(path)
+            except MdmemError:
+                self._read_before[path] = None
+            else:
+                self._read_before[path] = document, Headings(document)
+        return self._read_before[path]
+
     def _best(self, document: Document, lines: range) -> tuple[int, Match]:
         """The line that matches best, the first of these, and how; a heading only where it matches better."""
-        best, found, is_heading = lines.start, Match((), 0.0), False
-        for number in lines:
-            text = line_text(document, number)
-            match = self._matcher.match(_ESCAPE.sub("  ", text) if document.is_json else text)
-            if match.worth > found.worth or (is_heading and match.worth == found.worth):
-                best, found, is_heading = number, match, text.startswith("#")
-        return best, found
+        texts = lines_text(document, lines) or [""]
+        if document.is_json:
+            texts = [_ESCAPE.sub("  ", text) for text in texts]
+        best, most, is_heading = 0, 0.0, False
+        for place, text in enumerate(texts):
+            worth = self._matcher.worth(text)
+            if worth > most or (is_heading and worth == most):
+                best, most, is_heading = place, worth, text.startswith("#")
+        return lines.start + best, self._matcher.match(texts[best])
 
 
 def _lines_of(document: Document, place: Place | None) -> range:
@@ -204,15 +226,13 @@ def _narrowed(
     if types and filters.types:
         common = {name.casefold() for name in types} & set(filters.types)
         types = tuple(common) or ("",)
-    return replace(
-        query,
-        filters=replace(
-            filters,
+    return query._replace(
+        filters=filters._replace(
             tags=(*filters.tags, *(tag.casefold().removeprefix("#") for tag in tags)),
             types=tuple(name.casefold() for name in types) or filters.types,
             paths=tuple(paths.join(base, path) for path in filters.paths),
         ),
-        excluded=replace(excluded, paths=tuple(paths.join(base, path) for path in excluded.paths)),
+        excluded=excluded._replace(paths=tuple(paths.join(base, path) for path in excluded.paths)),
         after=max(query.after, since),
         before=min(query.before or before, before or query.before),
     )

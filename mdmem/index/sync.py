@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from mdmem.index.database import Database, Entry, Seen
 from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
-from mdmem.index.readers import MOST_TOGETHER, readings
+from mdmem.index.readers import MANY, MOST_TOGETHER, readings
 from mdmem.index.reading import Folder, Read, Understood, understand
 from mdmem.index.synced import Progress, Synced, moves
 from mdmem.index.text import TextIndex
@@ -76,18 +76,18 @@ class Sync:
         # What is read as well as gone may be back by then.
         gone_for_good = sorted(set(work.gone).difference(todo))
         with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
+            for path in work.gone:
+                if old := self._old(path):
+                    self._first_seen.keep(path, (old.ident, old.hash))
             problems = (
                 Read(path, seen, racy=False, hash="", data=b"", problem=why)
                 for path, seen, why in work.problems
             )
-            for path in work.gone:
-                if old := self._old(path):
-                    self._first_seen.keep(path, (old.ident, old.hash))
-            self._take(((problem, None) for problem in problems), gone_for_good)
-            gone: list[str] = []
-            reads = self._reads(todo, gone, progress)
-            for start in range(0, len(todo), _BATCH):
-                more = start + _BATCH < len(todo)
+            # What turns out to be gone when it is read comes to this list.
+            gone = gone_for_good
+            reads = chain(((problem, None) for problem in problems), self._reads(todo, gone, progress))
+            for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
+                more = rest > _BATCH
                 self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
         return self._result()
 
@@ -104,8 +104,8 @@ class Sync:
         self, paths: Sequence[str], gone: list[str], progress: Progress | None
     ) -> Iterator[tuple[Read, Understood | None]]:
         """The files that are there, understood where that is done already; the others are added to `gone`."""
-        limits, done = self._vault.config.limits, 0
-        for folder, reads in readings(list(self._folders(paths)), limits, understood=self._first):
+        limits, done, many = self._vault.config.limits, 0, self._first or len(paths) >= MANY
+        for folder, reads in readings(list(self._folders(paths)), limits, understood=many):
             for (path, _), found in zip(folder.files, reads, strict=True):
                 if found is None:
                     gone.append(path)
@@ -121,7 +121,9 @@ class Sync:
         for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
             named = [(path, place.parts[-1]) for path, place in group]
             for start in range(0, len(named), MOST_TOGETHER):
-                yield Folder(root, parts, tuple(named[start : start + MOST_TOGETHER]))
+                some = tuple(named[start : start + MOST_TOGETHER])
+                known = frozenset(old.hash for path, _ in some if (old := self._old(path)))
+                yield Folder(root, parts, some, known)
 
     # -- writing ------------------------------------------------------------------------------------------
 

@@ -13,13 +13,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tantivy
 
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index import words
-from mdmem.index.passage import Indexed
+
+if TYPE_CHECKING:
+    from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
 VERSION = 2
@@ -176,7 +178,7 @@ class TextIndex:
         """Drop a memory; one that the index does not hold is no error."""
         with self._translated("write the index"):
             # By a query, because by a term of numbers tantivy 0.27 deletes nothing.
-            self._writing().delete_documents_by_query(of_memories([key_of(path)]))
+            self._writing().delete_documents_by_query(of_memory(key_of(path)))
 
     def commit(self, *, more: bool = False) -> int:
         """Make what was added and removed last, and be found.
@@ -234,14 +236,21 @@ class TextIndex:
         assert self._searcher is not None  # noqa: S101 - what refresh is for
         return self._searcher
 
-    def best(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> list[Found]:
-        """The documents that a query finds, the best first; the newest first where nothing is ranked."""
+    def best(self, query: tantivy.Query, limit: int) -> list[Found]:
+        """The documents that a query finds, the best first."""
         searcher = self.searcher()
         with self._translated("search the index"):
-            if newest:
-                found = searcher.search(query, limit, count=False, order_by_field="day").hits
-                return [Found(0.0, address) for _, address in found]
             return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
+
+    def counted(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> tuple[list[Found], int]:
+        """As `best`, or the newest first where nothing is ranked; and how many documents a query finds."""
+        searcher: Any = self.searcher()  # what its type leaves out is the count
+        with self._translated("search the index"):
+            if newest:
+                found = searcher.search(query, limit, order_by_field="day")
+                return [Found(0.0, address) for _, address in found.hits], found.count or 0
+            found = searcher.search(query, limit)
+            return [Found(*hit) for hit in found.hits], found.count or 0
 
     @property
     def memories(self) -> int:
@@ -343,11 +352,9 @@ def _add_whole(document: tantivy.Document, memory: Indexed) -> None:
     document.add_float("confidence", memory.confidence)
 
 
-def of_memories(keys: Sequence[int]) -> tantivy.Query:
-    """Finds the passages of memories, by their keys."""
-    if len(keys) == 1:
-        return tantivy.Query.term_query(schema(), "key", keys[0])
-    return tantivy.Query.term_set_query(schema(), "key", keys)
+def of_memory(key: int) -> tantivy.Query:
+    """Finds the passages of a memory, by its key."""
+    return tantivy.Query.term_query(schema(), "key", key)
 
 
 def wholes_query() -> tantivy.Query:

@@ -103,8 +103,10 @@ class View:
         if paths is None:
             rows = self.rows(query + grouped)
         else:
-            below = " AND (d.path = ? OR (d.path >= ? AND d.path < ?))" + grouped
-            rows = [row for at in paths for row in self.rows(query + below, (at, f"{at}/", f"{at}0"))]
+            # By number, because SQLite would look at every memory between the walls otherwise.
+            below = " AND d.id IN (SELECT id FROM documents WHERE path = ? OR (path >= ? AND path < ?))"
+            query += below + grouped
+            rows = [row for at in paths for row in self.rows(query, (at, f"{at}/", f"{at}0"))]
         for path, ident, digest, names in rows:
             keys = frozenset(_link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
             yield self.inside(path), ident, digest, keys
@@ -153,19 +155,6 @@ class View:
         return {
             self.inside(old): self.inside(new) for old, new in self.rows(query) if is_under(old, self.base)
         }
-
-    def moved_to(self, written: str) -> str | None:
-        """Where the memory has gone that a link names, as it is written; None when that is not known."""
-        key = key_of(written.partition("#")[0])
-        return next((new for old, new in sorted(self.moves().items()) if key_of(old) == key), None)
-
-    def cited_files(self) -> list[tuple[str, str, bool]]:
-        """The citations of code: memory, path as cited, and whether it is the destination of a link."""
-        query = (
-            "SELECT DISTINCT d.path, c.path, c.in_link FROM citations AS c"
-            " JOIN documents AS d ON d.id = c.document WHERE d.path >= ? AND d.path < ?"
-        )
-        return [(self.inside(path), cited, bool(in_link)) for path, cited, in_link in self.rows(query)]
 
     # -- what there is to link to, see `mdmem.index.resolve` -----------------------------------------------
 

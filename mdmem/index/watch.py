@@ -66,8 +66,9 @@ class Watcher:
         self._unwatched: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
         self._next_look = self._next_code_look = math.inf
-        # What was handed out counts as known when the next hints are asked for.
+        # What was handed out counts as known when `taken` says so, or the next hints are asked for.
         self._handed_at: float | None = None
+        self._is_taken = True
         self._is_open = self._is_waiting = False
         self._process = 0
         self._wake_read = self._wake_write = -1
@@ -93,7 +94,7 @@ class Watcher:
             self._events = None
         self._note_limit()
         self._plan_look(0)
-        self.cite(self._cited)
+        self._cite()
         return self
 
     def close(self) -> None:
@@ -125,8 +126,8 @@ class Watcher:
         What changes after the call began is told; so the caller reads the files after it.
         """
         with self._lock:
-            self._cited = frozenset(files)
-            if self._is_open:
+            before, self._cited = self._cited, frozenset(files)
+            if self._is_open and self._cited != before:
                 self._cite()
                 self._wake()
 
@@ -146,8 +147,10 @@ class Watcher:
         """
         self._check_process()
         until = math.inf if timeout is None else time.monotonic() + timeout
-        self.taken()
         with self._lock:
+            if self._handed_at is not None:
+                self._plan_look(time.monotonic() - self._handed_at)
+            self._handed_at, self._is_taken = None, True
             self._is_waiting = True
         try:
             while True:
@@ -171,9 +174,7 @@ class Watcher:
     def taken(self) -> None:
         """Say that the index has taken in the hints before; asking for the next ones says so, too."""
         with self._lock:
-            if self._handed_at is not None:
-                self._plan_look(time.monotonic() - self._handed_at)
-                self._handed_at = None
+            self._is_taken = True
 
     def vouches(self) -> bool:
         """Whether the index has taken in everything that has happened in the vault up to this call.
@@ -195,7 +196,7 @@ class Watcher:
                 self._wake()
             return (
                 not self._gathered
-                and self._handed_at is None
+                and self._is_taken
                 and not self._is_limited
                 and not self._events.gone
                 and not self._every
@@ -215,7 +216,8 @@ class Watcher:
     def _drain(self) -> None:
         """Take over what has happened, and look where it is time to look."""
         if self._events:
-            self._events.drain(self._gathered)
+            if self._events.drain(self._gathered):
+                self._cite()
             self._note_limit()
         now = time.monotonic()
         if now >= self._next_code_look:
@@ -283,7 +285,7 @@ class Watcher:
     def _hand_out(self, now: float) -> Hints:
         hints = self._gathered.hints()
         self._gathered = Gathered()
-        self._handed_at = now
+        self._handed_at, self._is_taken = now, False
         return hints
 
     # -- waiting ------------------------------------------------------------------------------------------

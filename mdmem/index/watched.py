@@ -93,10 +93,13 @@ class Watched:
         Returns:
             The ones that are not watched: below a link, or in more folders than may be watched.
         """
-        watchable = {file for file in files if os.path.realpath(file) == file}
-        held = Counter(map(os.path.dirname, watchable))
-        kept = {folder for folder, _ in held.most_common(MOST_CODE_FOLDERS)}
-        self._cited = frozenset(file for file in watchable if os.path.dirname(file) in kept)
+        held = Counter(map(os.path.dirname, files))
+        straight = [folder for folder, _ in held.most_common() if os.path.realpath(folder) == folder]
+        inside = {folder for folder in straight if f"{folder}/".startswith(f"{self._root}/")}
+        kept = inside.union([folder for folder in straight if folder not in inside][:MOST_CODE_FOLDERS])
+        self._cited = frozenset(
+            file for file in files if os.path.dirname(file) in kept and not os.path.islink(file)
+        )
         self._place()
         self._link_files(self._cited)
         blind = {folder for folder in kept if self._is_blind(folder)}
@@ -113,8 +116,12 @@ class Watched:
 
     # -- events -------------------------------------------------------------------------------------------
 
-    def drain(self, into: Gathered) -> None:
-        """Handle every event that is in the queue by now; never waits."""
+    def drain(self, into: Gathered) -> bool:
+        """Handle every event that is in the queue by now; never waits.
+
+        Returns:
+            Whether the single files have to be cited again: folders above them came or went.
+        """
         # Where an interrupt came in between, events were read and not handled.
         self._lost = self._lost or self._handling
         was_gone = self.gone
@@ -125,15 +132,16 @@ class Watched:
             self._rebuild()
             into.all(_LOST)
             into.code |= self._cited
-        elif self._moved:
-            self._follow(into)
+        self._follow(into)
         if self._new_links:
             self._link_all(into)
         if self.gone or self._root in self._moved:
             self._look_at_root(into)
         into.root(self._root, was_gone=was_gone, is_gone=self.gone)
+        has_moved = self._lost or bool(self._moved)
         self._lost = self._handling = False
         self._moved, self._new_links = set(), set()
+        return has_moved
 
     def _handle(self, event: Event, into: Gathered) -> None:
         if event.bits & Mask.IN_Q_OVERFLOW:
@@ -154,9 +162,10 @@ class Watched:
     def _handle_entry(self, folder: _Folder, event: Event, into: Gathered) -> None:
         path = f"{folder.path}/{event.name}"
         inside = None if folder.inside is None else entry_of(folder.inside, event.name)
+        # A link may come in the place of a folder.
+        if path in self._above and event.bits & (_COMES | _GOES | Mask.IN_ISDIR):
+            self._moved.add(path)
         if event.bits & Mask.IN_ISDIR:
-            if path in self._above:
-                self._moved.add(path)
             if inside is not None:
                 self._handle_folder(path, inside, event.bits, into)
             return
@@ -164,6 +173,8 @@ class Watched:
             self._new_links.add(inode)
         if path in self._cited or path in self._mounts:
             self._touch_file(path, into)
+            if event.bits & _COMES and os.path.islink(path):
+                self._moved.add(path)
         elif inside is not None:
             into.file(inside)
 
@@ -189,14 +200,18 @@ class Watched:
             yield self._root
 
     def _follow(self, into: Gathered) -> None:
-        """After folders above single files came or went: watch the folders that are there now."""
-        self._place()
+        """After folders above single files came or went: what is watched may stand elsewhere by now."""
+        if not self._moved:
+            return
+        for path in [path for path in self._outside if not self._moved.isdisjoint((path, *_above(path)))]:
+            self._leave(path)
         for path in self._cited | self._mounts.keys():
-            if any(above in self._moved for above in _above(path)):
+            if not self._moved.isdisjoint(_above(path)):
                 self._touch_file(path, into)
 
     def _look_at_root(self, into: Gathered) -> None:
-        if self._identity is None or self._identity != _identity(self._root):
+        # One that is made anew may be the same inode as the one before, without its watch.
+        if self._root not in self._inside or self._identity != _identity(self._root):
             self._rebuild()
             if not self.gone:
                 into.all()
@@ -273,10 +288,7 @@ class Watched:
         wanted = self._wanted(single)
         while True:
             for path in [path for path, (_, bits) in self._outside.items() if wanted.get(path) != bits]:
-                watch, _ = self._outside.pop(path)
-                if self._folders.get(watch) == (path, None):
-                    del self._folders[watch]
-                    self._queue.remove(watch)
+                self._leave(path)
             for path, bits in wanted.items():
                 if path not in self._outside:
                     watch_or_none = self._add(path, bits | _FOLDER)
@@ -287,6 +299,13 @@ class Watched:
             # A missing folder may have come between the look and the watch.
             if wanted == before:
                 return
+
+    def _leave(self, path: str) -> None:
+        """Watch a folder outside of the tree no longer."""
+        watch, _ = self._outside.pop(path)
+        if self._folders.get(watch) == (path, None):
+            del self._folders[watch]
+            self._queue.remove(watch)
 
     def _wanted(self, single: Collection[str]) -> dict[str, int]:
         """The folders outside of the tree to watch, with what of each is wanted."""

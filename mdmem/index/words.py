@@ -26,7 +26,7 @@ _LETTERS = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,64}(?![A-Za-z])")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z]{2})|[A-Z]")
 # Scripts that are written without spaces between words (Unicode 15.1, blocks): Thai and Lao, Myanmar, Khmer,
 # kana, bopomofo, Han with its extensions; and Hangul, whose words carry their particles.
-_UNSPACED = re.compile(
+_UNSPACED = (
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af]+"
 )
@@ -50,6 +50,12 @@ _ENDINGS = (
 )
 
 Run = tuple[str, ...]
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    # Compiled when it is first needed: it takes a millisecond, and ASCII needs it never.
+    return re.compile(_UNSPACED)
 
 
 @cache
@@ -81,8 +87,8 @@ def written_out(text: str) -> str:
     if text.isascii():
         return f"{text}\n{' '.join(_humps(text))}" if _has_humps(text) else text
     text = unicodedata.normalize("NFKC", text)
-    pairs = [pair for run in _UNSPACED.findall(text) for pair in _pairs(run)]
-    return " ".join((_UNSPACED.sub(" ", text) if pairs else text, "\n", *_humps(text), *pairs))
+    pairs = [pair for run in _unspaced().findall(text) for pair in _pairs(run)]
+    return " ".join((_unspaced().sub(" ", text) if pairs else text, "\n", *_humps(text), *pairs))
 
 
 def _humps(text: str) -> list[str]:
@@ -110,7 +116,7 @@ def words_of(text: str) -> list[str]:
     """The words that a text is found by, in order, as the index has them."""
     found: list[str] = []
     for stretch in _stretches(text):
-        found += _pairs_of(stretch) if _UNSPACED.match(stretch) else analyzer().analyze(written_out(stretch))
+        found += _pairs_of(stretch) if is_unspaced(stretch) else analyzer().analyze(written_out(stretch))
     return found
 
 
@@ -118,7 +124,7 @@ def runs_of(text: str) -> list[list[Run]]:
     """The words of a phrase in a row: for each stretch of it in one kind of script, the runs it may be."""
     found: list[list[Run]] = []
     for stretch in _stretches(text):
-        if _UNSPACED.match(stretch):
+        if is_unspaced(stretch):
             found.append([run for run in [tuple(_pairs_of(stretch))] if run])
             continue
         parted = _LETTERS.sub(lambda word: " ".join(_PARTS.findall(word[0])), stretch)
@@ -138,7 +144,7 @@ def beginnings(text: str) -> list[str]:
 
 def is_unspaced(text: str) -> bool:
     """Whether a text begins with a character of a script without spaces."""
-    return bool(_UNSPACED.match(text))
+    return not text.isascii() and bool(_unspaced().match(text))
 
 
 def is_lone(text: str) -> bool:
@@ -157,7 +163,7 @@ def _stretches(text: str) -> Sequence[str]:
     if text.isascii():
         return (text,)
     text = unicodedata.normalize("NFKC", text)
-    ends = [0, *(end for run in _UNSPACED.finditer(text) for end in run.span()), len(text)]
+    ends = [0, *(end for run in _unspaced().finditer(text) for end in run.span()), len(text)]
     return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 

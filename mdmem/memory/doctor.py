@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
+from mdmem.index.record import key_of
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import STAGING
 from mdmem.vault.paths import is_under
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
 _RECORDS = (".one", ".many", ".done")  # … and the records of its changes
+_NAMED = 3  # of the memories that share an id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,27 +78,35 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         yield about_file(
             path, "index-differs", "the index does not say what the file says", "mdmem doctor --fix"
         )
+    moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
     linked: set[str] = set()
     references = References(view)
     for found in references.occurrences(types=("note", "heading", "block")):
         path, line, state, detail = found.place
         linked |= {path, found.target.partition("#")[0]}
         if state == "dangling":
-            new = view.moved_to(found.written)
+            new = moves.get(key_of(found.written.partition("#")[0]))
             hint = f"it has moved to {new}: mdmem doctor --fix" if new else "make it, or take the link away"
             yield _at_line(path, line, "dangling-link", detail, hint)
         elif state == "ambiguous":
             yield _at_line(path, line, "ambiguous-link", detail, "name its folder, or its id")
     for ident, paths in view.same_ids():
         for path in paths:
-            others = ", ".join(other for other in paths if other != path)
-            message = f"the id {ident!r} is also that of {others}"
+            message = f"the id {ident!r} is also that of {_others(path, paths)}"
             yield about_file(path, "duplicate-id", message, "give one of them another id")
     for path, problem in view.problems():
         yield about_file(path, "not-a-memory", problem, severity="warning")
     known = [path for path, *_ in view.states()]
     facts["indexed"] = len(known)
     facts["orphans"] = sum(path not in linked for path in known)
+
+
+def _others(path: str, paths: Sequence[str]) -> str:
+    """The first of `paths` other than `path`, in words."""
+    # A template may have given its id to thousands: each naming all others would fill the memory.
+    named = list(islice((other for other in paths if other != path), _NAMED))
+    rest = len(paths) - 1 - len(named)
+    return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
 def unlike(view: View) -> Iterator[str]:

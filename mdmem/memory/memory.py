@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
-from mdmem.memory.globs import matcher
+from mdmem.text.globs import matcher
 from mdmem.memory.listing import Listed, conditional
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document

@@ -75,7 +75,7 @@ def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
 
 def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
     """What a memory that has changed since would be without the change."""
-    after = vault.content(file.after) if file.after else None
+    after = vault.trash.content(file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
     base = parse(file.path, after, now.limits)
@@ -87,7 +87,8 @@ def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document
 
 
 def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:
-    data = vault.content(digest)
+    # The entry comes from the history of this namespace: what it names may be seen.
+    data = vault.trash.content(digest)
     if data is None:
         raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
     return data

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
-from mdmem.memory.globs import matcher
+from mdmem.text.globs import matcher
 from mdmem.text.document import Document
 from mdmem.vault.paths import join
 from mdmem.vault.scope import Scope

@@ -20,7 +20,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import seen
-from mdmem.memory.globs import matcher
+from mdmem.text.globs import matcher
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit

@@ -7,13 +7,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
+from itertools import islice
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MemoryNotFound
 from mdmem.index.hints import Hints
-from mdmem.index.reference import BROKEN, STALE, Occurrence
+from mdmem.index.locator import files_of
+from mdmem.index.reference import BROKEN, STALE, TAG, TYPES, URL, Occurrence
 from mdmem.index.references import References
 from mdmem.index.synced import moves
 from mdmem.index.view import View
@@ -24,6 +27,10 @@ CREATED, CHANGED, MOVED, DELETED = "created", "changed", "moved", "deleted"
 STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"
 RAISED, CLEARED = "raised", "cleared"
 READY, NOTICE = "ready", "notice"
+
+# So many memories are judged before it is asked what has happened since.
+_STEP = 100
+_LEADS_ELSEWHERE = frozenset(TYPES) - {TAG, URL}
 
 
 class Event(NamedTuple):
@@ -78,10 +85,17 @@ class Watch:
         self._memories: dict[str, _Known] = {}
         self._broken: dict[str, dict[tuple[str, str], Occurrence]] = {}
         self._findings: dict[str, dict[tuple[str, str], Diagnostic]] = {}
-        self._left: dict[str, frozenset[str]] = {}
+        # The files that memories point at, and who points at a file.
+        self._files: dict[str, set[str]] = {}
         self._citing: dict[str, set[str]] = {}
         self._events: deque[Event] = deque()
-        self._is_ready = False
+        # What may follow from what has happened: memories that may point at other files, keys of links that
+        # may lead elsewhere, memories whose references or findings may not be as they were.
+        self._uncited: set[str] = set()
+        self._keys: set[str] = set()
+        self._unjudged: set[str] = set()
+        self._unchecked: set[str] = set()
+        self._is_ready = self._is_closed = self._is_judging = False
         self._untaken: Hints | None = None
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
@@ -97,6 +111,7 @@ class Watch:
 
     def close(self) -> None:
         """Stop; an iteration that waits ends."""
+        self._is_closed = True
         self._view.index.vouch(None)
         self._watcher.close()
 
@@ -116,52 +131,74 @@ class Watch:
             LockTimeout, StorageFailed: what has happened cannot be looked at now; the next call tries again.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        while not self._events:
+        while not self._events and not self._is_closed:
             left = None if until is None else max(0.0, until - time.monotonic())
-            hints = self._untaken or self._watcher.hints(left)
-            if hints is None:
+            # In turn: the index does not wait until all is judged, nor that until nothing happens any more.
+            if self._is_judging:
+                self._judge()
+                self._is_judging = False
+            elif hints := self._untaken or self._watcher.hints(0 if self._has_to_judge else left):
+                self._take(hints)
+                self._is_judging = self._has_to_judge
+            elif self._has_to_judge:
+                self._is_judging = True
+            else:
                 return None
-            is_again, self._untaken = self._untaken is not None, hints
-            self._events.extend(self._taken(hints, is_again=is_again))
-            self._untaken = None
-            self._watcher.taken()
-        return self._events.popleft()
+            if left == 0:
+                break
+        return self._events.popleft() if self._events and not self._is_closed else None
 
     # -- from hints to events -----------------------------------------------------------------------------
 
-    def _taken(self, hints: Hints, *, is_again: bool) -> Iterator[Event]:
+    def _take(self, hints: Hints) -> None:
+        """Take in hints: what became of memories is told before what follows from it is looked at."""
+        is_again, self._untaken = self._untaken is not None, hints
         for notice in () if is_again else hints.notices:
-            yield Event(NOTICE, code=notice.code, message=notice.message)
+            self._events.append(Event(NOTICE, code=notice.code, message=notice.message))
         self._view.forget_names()
         paths = None if hints.everything or is_again else hints.paths
         if paths is None or paths:
             self._view.index.sync(paths)
-        if not self._is_ready:
+        # From here on, a search finds it.
+        self._watcher.taken()
+        if self._is_ready:
+            self._events.extend(self._memory_events(paths))
+            self._unjudged.update(*(self._citing.get(file, ()) for file in hints.code))
+            if hints.settings:
+                self._unchecked.update(self._memories)
+        else:
             self._begin()
-            yield Event(READY)
-            return
-        memories = list(self._memory_events(paths))
-        yield from memories
-        if memories:
+            self._events.append(Event(READY))
+        self._untaken = None
+
+    @property
+    def _has_to_judge(self) -> bool:
+        return bool(self._uncited or self._unjudged or self._unchecked)
+
+    def _judge(self) -> None:
+        """One step of what follows from what has happened."""
+        if self._uncited:
             # Before the files are read: what changes behind that is told.
-            self._cite()
-        sources = set(self._memories) if is_again else self._sources(memories)
-        sources.update(*(self._citing.get(file, ()) for file in hints.code))
-        yield from self._reference_events(sources)
-        yield from self._finding_events(
-            list(self._memories) if hints.settings or is_again else [event.path for event in memories]
-        )
+            self._cite(self._uncited)
+            self._unjudged |= {*self._uncited, *self._view.sources(self._keys)}
+            self._uncited, self._keys = set(), set()
+        elif self._unjudged:
+            some = set(islice(self._unjudged, _STEP))
+            self._events.extend(self._reference_events(some))
+            self._unjudged -= some
+        else:
+            some = set(islice(self._unchecked, _STEP))
+            self._events.extend(self._finding_events(some))
+            self._unchecked -= some
 
     def _begin(self) -> None:
         self._memories = self._look(None)
-        for occurrence in self._references.occurrences(types=("note", "heading", "block")):
-            if occurrence.place.state in BROKEN:
-                self._broken.setdefault(occurrence.place.path, {})[_name(occurrence)] = occurrence
+        self._cite(None)
+        self._broken = self._judged(None)
         for path in self._memories:
             findings = self._findings_of(path)
             if findings:
                 self._findings[path] = findings
-        self._cite()
         self._is_ready = True
 
     # -- memories -----------------------------------------------------------------------------------------
@@ -170,54 +207,55 @@ class Watch:
         """What the index says of memories: of all, or of those at or below `paths` of the vault."""
         return {path: _Known(i, digest, keys) for path, i, digest, keys in self._view.states(paths)}
 
+    def _at(self, paths: Collection[str] | None) -> dict[str, _Known]:
+        """What was known of memories: of all, or of those at or below `paths` of the vault."""
+        base = self._view.base
+        if paths is None or any(is_under(base, path) for path in paths):
+            return dict(self._memories)
+        at = {relative(path, base) for path in paths if is_under(path, base)}
+        # Nothing is below a memory.
+        above = at - self._memories.keys()
+
+        @cache
+        def is_in(folder: str) -> bool:
+            return folder in above or ("/" in folder and is_in(folder.rpartition("/")[0]))
+
+        return {
+            path: known
+            for path, known in self._memories.items()
+            if path in at or (above and is_in(path.rpartition("/")[0]))
+        }
+
     def _memory_events(self, paths: Collection[str] | None) -> Iterator[Event]:
-        now = self._look(paths)
-        if paths is None:
-            before = self._memories
-        else:
-            base = self._view.base
-            inside = [relative(path, base) for path in paths if is_under(path, base)]
-            over = any(is_under(base, path) for path in paths)
-            before = {
-                p: k for p, k in self._memories.items() if over or any(is_under(p, at) for at in inside)
-            }
+        now, before = self._look(paths), self._at(paths)
         gone = {path: (k.ident, k.hash) for path, k in before.items() if path not in now}
         new = {path: (k.ident, k.hash) for path, k in now.items() if path not in before}
-        moved = moves(gone, new)
-        self._left = {path: before[path].keys for path in gone}
+        changed = {path for path in now.keys() & before.keys() if now[path].hash != before[path].hash}
+        self._uncited |= {*gone, *new, *changed}
+        self._keys.update(*(before[path].keys for path in (*gone, *changed)))
+        self._keys.update(*(now[path].keys for path in (*new, *changed)))
+        self._unchecked |= {*gone, *new, *changed}
         for path in gone:
             del self._memories[path]
         self._memories |= now
-        for old, path in sorted(moved.items()):
-            yield Event(MOVED, path, old=old)
-        for path in sorted(new.keys() - moved.values()):
-            yield Event(CREATED, path)
-        for path in sorted(now.keys() & before.keys()):
-            if now[path].hash != before[path].hash:
-                self._left[path] = before[path].keys
-                yield Event(CHANGED, path)
-        for path in sorted(gone.keys() - moved.keys()):
-            yield Event(DELETED, path)
+        moved = moves(gone, new)
+        yield from (Event(MOVED, path, old=old) for old, path in sorted(moved.items()))
+        yield from (Event(CREATED, path) for path in sorted(new.keys() - moved.values()))
+        yield from (Event(CHANGED, path) for path in sorted(changed))
+        yield from (Event(DELETED, path) for path in sorted(gone.keys() - moved.keys()))
 
     # -- references ---------------------------------------------------------------------------------------
 
-    def _sources(self, events: Iterable[Event]) -> set[str]:
-        """The memories whose references may lead elsewhere after these events."""
-        sources: set[str] = set()
-        keys: set[str] = set()
-        for event in events:
-            sources |= {event.path, event.old} - {""}
-            for path in filter(None, (event.path, event.old)):
-                keys |= self._left.get(path, frozenset())
-                if path in self._memories:
-                    keys |= self._memories[path].keys
-        return sources.union(self._view.sources(keys))
-
-    def _reference_events(self, sources: Collection[str]) -> Iterator[Event]:
+    def _judged(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
+        """The broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
-        for occurrence in self._references.occurrences(paths=sources) if sources else ():
+        for occurrence in self._references.occurrences(types=_LEADS_ELSEWHERE, paths=sources):
             if occurrence.place.state in BROKEN:
                 found.setdefault(occurrence.place.path, {})[_name(occurrence)] = occurrence
+        return found
+
+    def _reference_events(self, sources: Collection[str]) -> Iterator[Event]:
+        found = self._judged(sources)
         for path in sorted(sources):
             before, now = self._broken.pop(path, {}), found.get(path, {})
             if now:
@@ -231,29 +269,32 @@ class Watch:
                         line = occurrence.place.line
                         yield Event(HEALED, path, line=line, target=occurrence.target, code=occurrence.type)
 
-    def _cite(self) -> None:
-        """Watch the files that memories cite."""
-        workspace = self._view.vault.workspace
-        self._citing = {}
-        for path, cited, in_link in self._view.cited_files():
-            folders = [workspace]
-            if in_link:
-                folders.append(os.path.join(workspace, os.path.dirname(self._view.in_workspace(path))))
-            for folder in folders:
-                file = os.path.normpath(os.path.join(folder, cited.lstrip("/")))
-                if file.startswith(workspace + os.sep):
-                    self._citing.setdefault(file, set()).add(path)
+    def _cite(self, memories: Collection[str] | None) -> None:
+        """Watch the files that memories point at, now that these ones (all without) may point elsewhere."""
+        found = files_of(self._view, memories)
+        for path in list(self._files) if memories is None else memories:
+            for file in self._files.pop(path, ()):
+                self._citing[file].discard(path)
+                if not self._citing[file]:
+                    del self._citing[file]
+        self._files |= found
+        for path, files in found.items():
+            for file in files:
+                self._citing.setdefault(file, set()).add(path)
         self._watcher.cite(self._citing)
 
     # -- findings -----------------------------------------------------------------------------------------
 
     def _findings_of(self, path: str) -> dict[tuple[str, str], Diagnostic]:
+        file = os.path.join(self._view.vault.workspace, self._view.in_workspace(path))
+        if not os.path.lexists(file):
+            return {}  # the error that says so would be looking for similar names
         with suppress(MemoryNotFound):
             return {(finding.code, finding.rule): finding for finding in self._check(path)}
         return {}
 
     def _finding_events(self, paths: Iterable[str]) -> Iterator[Event]:
-        for path in dict.fromkeys(paths):
+        for path in sorted(paths):
             before, now = self._findings.pop(path, {}), self._findings_of(path)
             if now:
                 self._findings[path] = now

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from html import unescape
 from typing import NamedTuple
 
@@ -219,8 +220,10 @@ def _find_block(document: Document, identifier: str) -> Place | None:
     return Place("block", found[0].span, lines[0], lines) if found else None
 
 
-def _titles(title: str) -> set[str]:
-    return {_spaced(title), _spaced(plain(title))}
+# Every link into a memory asks for each of its headings.
+@lru_cache(maxsize=1 << 12)
+def _titles(title: str) -> frozenset[str]:
+    return frozenset((_spaced(title), _spaced(plain(title))))
 
 
 def _same_title(title: str, part: str) -> bool:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text import simple_yaml
 from mdmem.text.parsed import Flaw, Parsed
 from mdmem.text.row import new
 
@@ -70,6 +69,8 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
     start, end = span
     if start == end:
         return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, start))
+    from mdmem.text import simple_yaml  # noqa: PLC0415 - many reads ask for no field
+
     node, flaws = simple_yaml.parse(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
         text, inner, max_depth=max_depth, max_values=max_values
     )

@@ -1,6 +1,6 @@
-"""Rewriting one part of a link, its target or its anchor, in the link's own way of writing.
+"""Rewriting the target or the anchor of a link, or the path of a citation, in its own way of writing.
 
-Nothing else of the link changes. What a part becomes is given decoded; here it is only written down.
+Nothing else of it changes. What a part becomes is given decoded; here it is only written down.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused
 from mdmem.text import frontmatter
+from mdmem.text.citation import Citation
 from mdmem.text.edit import TextEdit
 from mdmem.text.layout import parts
 from mdmem.text.link import Link, percent_decoded, unescaped
@@ -51,6 +52,12 @@ def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
     return _edit(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
 
 
+def repath(citation: Citation, text: str, path: str) -> TextEdit:
+    """The edit that gives a citation another path; `text` is all of the text that it stands in."""
+    span = Span(citation.span.start, citation.locator_span.start)
+    return TextEdit(*span, _in_destination(text, span.start, span, path) if citation.in_link else path)
+
+
 def is_wikilink(link: Link, text: str) -> bool:
     """Whether a link is written with two brackets, in the body or in a field."""
     return link.kind == "wikilink" or (
@@ -81,8 +88,7 @@ def destination(old: str, new: str, *, in_angles: bool = False) -> str:
 
 def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
     if not is_wikilink(link, text):
-        in_angles = text.startswith("<", link.target_span.start - 1)
-        written = destination(text[slice(*span)], new, in_angles=in_angles)
+        written = _in_destination(text, link.target_span.start, span, new)
     elif not new or forbidden.search(new):
         raise EditRefused(
             path="",
@@ -92,6 +98,11 @@ def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str
     else:
         written = new
     return TextEdit(*span, _in_field(link, text, span, written))
+
+
+def _in_destination(text: str, start: int, span: Span, new: str) -> str:
+    """`new` as it is written in `span`, a part of the destination that begins at `start`."""
+    return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
 
 
 def _encoded(part: str, old: str, *, in_angles: bool) -> str:

@@ -168,13 +168,16 @@ def test_an_interrupt_of_the_real_program_leaves_nothing_behind(files: Files) ->
     command = [sys.executable, "-m", "mdmem", "write", "notes/new.md"]
     ours, theirs = os.openpty()  # on a terminal it says when it waits for input
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith(b"reading content from standard input")
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.read() == b""
-        assert process.wait(60) == 130
-    os.close(ours)
-    os.close(theirs)
+        os.close(theirs)
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith(b"reading content from standard input")
+            process.send_signal(signal.SIGINT)
+            _, complaint = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            os.close(ours)
+    assert (process.returncode, complaint) == (130, b"")
     assert not files.everything()
 
 

@@ -62,7 +62,7 @@ def test_a_value_that_no_memory_could_hold_is_refused(text: str) -> None:
         read_value(text)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(alphabet=st.sampled_from("ab:# -[]{}&*!|>'\"%@,?\n\t\\0159.~é"), max_size=12))
 def test_a_text_is_never_changed(text: str) -> None:
     """What becomes a text is that text, unless it was quoted; nothing else is ever raised."""

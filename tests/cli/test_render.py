@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mdmem.cli.render import print_applied, print_error, print_findings, print_json
@@ -12,8 +14,8 @@ from mdmem.vault.transaction import Applied
 from mdmem.vault.trash import FileChange
 
 
-def finding(**changes: object) -> Diagnostic:
-    fields: dict[str, object] = {
+def finding(**changes: Any) -> Diagnostic:
+    fields: dict[str, Any] = {
         "path": "notes/a.md",
         "span": Span(0, 1),
         "position": Position(3, 7),
@@ -22,7 +24,7 @@ def finding(**changes: object) -> Diagnostic:
         "hint": "write [a]",
         **changes,
     }
-    return Diagnostic(**fields)  # type: ignore[arg-type]
+    return Diagnostic(**fields)
 
 
 @pytest.mark.parametrize(

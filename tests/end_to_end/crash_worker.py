@@ -31,6 +31,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from types import FrameType
 from typing import Any, NamedTuple
@@ -170,7 +171,7 @@ class Fail:
         program = files._rename_program()
         if program:
             failing = program[0], self._exchange(program[1])
-            files._rename_program = lambda: failing  # type: ignore[assignment]
+            files._rename_program = cache(lambda: failing)
 
     def _fails(self) -> bool:
         self.seen += 1
@@ -246,18 +247,19 @@ class Trials:
         self.report = Report()
         root = prepare(workspace)
         self.before = state(workspace)
-        Memory(root).apply(plan(Memory(root), what))
+        # The forks inherit the schemas that it has compiled, and apply the same plan: the files are the same.
+        self.memory = Memory(root)
+        self.plan = plan(self.memory, what)
+        self.memory.apply(self.plan)
         self.after = state(workspace)
 
     def apply(self, fault: Kill | Fail) -> Ended:
         """Make a fresh vault, and apply the plan to it in a process with a fault."""
-        root = prepare(self.workspace)
+        prepare(self.workspace)
 
         def work() -> None:
-            memory = Memory(root)
-            made = plan(memory, self.what)
             fault.start()
-            memory.apply(made)
+            self.memory.apply(self.plan)
 
         return in_fork(work, fault)
 
@@ -367,7 +369,7 @@ def failed_and_killed(trials: Trials, number: int, stride: int, inner: int) -> N
 def main(folder: str, what: str, how: str, stride: int, inner: int = 1) -> None:
     how, _, plain = how.partition(":")
     if plain:
-        files._rename_program = lambda: None  # type: ignore[assignment]
+        files._rename_program = cache(lambda: None)
     trials = Trials(folder, what)
     first, _, second = how.partition("+")
     if how == "kill":

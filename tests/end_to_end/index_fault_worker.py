@@ -28,7 +28,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mdmem.errors import MdmemError
 from mdmem.index.index import Index
 from mdmem.index.sync import Sync  # noqa: F401 - loaded before anything is timed
 
@@ -156,7 +155,7 @@ def crash(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]
 
         ended, _ = forked(sync)
         killed += ended == -signal.SIGALRM
-        code, found = forked(lambda trial=trial: wrong(root, elsewhere, rebuild=trial % 5 == 0))  # type: ignore[misc]
+        code, found = forked(partial(wrong, root, elsewhere, rebuild=trial % 5 == 0))
         if code or found:
             failures.append(f"trial {trial}, after {delay:.4f} s of {whole:.4f}: {code}, {found}")
     return {"killed": killed, "failures": failures}
@@ -182,15 +181,13 @@ def nearly_full(root: Path, left: int) -> Any:
         shutil.rmtree(filler)
 
 
-def tried(root: Path) -> dict[str, str]:
-    """What a sync says on a full disk."""
+def tried(root: Path) -> dict[str, Any]:
+    """What a sync on a full disk finds, and where it keeps that."""
     index = Index(str(root))
-    try:
-        index.sync()
-        texts = index.text(lambda text: text.paths())
-    except MdmemError as error:
-        return {"error": error.code, "message": error.message}
-    return {"error": "" if texts == sorted(state(root)) else "wrong", "message": index.folder}
+    index.sync()
+    texts = index.text(lambda text: text.paths())
+    is_inside = Path(index.folder).is_relative_to(root)
+    return {"right": texts == sorted(state(root)), "inside": is_inside, "notes": index.notes}
 
 
 def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
@@ -210,7 +207,7 @@ def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
         attempts.append({"left": left, "code": code, **(told or {})})
         if state(root) != before:
             failures.append(f"{left} left: the memories were changed")
-        code, found = forked(lambda step=step: wrong(root, elsewhere, rebuild=step % 5 == 0, notes=True))  # type: ignore[misc]
+        code, found = forked(partial(wrong, root, elsewhere, rebuild=step % 5 == 0, notes=True))
         if code or found:
             failures.append(f"{left} left, then enough: {code}, {found}")
     return {"attempts": attempts, "failures": failures}

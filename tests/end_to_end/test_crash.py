@@ -12,32 +12,18 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 WORKER = Path(__file__).with_name("crash_worker.py")
-MEMORY_DISK = Path("/dev/shm")
 STRIDES = {"change": 1, "many": 17}  # of calls that fail: they are some 60, and some 650
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Path]:
-    """An empty folder; in memory where there is such a place, as a kill is the same on every disk."""
-    if not os.access(MEMORY_DISK, os.W_OK):
-        yield tmp_path
-        return
-    folder = Path(tempfile.mkdtemp(prefix="mdmem-crash-", dir=MEMORY_DISK))
-    yield folder
-    shutil.rmtree(folder)
-
-
-def trials(workspace: Path, what: str, how: str, *strides: int) -> dict[str, Any]:
+def trials(swift: Path, what: str, how: str, *strides: int) -> dict[str, Any]:
     """The report of the worker, once it says that no trial went wrong."""
-    command = [sys.executable, str(WORKER), str(workspace), what, how, *map(str, strides)]
+    command = [sys.executable, str(WORKER), str(swift), what, how, *map(str, strides)]
     return report(command)
 
 
@@ -49,8 +35,8 @@ def report(command: list[str]) -> dict[str, Any]:
     return found
 
 
-def test_a_change_of_one_memory_is_killed_at_every_step(workspace: Path) -> None:
-    found = trials(workspace, "change", "kill", 1)
+def test_a_change_of_one_memory_is_killed_at_every_step(swift: Path) -> None:
+    found = trials(swift, "change", "kill", 1)
     assert found["trials"] > 300
     assert found["before"] > 100
     assert found["after"] > 50
@@ -58,16 +44,16 @@ def test_a_change_of_one_memory_is_killed_at_every_step(workspace: Path) -> None
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
 @pytest.mark.parametrize("what", ["mounted", "make", "move", "delete"])
-def test_other_changes_are_killed(workspace: Path, what: str, file_system: str) -> None:
-    found = trials(workspace, what, f"kill{file_system}", 11)
+def test_other_changes_are_killed(swift: Path, what: str, file_system: str) -> None:
+    found = trials(swift, what, f"kill{file_system}", 11)
     assert found["trials"] > 30
     assert found["before"] > 20
     assert found["after"] > 3
 
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
-def test_a_change_of_many_memories_is_killed(workspace: Path, file_system: str) -> None:
-    found = trials(workspace, "many", f"kill{file_system}", 53)
+def test_a_change_of_many_memories_is_killed(swift: Path, file_system: str) -> None:
+    found = trials(swift, "many", f"kill{file_system}", 53)
     assert found["trials"] > 80
     assert found["before"] > 40
     assert found["after"] > 5
@@ -75,8 +61,8 @@ def test_a_change_of_many_memories_is_killed(workspace: Path, file_system: str) 
 
 @pytest.mark.parametrize("what", ["change", "make", "move", "delete", "mounted", "many"])
 @pytest.mark.parametrize("error", ["ENOSPC", "EACCES", "EIO"])
-def test_a_call_that_fails_leaves_everything_as_it_was(workspace: Path, what: str, error: str) -> None:
-    found = trials(workspace, what, error, STRIDES.get(what, 3))
+def test_a_call_that_fails_leaves_everything_as_it_was(swift: Path, what: str, error: str) -> None:
+    found = trials(swift, what, error, STRIDES.get(what, 3))
     assert found["trials"] > 15
     assert found["said"].keys() == {"storage-failed", "done"}
     assert found["said"]["storage-failed"] > 12
@@ -84,8 +70,8 @@ def test_a_call_that_fails_leaves_everything_as_it_was(workspace: Path, what: st
 
 
 @pytest.mark.parametrize("what", ["change", "many"])
-def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(workspace: Path, what: str) -> None:
-    found = trials(workspace, what, "ENOSPC*", STRIDES[what])
+def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(swift: Path, what: str) -> None:
+    found = trials(swift, what, "ENOSPC*", STRIDES[what])
     assert found["trials"] > 30
     assert found["before"] > 25
 
@@ -98,10 +84,8 @@ def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(workspace: Pa
         ("many", "EIO+kill:plain", (211, 131)),
     ],
 )
-def test_taking_a_change_back_is_killed(
-    workspace: Path, what: str, how: str, strides: tuple[int, int]
-) -> None:
-    found = trials(workspace, what, how, *strides)
+def test_taking_a_change_back_is_killed(swift: Path, what: str, how: str, strides: tuple[int, int]) -> None:
+    found = trials(swift, what, how, *strides)
     assert found["said"]["killed"] > 20
     assert found["before"] > 20
 
@@ -117,9 +101,9 @@ def test_taking_a_change_back_is_killed(
     ],
 )
 def test_the_recovery_from_a_crash_is_killed(
-    workspace: Path, what: str, how: str, strides: tuple[int, int]
+    swift: Path, what: str, how: str, strides: tuple[int, int]
 ) -> None:
-    found = trials(workspace, what, how, *strides)
+    found = trials(swift, what, how, *strides)
     assert found["trials"] > 40
     assert found["before"] > 15
     assert found["after"] > 5

@@ -37,7 +37,9 @@ def test_a_sync_that_is_killed_at_any_instant_leaves_a_sound_index(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("options", "spare"), [("size=4m", 120), ("size=100m,nr_inodes=330", 36)])
-def test_a_full_disk_is_said_and_harms_nothing(tmp_path: Path, options: str, spare: int) -> None:
+def test_on_a_full_disk_the_index_stands_elsewhere_and_is_right(
+    tmp_path: Path, options: str, spare: int
+) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     script = f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"'
@@ -49,8 +51,11 @@ def test_a_full_disk_is_said_and_harms_nothing(tmp_path: Path, options: str, spa
     places = (str(disk / "vault"), str(tmp_path / "rebuilt"))
     report = reported("full", *places, str(spare), before=[*words, str(disk)])
     assert report["failures"] == []
-    refused = [attempt for attempt in report["attempts"] if attempt["error"]]
-    assert {attempt["code"] for attempt in report["attempts"]} == {0}
-    assert {attempt["error"] for attempt in refused} == {"storage-failed"}
-    assert {str(disk) in attempt["message"] for attempt in refused} == {True}
-    assert 0 < len(refused) < len(report["attempts"])
+    attempts = report["attempts"]
+    assert {attempt["code"] for attempt in attempts} == {0}
+    assert {attempt["right"] for attempt in attempts} == {True}
+    outside = [attempt for attempt in attempts if not attempt["inside"]]
+    assert 0 < len(outside) < len(attempts)
+    for attempt in attempts:
+        said = [note for note in attempt["notes"] if "not in the vault: " in note]
+        assert len(said) == (not attempt["inside"])

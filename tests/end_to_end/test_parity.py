@@ -107,7 +107,11 @@ SPELLED = {
 ONLY_CLI_DEFAULTS = {("delete_lines", "last"): "one line is most often meant"}
 
 # Commands without --json.
-NO_JSON = {"completion": "prints a script", "tool": "prints nothing else", "schema.show": "prints JSON as it is"}
+NO_JSON = {
+    "completion": "prints a script",
+    "tool": "prints nothing else",
+    "schema.show": "prints JSON as it is",
+}
 
 
 def commands(group: click.Group = app, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -21,6 +21,7 @@ WORKER = Path(__file__).with_name("command_worker.py")
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 MOST_LEFT = 60  # pages, or files: more than any of the commands needs
+DOCTOR_EVERY = 4  # it makes the index anew and compiles every schema, which takes longer than the rest
 
 NOTE = "---\ntitle: Database\ntags: [db]\n---\n\n# Database\n\n## Decision\n\nMySQL, for now.\n"
 FILES = {
@@ -194,11 +195,11 @@ def assert_nothing_lost(before: State, root: Path) -> None:
         assert data in here or kept.read_bytes() == data, f"{path} is lost"
 
 
-def assert_sound(root: Path, worker: Commands) -> None:
-    """The next command finds a vault in order, and no temporary file is left."""
-    ran = worker.run("doctor")
+def assert_sound(root: Path, worker: Commands, *, examined: bool = True) -> None:
+    """The next command (when `examined`, the doctor) finds a vault in order; no temporary file is left."""
+    ran = worker.run("doctor" if examined else "ls")
     assert ran.code == 0, ran
-    assert ran.out.endswith("clean\n")
+    assert not examined or ran.out.endswith("clean\n")
     staging = root / ".mdmem/local/staging"
     assert not staging.exists() or list(staging.iterdir()) == []
 
@@ -260,7 +261,7 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
             now = memories(disk.root)
             assert disk.worker.run("show", "rules/style.md").code == 0
         assert timeless(now) == timeless(after if ran.code == 0 else before)
-        assert_sound(disk.root, disk.worker)
+        assert_sound(disk.root, disk.worker, examined=ran.code == 0 or left % DOCTOR_EVERY == 0)
         assert_nothing_lost(before, disk.root)
         assert timeless(memories(disk.root)) == timeless(now)
         if ran.code == 0:

@@ -37,7 +37,18 @@ def installed(wheel: Path, folder: Path) -> Path:
     """The programs of a new environment that holds the wheel and what it depends on."""
     venv.create(folder, with_pip=False)
     python = folder / "bin/python"
-    succeed(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wheel, cwd=folder)
+    succeed(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-compile",
+        wheel,
+        cwd=folder,
+    )
     return folder / "bin"
 
 

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from mdmem.index.graph import Triple, dot, mermaid
 
@@ -71,7 +71,6 @@ def read_mermaid(text: str) -> list[Triple]:
     return triples
 
 
-@settings(deadline=None, max_examples=300)
 @given(triples=TRIPLES)
 @example(triples=[Triple('a"];n9 -> n9 [label="', "\\", "b\n}\r\n")])
 @example(triples=[Triple("&quot;", "links to", "&amp;quot;")])
@@ -80,7 +79,6 @@ def test_dot_says_every_triple_whatever_the_names(triples: Sequence[Triple]) -> 
     assert read_dot(dot(triples)) == expected
 
 
-@settings(deadline=None, max_examples=300)
 @given(triples=TRIPLES)
 @example(triples=[Triple("#35;", "a|b", 'c"]')])
 def test_mermaid_says_every_triple_whatever_the_names(triples: Sequence[Triple]) -> None:

@@ -90,7 +90,7 @@ def test_hints_are_ready_when_it_is_quiet_or_has_been_long() -> None:
     assert gathered.ready == -math.inf
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.text(min_size=1).filter(lambda name: "/" not in name), min_size=1, max_size=4))
 def test_every_name_leads_to_a_hint_that_a_vault_can_follow(names: list[str]) -> None:
     """Whatever a file is called, its hint is a path in normal form at or above it."""

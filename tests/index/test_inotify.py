@@ -34,11 +34,12 @@ def test_a_name_that_is_not_utf_8_is_kept(queue: Queue, tmp_path: Path) -> None:
 
 
 def test_many_events_are_read_at_once(queue: Queue, tmp_path: Path) -> None:
-    queue.add(str(tmp_path), Mask.IN_CREATE)
-    names = [f"{n}-{'x' * 200}" for n in range(6000)]
-    for name in names:
-        (tmp_path / name).touch()
-    assert [event.name for event in queue.read()] == names
+    queue.add(str(tmp_path), Mask.IN_MOVED_FROM | Mask.IN_MOVED_TO)
+    names = [letter * 200 for letter in "ab"]
+    (tmp_path / names[0]).touch()
+    for n in range(3000):
+        os.rename(tmp_path / names[n % 2], tmp_path / names[1 - n % 2])
+    assert [event.name for event in queue.read()] == [*names, *names[::-1]] * 1500
 
 
 def test_watches_of_one_folder_are_one_and_add_up(queue: Queue, tmp_path: Path) -> None:

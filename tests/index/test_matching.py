@@ -41,6 +41,29 @@ def test_a_line_is_worth_its_different_words() -> None:
     assert matcher.match("neither").worth == 0
 
 
+@pytest.mark.parametrize(
+    "query", ["database café", "conf* the", "数据库 file", '"the file"', "HTTPServer", "水"]
+)
+@given(
+    st.lists(
+        st.sampled_from(["Databases", "café", "cafe\u0301", "a_config", "数据库", "HTTPServer", "水", "é"])
+    )
+)
+def test_what_a_line_is_worth_is_the_same_with_and_without_places(query: str, line: list[str]) -> None:
+    matcher = Matcher(parse(query), {"databas": 0.5, "cafe": 2.0})
+    text = " ".join(line)
+    assert matcher.worth(text) == matcher.match(text).worth
+    assert bool(matcher.worth(text)) == bool(matcher.match(text).spans)
+
+
+def test_more_words_than_are_kept_are_matched_all_the_same() -> None:
+    for start in range(0, 40_000, 4_000):
+        line = " ".join(f"word{number}" for number in range(start, start + 4_000))
+        assert Matcher(parse("word7 word39999 databases"), {}).worth(f"{line} Database") == 1.0 + (
+            start in {0, 36_000}
+        )
+
+
 @given(st.text(max_size=80), st.text(max_size=80))
 @settings(deadline=None, max_examples=300)
 def test_spans_are_in_the_line_in_order_and_apart(query: str, line: str) -> None:

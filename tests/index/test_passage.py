@@ -107,7 +107,7 @@ def test_a_memory_without_fields_has_the_day_of_its_file_and_full_confidence() -
 
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_passages_hold_every_character_that_is_not_blank_in_order(lines: list[str], end: str) -> None:
     document = parse_text("notes/a.md", end.join(lines))
     body = [p for p in cut(document) if p.span.start >= document.body_span.start]
@@ -117,7 +117,7 @@ def test_passages_hold_every_character_that_is_not_blank_in_order(lines: list[st
 
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_a_passage_stands_in_the_lines_that_it_says(lines: list[str], end: str) -> None:
     document = parse_text("notes/a.md", end.join(lines))
     for passage in cut(document):

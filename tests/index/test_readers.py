@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,8 @@ def test_who_stops_asking_ends_them(folders: list[Folder], started: list[subproc
     found = readings(folders, LIMITS, understood=True)
     next(found)
     assert not any(map(is_gone, started))
-    found.close()  # type: ignore[attr-defined]
+    assert isinstance(found, Generator)
+    found.close()
     assert len(started) == 2
     assert all(map(is_gone, started))
 

@@ -7,7 +7,7 @@ import sqlite3
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from mdmem.index.record import Record, alias_key, key_of, keys_of, record, tag_key
 from mdmem.text.document import parse, parse_text
@@ -49,7 +49,6 @@ def test_a_target_is_found_by_its_last_part_in_one_spelling(target: str, key: st
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1))
-@settings(deadline=None, max_examples=200)
 def test_the_spellings_of_a_name_have_one_key(name: str) -> None:
     nfc, nfd = unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)
     assert key_of(f"notes/{nfc}.md") == key_of(f"../{nfd}.md")
@@ -162,7 +161,6 @@ VALUES = st.recursive(
 @example(
     {"title": SURROGATE, "aliases": [f"x{SURROGATE}"], "tags": [SURROGATE], "id": SURROGATE, SURROGATE: 1}
 )
-@settings(deadline=None, max_examples=150)
 def test_whatever_json_says_sqlite_can_hold(value: dict[str, object]) -> None:
     made = of_json(value)
     connection = sqlite3.connect(":memory:")

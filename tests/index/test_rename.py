@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.errors import (
     EditRefused,
@@ -146,7 +146,6 @@ levels = st.integers(1, 3)
 
 
 @given(st.lists(st.tuples(levels, titles), min_size=1, max_size=6), titles, st.data())
-@settings(deadline=None, max_examples=200)
 def test_every_sure_anchor_names_the_same_heading_after_any_rename(
     notes: type[Notes], given_headings: list[tuple[int, str]], new: str, data: st.DataObject
 ) -> None:
@@ -319,7 +318,6 @@ tag_names = st.text(st.sampled_from("ab1_-/é"), min_size=1, max_size=6)
 
 
 @given(st.lists(tag_names, min_size=1, max_size=6), tag_names)
-@settings(deadline=None, max_examples=200)
 def test_after_any_rename_the_tags_are_the_wanted_ones(names: list[str], new: str) -> None:
     text = f"---\ntags: [{', '.join(map(repr, names))}]\n---\n" + " ".join(f"#{name}" for name in names)
     document = parse_text("a.md", text)

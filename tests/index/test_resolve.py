@@ -225,7 +225,7 @@ vaults = st.lists(
 
 
 @given(vaults, paths, st.data())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=200)
 def test_the_shortest_identifier_means_that_memory_and_nothing_else(
     vault: list[str], source: str, data: st.DataObject
 ) -> None:
@@ -236,7 +236,7 @@ def test_the_shortest_identifier_means_that_memory_and_nothing_else(
 
 
 @given(vaults, paths, st.text(st.sampled_from("ab./é#%\\ \n"), max_size=12), st.booleans())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=200)
 def test_any_target_resolves_to_what_is_there_or_to_nothing(
     vault: list[str], source: str, target: str, as_path: bool
 ) -> None:
@@ -246,7 +246,6 @@ def test_any_target_resolves_to_what_is_there_or_to_nothing(
 
 
 @given(paths, st.lists(st.sampled_from(["..", ".", "a", ""]), max_size=10).map("/".join))
-@settings(deadline=None, max_examples=300)
 def test_no_path_leaves_the_namespace(source: str, target: str) -> None:
     place = place_of(target, source)
     assert place is None or not {"..", "."} & set(place.split("/"))

@@ -236,6 +236,18 @@ def test_priors_settle_only_what_is_close(tmp_path: Path) -> None:
     assert weights.RECENCY + weights.CONFIDENCE < 0.2
 
 
+def test_results_as_json_have_the_hits_with_their_parts_and_what_was_left_out(shelf: Shelf) -> None:
+    results = shelf.ask("sqlite before:yesterday", explain=True, limit=1)
+    shape = results.as_dict()
+    (hit,) = shape.pop("hits")
+    assert hit.pop("parts") == [part._asdict() for part in results.explanations[0]]
+    assert hit == results.hits[0].as_dict()
+    assert shape == {"left_out": results.left_out, "left_out_tokens": 0, "notes": list(results.notes)}
+    assert results.left_out
+    assert results.notes
+    assert "parts" not in shelf.ask("sqlite").as_dict()["hits"][0]
+
+
 @pytest.mark.parametrize("each", ["memory", "passage"])
 @pytest.mark.parametrize(
     "text", ["sqlite one file", '"one file" serv*', "database", "数据库", "february 2026 café"]

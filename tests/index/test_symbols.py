@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.index.symbols import Symbol, symbols
 
@@ -140,7 +140,6 @@ def test_an_invalid_escape_is_no_warning() -> None:
 
 
 @given(st.text(max_size=60) | st.text("defclas =:()\n \tx1@.,[]*", max_size=60))
-@settings(deadline=None, max_examples=200)
 def test_any_text_gives_symbols_inside_it_or_a_problem(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
     lines = len(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
@@ -280,7 +279,6 @@ def test_every_line_end_counts_for_a_grammar_too(end: str) -> None:
 
 
 @given(st.sampled_from(sorted(LANGUAGES)), st.data())
-@settings(deadline=None, max_examples=150)
 def test_a_damaged_file_never_fails(name: str, data: st.DataObject) -> None:
     pytest.importorskip("tree_sitter")
     text = (DATA / name).read_bytes()

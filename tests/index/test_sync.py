@@ -252,8 +252,6 @@ def test_a_memory_that_moves_is_known_by_its_content(root: Path, index: Index) -
     assert index.sync() == Synced(moved=(("deep/c.md", "d.md"),))
     view = View(index, index.vault)
     assert view.moves() == {"a.md": "d.md", "deep/c.md": "d.md"}
-    assert view.moved_to("a") == view.moved_to("deep/c.md#x") == "d.md"
-    assert view.moved_to("other") is None
 
 
 def test_a_memory_that_moves_and_changes_is_known_by_its_id(root: Path, index: Index) -> None:

@@ -188,7 +188,7 @@ _VALUES = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=st.text(), values=st.lists(_VALUES, max_size=3), wanted=_VALUES.map(str))
 def test_no_text_and_no_value_breaks_a_condition(text: str, values: list[Value], wanted: str) -> None:
     try:
@@ -202,7 +202,6 @@ def test_no_text_and_no_value_breaks_a_condition(text: str, values: list[Value],
     assert len(sorted(values, key=sort_key)) == len(values)
 
 
-@settings(deadline=None, max_examples=200)
 @given(value=st.integers(), wanted=st.integers())
 def test_integers_are_compared_exactly(value: int, wanted: int) -> None:
     assert Condition("a", "=", str(wanted)).holds([value]) == (value == wanted)

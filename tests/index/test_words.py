@@ -57,13 +57,12 @@ def test_words_that_only_look_alike_are_not(written: str, asked: str) -> None:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_every_text_is_found_by_itself(text: str) -> None:
     assert set(words.words_of(text)) <= set(indexed(text))
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=300)
 def test_a_phrase_has_runs_of_words_that_follow_each_other_in_its_text(text: str) -> None:
     found = indexed(text)
     for runs in words.runs_of(text):

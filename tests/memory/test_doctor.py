@@ -248,6 +248,15 @@ def test_ids_that_two_memories_have_are_named_with_both(root: Path) -> None:
     memory.index.close()
 
 
+def test_an_id_that_many_have_is_told_at_each_with_a_few_others_and_how_many_more(root: Path) -> None:
+    put(root, {f"{number}.md": "---\nid: one\n---\n" for number in range(6)})
+    memory = Memory(str(root))
+    found = {f.path: f.message for f in memory.doctor().findings if f.code == "duplicate-id"}
+    assert found["1.md"] == "the id 'one' is also that of 0.md, 2.md, 3.md and 2 more"
+    assert len(found) == 6
+    memory.index.close()
+
+
 def test_what_is_joined_to_nothing_is_counted(root: Path) -> None:
     put(root, {"a.md": "[[b]]\n", "b.md": "b", "alone.md": "x", "self.md": "[[#x]]\n", "tag.md": "#tag\n"})
     facts = Memory(str(root)).doctor().facts
@@ -333,6 +342,43 @@ def test_a_link_to_what_another_program_moved_says_where_it_is(root: Path) -> No
     assert {f.code for f in found} == {"dangling-link"}
     assert {f.hint for f in found} == {"it has moved to other.md: mdmem doctor --fix"}
     memory.index.close()
+
+
+def test_each_link_to_what_other_programs_moved_is_told_its_own_new_place(root: Path) -> None:
+    put(root, {f"{n}.md": f"# {n}\n\nText of {n}.\n" for n in "bcd"})
+    put(root, {"a.md": "[[b]] [[c#c]]\n[d](./d.md) [[never]]\n"})
+    Memory(str(root)).sync()
+    for name in "bcd":
+        (root / f"{name}.md").rename(root / f"far-{name}.md")
+    memory = Memory(str(root))
+    found = [(f.message, f.hint) for f in memory.doctor().findings]
+    moved = "it has moved to far-{}.md: mdmem doctor --fix".format
+    assert found == [
+        ("there is no memory 'b'", moved("b")),
+        ("there is no memory 'c'", moved("c")),
+        ("there is no memory './d.md'", moved("d")),
+        ("there is no memory 'never'", "make it, or take the link away"),
+    ]
+    memory.index.close()
+
+
+def statements(memory: Memory) -> int:
+    """How many statements the doctor runs in the database of an index that is current."""
+    memory.sync()
+    while memory.index.rows("SELECT 1 FROM documents WHERE racy"):
+        memory.sync()
+    seen: list[str] = []
+    memory.index._open()[0]._connection.set_trace_callback(seen.append)
+    memory.doctor()
+    memory.index.close()
+    return len(seen)
+
+
+def test_more_links_that_lead_nowhere_are_no_more_questions_to_the_index(root: Path) -> None:
+    put(root, {"a.md": "[[gone]]\n", "b.md": "b\n"})
+    few = statements(Memory(str(root)))
+    put(root, {"a.md": "".join(f"[[gone-{number}]]\n" for number in range(50))})
+    assert statements(Memory(str(root))) == few
 
 
 @pytest.mark.parametrize("program", ["mv", "git mv"])

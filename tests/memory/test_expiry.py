@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.errors import Usage
 from mdmem.memory.expiry import Life, has_passed, life, living, written
@@ -65,7 +65,6 @@ def test_a_life_of_no_sense_is_refused(ttl: int) -> None:
 
 
 @given(ttl=st.integers(1, 10**9), micro=st.integers(0, 999_999))
-@settings(deadline=None, max_examples=100)
 def test_nothing_lives_too_short_nor_a_second_too_long(ttl: int, micro: int) -> None:
     now = NOON.replace(microsecond=micro)
     until = life(ttl, 0, now).until

@@ -367,7 +367,6 @@ def attempt(verb: Callable[..., Any], memory: Any, path: str) -> Any:
         return error
 
 
-@settings(deadline=None, max_examples=120)
 @given(path=PATHS)
 def test_no_path_shows_what_belongs_to_another_user(shared: tuple[Path, Memory], path: str) -> None:
     _, alice = shared
@@ -399,7 +398,7 @@ def test_what_no_file_can_be_called_is_found_nowhere(memory: Memory, odd: str) -
         assert isinstance(attempt(verb, memory.plan, odd), EditPlan | MdmemError)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(path=PATHS)
 def test_no_path_plans_or_makes_a_change_for_another_user(shared: tuple[Path, Memory], path: str) -> None:
     root, alice = shared

@@ -182,7 +182,6 @@ _TEXTS = st.lists(st.sampled_from(_PIECES), max_size=10).map("".join)
 @given(title=_TITLES)
 @example("# #")
 @example("#\\ #")
-@settings(deadline=None, max_examples=200)
 def test_any_title_makes_exactly_one_heading_that_says_it(
     plans: tuple[Path, Notes[EditPlan]], title: str
 ) -> None:
@@ -205,7 +204,7 @@ def test_any_title_makes_exactly_one_heading_that_says_it(
 @example("---\nk: v\n", "---\n")
 @example("<!--", "-->")
 @example("~~~~\n", "a")
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_a_section_is_a_section_or_the_append_is_refused(
     plans: tuple[Path, Notes[EditPlan]], before: str, content: str
 ) -> None:
@@ -295,7 +294,6 @@ def test_no_name_leaves_the_notes(root: Path, notes: Notes[Applied], name: str) 
 
 
 @given(name=st.text(max_size=20))
-@settings(deadline=None, max_examples=200)
 def test_any_name_stands_below_notes_or_is_refused(plans: tuple[Path, Notes[EditPlan]], name: str) -> None:
     try:
         plan = plans[1].append(name, "x")

@@ -534,7 +534,7 @@ VALUES = st.recursive(
 
 
 @given(NAMES.filter(lambda name: name not in {".", ".."}), VALUES)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: str, value: object) -> None:
     from mdmem.memory import preference
     from mdmem.text.document import parse

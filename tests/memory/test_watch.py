@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from mdmem.errors import StorageFailed
-from mdmem.index import text as text_module, watch as watch_module
+from mdmem.index import hints as hints_module, text as text_module, watch as watch_module
+from mdmem.index.view import View
 from mdmem.memory.memory import Memory
 from mdmem.memory.watch import READY, Event, Watch
 from mdmem.vault.init import init
@@ -239,6 +240,36 @@ def test_code_that_is_cited_only_now_is_watched_from_now_on(root: Path) -> None:
         assert events(watch, 1) == [("stale", "notes/a.md", "src/app.py#L1", "changed")]
 
 
+def test_code_that_was_stale_at_the_start_is_no_event_until_it_heals(root: Path) -> None:
+    save(root / "notes/a.md", "See `src/app.py#L2`.\n")
+    memory = Memory(str(root))
+    memory.sync()
+    save(root.parent / "src/app.py", "one = 1\ntwo = 3\n")
+    memory.index.close()
+    with watched(root) as watch:
+        save(root / "notes/a.md", "See `src/app.py#L2`. More.\n")
+        assert events(watch, 1) == [("changed", "notes/a.md")]
+        save(root.parent / "src/app.py", "one = 1\ntwo = 2\n")
+        assert events(watch, 1) == [("healed", "notes/a.md", "src/app.py#L2", "line_range")]
+
+
+@pytest.mark.parametrize(
+    "link", ["![](img/a.png)", "![[img/a.png]]", "![](/img/a.png)", "![](../../src/a.png)"]
+)
+def test_a_link_to_an_image_dangles_and_heals_as_that_goes_and_comes(root: Path, link: str) -> None:
+    places = [root / "notes/img/a.png", root / "img/a.png", root.parent / "src/a.png"]
+    place = places[0 if "(img" in link else 1 if "img/" in link else 2]
+    save(root / "notes/a.md", link)
+    with watched(root) as watch:
+        for _ in range(2):
+            save(place, "image")
+            assert [told[:2] for told in events(watch, 1)] == [("healed", "notes/a.md")]
+            place.unlink()
+            place.parent.rename(place.parent.with_name("other"))
+            assert [told[:2] for told in events(watch, 1)] == [("dangling", "notes/a.md")]
+            shutil.rmtree(place.parent.with_name("other"))
+
+
 # -------------------------------------------------------------------------------------------------- findings
 
 
@@ -256,6 +287,15 @@ def test_findings_are_raised_and_cleared(root: Path) -> None:
         assert events(watch, 1) == [("changed", "notes/a.md")]
         save(root / "notes/a.md", "---\ntags: [x]\n---\n")
         assert [told[0] for told in events(watch, 2)] == ["changed", "cleared"]
+
+
+def test_findings_of_a_mounted_file_are_raised_and_cleared(root: Path) -> None:
+    (root / ".mdmem/config.toml").write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    with watched(root) as watch:
+        save(root.parent / "AGENTS.md", "---\ntags: 5\n---\n")
+        assert [told[:2] for told in events(watch, 2)] == [("created", "AGENTS.md"), ("raised", "AGENTS.md")]
+        save(root.parent / "AGENTS.md", "---\ntags: [x]\n---\n")
+        assert [told[:2] for told in events(watch, 2)] == [("changed", "AGENTS.md"), ("cleared", "AGENTS.md")]
 
 
 def test_a_schema_that_changes_raises_and_clears_what_it_says(root: Path) -> None:
@@ -301,6 +341,42 @@ def test_nothing_of_another_namespace_is_seen(root: Path) -> None:
         (root / "users").rename(root / "people")
         found = events(watch, 3)
         assert {told[0] for told in found} == {"deleted"}
+
+
+# ----------------------------------------------------------------------------------------------- one by one
+
+
+def test_what_happens_while_much_is_to_be_judged_does_not_wait_for_that(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hints_module, "QUIET_SECONDS", 0.0)
+    for number in range(300):
+        save(root / f"notes/{number}.md", "[[hub]]\n")
+    save(root / "hub.md", "hub")
+    with watched(root) as watch:
+        (root / "hub.md").unlink()
+        assert watch.next(LIMIT) == Event("deleted", "hub.md")
+        save(root / "notes/new.md", "new")
+        assert watch.next(LIMIT) == Event("created", "notes/new.md")
+        assert {told[0] for told in events(watch, 300)} == {"dangling"}
+
+
+def test_what_could_not_be_judged_is_judged_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(root / "notes/a.md", "[[b]]\n")
+    save(root / "notes/b.md", "b")
+
+    def refused(_: object, *__: object) -> list[str]:
+        raise StorageFailed(path="x", action="read the index", reason="Input/output error")
+
+    with watched(root) as watch:
+        (root / "notes/b.md").unlink()
+        assert watch.next(LIMIT) == Event("deleted", "notes/b.md")
+        with monkeypatch.context() as patched:
+            patched.setattr(View, "sources", refused)
+            for _ in range(2):
+                with pytest.raises(StorageFailed):
+                    watch.next(LIMIT)
+        assert events(watch, 1) == [("dangling", "notes/a.md", "b", "dangling")]
 
 
 # ----------------------------------------------------------------------------------------- notices and ending

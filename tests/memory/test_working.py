@@ -187,7 +187,6 @@ def test_ids_that_look_alike_do_not_meet(working: Working[Applied]) -> None:
 
 
 @given(identifier=st.text(max_size=12))
-@settings(deadline=None, max_examples=200)
 def test_any_id_stays_in_its_folder(plans: tuple[Path, Working[EditPlan]], identifier: str) -> None:
     try:
         plan = plans[1].update("x", resource=identifier)
@@ -254,7 +253,6 @@ _TEXTS = st.text(alphabet="ab \t\n\r-#:`é\ufeff", max_size=20).filter(unpadded)
 
 @given(old=st.none() | _TEXTS, new=_TEXTS, ttl=st.sampled_from([None, 0, 60]))
 @example(old="---\na: 1\n---", new="x", ttl=60)
-@settings(deadline=None, max_examples=300)
 def test_get_returns_what_update_was_given(
     plans: tuple[Path, Working[EditPlan]], old: str | None, new: str, ttl: int | None
 ) -> None:
@@ -695,7 +693,7 @@ def test_json_is_changed_as_text_and_stays_json(root: Path, working: Working[App
 @given(
     body=st.text(alphabet="ab\n\r#é", max_size=12), search=st.text(alphabet="ab\n", max_size=2), new=_TEXTS
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_replacing_touches_nothing_else(
     plans: tuple[Path, Working[EditPlan]], body: str, search: str, new: str
 ) -> None:
@@ -760,9 +758,10 @@ def test_merge_refuses_what_is_no_object(root: Path, working: Working[Applied]) 
     for resource, error in {"text": Usage, "list": Usage, "broken": Invalid}.items():
         with pytest.raises(error):
             working.merge({"a": 1}, resource=resource)
-    for patch in ([1], "x", None, {1: 2}):
+    patches: list[Any] = [[1], "x", None, {1: 2}]
+    for patch in patches:
         with pytest.raises(Usage):
-            working.merge(patch, resource="new")  # type: ignore[arg-type]
+            working.merge(patch, resource="new")
     assert files(root) == ["resources/broken.json", "resources/list.json", "resources/text.md"]
 
 

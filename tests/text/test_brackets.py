@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.text.brackets import Brackets
 from mdmem.text.document import parse_text
@@ -34,7 +34,6 @@ def test_parts_are_joined_as_they_were(text: str, other: str, parts: list[int], 
     assert brackets(text).joined(brackets(other), {part: str(part) for part in parts}) == expected
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.integers(0, 20), unique=True), st.sampled_from([None, 0, 2]))
 def test_all_parts_joined_are_the_text(values: list[int], indent: int | None) -> None:
     text = json.dumps(values, indent=indent)

@@ -26,7 +26,7 @@ def markdown(text: str, **limits: int) -> Document:
     st.one_of(st.binary(max_size=60), st.text(max_size=40).map(str.encode)),
     st.sampled_from(["a.md", "a.json"]),
 )
-@settings(deadline=None, max_examples=800)
+@settings(max_examples=800)
 def test_any_bytes_are_kept_or_refused(data: bytes, path: str) -> None:
     try:
         document = parse(path, data)
@@ -44,7 +44,6 @@ def test_any_bytes_are_kept_or_refused(data: bytes, path: str) -> None:
 
 
 @given(st.text(max_size=40).filter(lambda text: "\0" not in text))
-@settings(deadline=None, max_examples=300)
 def test_text_and_its_bytes_make_the_same_document(text: str) -> None:
     document = parse_text("a.md", text)
     assert (document.text, document.data) == (text, text.encode())

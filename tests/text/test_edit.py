@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings, strategies as st
@@ -34,9 +35,9 @@ def done(document: Document, edits: list[TextEdit]) -> str:
     return splice(document.text, edits)
 
 
-def replaced(text: str, old: str, new: str, **options: object) -> str:
+def replaced(text: str, old: str, new: str, **options: Any) -> str:
     document = parse_text("n.md", text)
-    return done(document, replace(document, old, new, **options))  # type: ignore[arg-type]
+    return done(document, replace(document, old, new, **options))
 
 
 # -------------------------------------------------------------------------------- splice, ordered, inverse
@@ -53,7 +54,6 @@ def edited(draw: st.DrawFn) -> tuple[str, list[TextEdit]]:
 
 
 @given(edited())
-@settings(deadline=None, max_examples=400)
 def test_only_the_spans_of_the_edits_change(case: tuple[str, list[TextEdit]]) -> None:
     text, edits = case
     result = splice(text, edits)
@@ -69,7 +69,6 @@ def test_only_the_spans_of_the_edits_change(case: tuple[str, list[TextEdit]]) ->
 @given(edited())
 @example(("abcd", [TextEdit(0, 2, ""), TextEdit(2, 4, "")]))
 @example(("ab", [TextEdit(1, 1, ""), TextEdit(1, 2, "")]))
-@settings(deadline=None, max_examples=400)
 def test_an_edit_and_its_inverse_give_the_original(case: tuple[str, list[TextEdit]]) -> None:
     text, edits = case
     result = splice(text, edits)
@@ -157,7 +156,7 @@ def test_the_empty_text_cannot_be_replaced(regex: bool) -> None:
     old=st.text(st.sampled_from("ab \n😀"), min_size=1, max_size=3),
     new=st.text(st.sampled_from("xy\n"), max_size=3),
 )
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=300)
 def test_replacing_all_is_what_python_replaces(text: str, old: str, new: str) -> None:
     places = [at for at in range(len(text)) if text.startswith(old, at)]
     overlap = any(after - before < len(old) for before, after in pairwise(places))
@@ -246,7 +245,6 @@ def test_a_match_keeps_its_own_line_ends_where_they_differ_in_the_document() -> 
     newline=st.sampled_from(["\n", "\r\n", "\r"]),
     old=st.sampled_from(["a$", "^a", "^ab?$", "b\n", "[ab]+", "\n\n", r"\s+"]),
 )
-@settings(deadline=None, max_examples=400)
 def test_a_pattern_changes_what_it_would_change_among_plain_newlines(
     lines: list[str], newline: str, old: str
 ) -> None:
@@ -372,7 +370,7 @@ DOCUMENTS = st.tuples(
     new=st.lists(st.sampled_from(["", "x", "y z"]), min_size=1, max_size=3),
     at=st.integers(0, 9),
 )
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=200)
 def test_inserted_lines_stand_where_they_should_and_all_others_stay(
     text: str, new: list[str], at: int
 ) -> None:
@@ -398,11 +396,12 @@ def test_inserted_lines_stand_where_they_should_and_all_others_stay(
 
 
 @given(text=DOCUMENTS, first=st.integers(1, 9), count=st.integers(0, 4))
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=200)
 def test_deleted_lines_are_gone_and_all_others_stay(text: str, first: int, count: int) -> None:
     document = parse_text("n.md", text)
-    last = first + count
-    assume(last <= len(document.lines))
+    assume(len(document.lines))
+    first = (first - 1) % len(document.lines) + 1
+    last = min(first + count, len(document.lines))
     kept = [
         text[slice(*document.lines.span(n))]
         for n in range(1, len(document.lines) + 1)
@@ -423,7 +422,6 @@ TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "c\r\n", "d\r", "\n", "e"]), max
 
 
 @given(before=TEXTS, after=TEXTS)
-@settings(deadline=None, max_examples=500)
 def test_the_edits_between_two_texts_turn_one_into_the_other(before: str, after: str) -> None:
     edits = between(before, after)
     assert splice(before, edits) == after
@@ -437,7 +435,7 @@ def test_the_edits_between_two_texts_turn_one_into_the_other(before: str, after:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_between_equal_texts_there_is_nothing(text: str) -> None:
     assert between(text, text) == []
 

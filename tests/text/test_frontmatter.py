@@ -150,7 +150,7 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 def test_the_three_parts_of_a_text_make_it_up_and_parsing_the_body_alone_finds_it_whole(text: str) -> None:
     found = parse(text)
     block = text[slice(*found.span)]

@@ -363,14 +363,14 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 def test_places_are_those_of_what_was_found_in_any_pieces(pieces: list[str]) -> None:
     text = "".join(pieces)
     check_places(text, document(text))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_places_in_the_frontmatter_are_those_of_what_was_found(pieces: list[str]) -> None:
     value = "".join(pieces).replace("\n", " ").replace("\r", " ")
     text = f'---\na: {value}\nb: "{value}"\nc: |\n  {value}\ntags: {value}\n---\n'
@@ -378,13 +378,13 @@ def test_places_in_the_frontmatter_are_those_of_what_was_found(pieces: list[str]
 
 
 @given(st.text(max_size=60))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_no_text_is_too_strange(text: str) -> None:
     check_places(text, found(text))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(["```\n{}\n```\n", "`{}`"]))
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 def test_nothing_begins_in_code(pieces: list[str], around: str) -> None:
     inside = "".join(pieces).replace("`", "")
     inside = inside if around[3] == "\n" else " ".join(inside.split())

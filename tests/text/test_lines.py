@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.text.lines import Lines, with_newline
 
@@ -21,7 +21,6 @@ def lines_of(text: str) -> list[str]:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=400)
 def test_spans_and_contents_are_those_of_the_reference(text: str) -> None:
     lines, expected = Lines(text), lines_of(text)
     assert len(lines) == len(expected)
@@ -32,7 +31,6 @@ def test_spans_and_contents_are_those_of_the_reference(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=400)
 def test_every_offset_has_the_line_and_column_of_the_reference(text: str) -> None:
     lines, reached = Lines(text), 0
     for number, line in enumerate(lines_of(text), start=1):
@@ -84,7 +82,6 @@ def test_newline_is_the_most_frequent_line_end_and_uniform_says_whether_it_is_th
 
 
 @given(TEXTS, st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(deadline=None, max_examples=300)
 def test_with_newline_ends_every_line_alike_and_changes_nothing_else(text: str, newline: str) -> None:
     result = with_newline(text, newline)
     assert [line.rstrip("\r\n") for line in lines_of(result)] == [

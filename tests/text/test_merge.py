@@ -174,7 +174,7 @@ def sides(draw: st.DrawFn) -> Sides:
     return texts[0], texts[1], texts[2]
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
     base, ours, theirs = three
@@ -187,7 +187,6 @@ def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
         assert len({conflict.base, conflict.ours, conflict.theirs}) > 1
 
 
-@settings(deadline=None, max_examples=300)
 @given(sides(), st.sampled_from(["note.md", "note.json"]))
 def test_a_side_that_changed_nothing_gives_way(three: Sides, path: str) -> None:
     base, changed, _ = three
@@ -196,7 +195,7 @@ def test_a_side_that_changed_nothing_gives_way(three: Sides, path: str) -> None:
     assert merged(base, changed, changed, path).text == changed
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=300)
 @given(sides())
 def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides) -> None:
     base, ours, theirs = (f"body\n{text}" for text in three)
@@ -211,7 +210,7 @@ def split(text: str) -> set[str]:
     return set(re.split(r"\r\n|\n|\r", text))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(sides())
 def test_sound_frontmatter_stays_sound(three: Sides) -> None:
     documents = [parse_text("note.md", text) for text in three]
@@ -222,7 +221,6 @@ def test_sound_frontmatter_stays_sound(three: Sides) -> None:
         assert set(after.fields) <= {key for document in documents for key in document.fields}
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_far_apart_edits_are_both_made(data: st.DataObject) -> None:
     size = data.draw(st.integers(8, 40))
@@ -244,7 +242,7 @@ def change(draw: st.DrawFn, name: str, low: int, high: int) -> tuple[int, int, l
     return start, end, [f"{name} {n}\n" for n in range(draw(st.integers(0, 4)))]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_what_git_merges_by_lines_is_merged_equally(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

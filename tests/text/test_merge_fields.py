@@ -151,7 +151,7 @@ def frontmatters(draw: st.DrawFn) -> dict[str, str]:
     return draw(st.dictionaries(st.sampled_from("abcdef"), SCALARS, max_size=5))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=200)
 @given(frontmatters(), frontmatters(), frontmatters())
 def test_each_field_is_merged_for_itself(
     base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]

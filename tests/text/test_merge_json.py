@@ -97,7 +97,7 @@ def expected(base: Any, ours: Any, theirs: Any) -> tuple[Any, bool]:
     return result, conflict
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=300)
 @given(OBJECTS, OBJECTS, OBJECTS, st.data())
 def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataObject) -> None:
     layouts: Any = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])

@@ -90,7 +90,7 @@ def test_large_texts_are_no_burden(text: str, old: str) -> None:
     text=st.text(st.sampled_from("aAbB \t\r\n"), max_size=40),
     old=st.text(st.sampled_from("aAbB \t\r\n"), min_size=1, max_size=8),
 )
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=200)
 def test_every_line_named_is_there_and_differs_in_what_is_said(text: str, old: str) -> None:
     document = parse_text("n.md", text)
     folds: dict[str, Callable[[str], str]] = {

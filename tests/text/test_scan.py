@@ -160,7 +160,7 @@ def agreed(text: str) -> bool:
 
 
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=8))
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=800)
 def test_tricky_lines_have_the_headings_and_fences_of_the_oracle(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
     assume(agreed(text))
@@ -194,7 +194,7 @@ TOKENS = [
 @given(st.lists(st.sampled_from(TOKENS), min_size=2, max_size=24))
 @example(["- ", "\n", "\n", "  ", "#", " ", "a"])
 @example(["> ", "a", "\n", "==="])
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 def test_tricky_characters_have_the_headings_and_fences_of_the_oracle(tokens: list[str]) -> None:
     text = "".join(tokens) + "\n"
     assume(agreed(text))
@@ -358,7 +358,7 @@ def test_texts_are_what_paragraphs_and_headings_hold_without_the_marks_around_th
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_texts_are_apart_and_in_order_and_none_is_in_a_fence(lines: list[str]) -> None:
     found = scan("\n".join(lines))
     for spans in (found.texts, found.marks, found.fences, tuple(d.span for d in found.definitions)):
@@ -414,7 +414,7 @@ def test_a_text_without_headings_has_no_sections() -> None:
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_headings_and_what_stands_under_them_make_the_text_up(lines: list[str]) -> None:
     text = "\n".join(lines)
     found: tuple[Heading, ...] = scan(text).headings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.text import json_tree
 from mdmem.text.tree import Node, dotted, undotted
@@ -61,7 +61,6 @@ def test_walk_names_every_member_at_any_depth_in_order() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("a.\\0 é"), max_size=5), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=300)
 def test_undotted_is_the_inverse_of_dotted(keys: list[str]) -> None:
     assert undotted(dotted(keys)) == tuple(keys)
 

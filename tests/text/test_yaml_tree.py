@@ -342,7 +342,6 @@ DUMPS = st.fixed_dictionaries(
 
 
 @given(VALUES, DUMPS)
-@settings(deadline=None, max_examples=250)
 def test_values_are_those_of_another_loader_and_spans_hold_what_gives_them(
     data: Any, options: dict[str, Any]
 ) -> None:
@@ -368,7 +367,6 @@ COMMENTED = st.lists(
 
 
 @given(COMMENTED)
-@settings(deadline=None, max_examples=300)
 def test_no_comment_ends_a_span_and_no_blank_surrounds_one(lines: list[str]) -> None:
     text = "\n".join(lines)
     node = parse(text).node
@@ -588,7 +586,7 @@ YAMLISH = st.lists(
 @example("? \n? \n")
 @example("a: &a\nb: *a")
 @example("- &a\n- *a")
-@settings(deadline=None, max_examples=1500)
+@settings(max_examples=300)
 def test_any_text_is_a_tree_or_flaws_with_spans_inside_it(text: str) -> None:
     try:
         node, flaws = parse(text, 7, max_depth=6, max_values=60)
@@ -624,7 +622,6 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES, st.sampled_from([None, 2]))
-@settings(deadline=None, max_examples=400)
 def test_json_is_yaml(data: Any, indent: int | None) -> None:
     """All but raw characters that YAML forbids (DEL, C1 controls, noncharacters): those are flaws."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)

@@ -132,7 +132,7 @@ def test_block_scalars_are_kept_where_they_are_safe(
     assert yaml_write.literal(text, style) == written
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=200)
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["plain", "single", "double"]))
 def test_every_text_reads_back(text: str, style: Style) -> None:
     written = yaml_write.scalar(text, style)

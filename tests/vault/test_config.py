@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mdmem.errors import ConfigInvalid
 from mdmem.text.document import Limits
@@ -105,7 +105,6 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES | st.text(max_size=6), max_size=12).map("\n".join))
-@settings(deadline=None, max_examples=600)
 def test_any_text_is_a_config_or_refused(text: str) -> None:
     try:
         config = parse(text)

@@ -184,7 +184,7 @@ def test_several_crashes_are_put_right_together(vault: Vault) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([REPLACE, CREATE, DELETE]), st.booleans()), min_size=2, max_size=5))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_change_of_several_files_is_undone_wherever_it_stopped(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[tuple[bytes | None, bytes | None], bool]],

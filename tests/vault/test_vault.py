@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -296,7 +297,7 @@ def test_threads_lose_no_append(vault: Vault) -> None:
     def work(name: str) -> None:
         mine = Vault(vault.root)
         for number in range(10):
-            mine.transact(lambda number=number: grown(mine, "notes/a.md", f"{name}{number}"))  # type: ignore[misc]
+            mine.transact(partial(grown, mine, "notes/a.md", f"{name}{number}"))
 
     threads = [threading.Thread(target=work, args=[name]) for name in "abcd"]
     for thread in threads:
@@ -503,7 +504,7 @@ TOKENS = st.sampled_from(
 
 
 @given(st.lists(TOKENS, max_size=7).map("".join))
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_path_reads_lists_or_changes_what_is_outside_the_namespace(shared: Path, path: str) -> None:
     alice = Vault(str(shared), "users/alice")
     before = tree(shared)
@@ -841,7 +842,7 @@ CHANGES = st.lists(st.tuples(NAMES, st.sampled_from(["write", "delete", "move"])
 
 
 @given(st.lists(CHANGES, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_plan_is_made_whole_or_not_at_all(
     tmp_path_factory: pytest.TempPathFactory, plans: list[list[tuple[str, str, bytes, str]]]
 ) -> None:

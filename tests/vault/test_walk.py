@@ -332,7 +332,7 @@ NAMES = st.text(alphabet="aAbé.\u0301 -\\\n", min_size=1, max_size=4).filter(la
 
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=3), max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_memory_is_met_once_in_order(
     tmp_path_factory: pytest.TempPathFactory, trees: list[list[str]]
 ) -> None:
@@ -409,7 +409,6 @@ def covered(path: str, wanted: Collection[str]) -> bool:
 
 
 @given(CHANGES, CHANGES, MOUNTED, st.data())
-@settings(deadline=None, max_examples=250)
 def test_looks_agree_with_a_walk_whatever_has_changed(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[tuple[list[str], str]],

@@ -19,7 +19,8 @@ from mdmem.index.hints import Hints
 from mdmem.index.watch import Watcher
 
 LIMIT = 20.0
-QUIET = 0.2
+# Where the watcher cannot vouch for silence, so many seconds of it have to do.
+QUIET = 0.1
 NOTES = ("notes/a.md", "notes/b.md", "notes/deep/er/c.md", "data/d.json", "top.md")
 
 Follow = Callable[..., AbstractContextManager["Following"]]
@@ -98,9 +99,12 @@ class Following:
         return hints
 
     def rest(self) -> list[Hints]:
-        """Take what is still on its way."""
+        """Take what is still on its way; it ends as soon as the watcher vouches that nothing is."""
         first = len(self.copy.looks)
-        while (hints := self.watcher.hints(QUIET)) is not None:
+        while (hints := self.watcher.hints(0)) or not self.watcher.vouches():
+            hints = hints or self.watcher.hints(QUIET)
+            if hints is None:
+                break
             self.copy.take(hints)
         return self.copy.looks[first:]
 
@@ -109,6 +113,7 @@ class Following:
         end = time.monotonic() + LIMIT
         looks = self.rest()
         while self.copy.known != self.copy.truth():
+            assert not self.watcher.vouches(), "it vouched for what is not true"
             looks += [self.take(end - time.monotonic()), *self.rest()]
         return looks
 
@@ -131,7 +136,7 @@ def followed(root: Path, poll_seconds: float | None = None, **mounts: Path) -> I
         if not following.take().notices and poll_seconds is None:
             following.rest()
         yield following
-    assert threading.active_count() == before
+    assert threading.active_count() == before, threading.enumerate()
 
 
 @pytest.fixture

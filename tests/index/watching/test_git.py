@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,52 +13,55 @@ if TYPE_CHECKING:
     from tests.index.watching.conftest import Follow
 
 
-def git(root: Path, *words: str) -> None:
+def git(root: Path, *words: str, told: str = "") -> None:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
-    subprocess.run(command, cwd=root.parent, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=root.parent, check=True, input=told.encode(), capture_output=True, timeout=60)
+
+
+def commit(branch: str, *changes: str) -> str:
+    """A commit, as `git fast-import` takes it."""
+    return "\n".join([f"commit refs/heads/{branch}", "committer a <a@b.c> 0 +0000", "data 0", *changes, ""])
+
+
+def saved(path: str, text: str) -> str:
+    return f"M 644 inline memories/{path}\ndata {len(text)}\n{text}"
 
 
 @pytest.fixture(scope="module")
 def commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2,000 notes on a branch, and on another one: some changed, some gone, some in other folders."""
-    root = tmp_path_factory.mktemp("commits") / "workspace" / "memories"
-    (root / "data").mkdir(parents=True)
-    git(root, "init", "-q", "-b", "main")
+    """2,000 notes on a branch, on another some changed, gone or in other folders, and none on a third."""
+    first, then = [], ["from refs/heads/main"]
     for n in range(2000):
-        path = root / f"notes/{n % 40}/{n}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"note {n}\n")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "one")
-    git(root, "checkout", "-qb", "other")
-    for n in range(2000):
-        path = root / f"notes/{n % 40}/{n}.md"
+        path = f"notes/{n % 40}/{n}.md"
+        first.append(saved(path, f"note {n}\n"))
         if n % 3 == 0:
-            path.unlink()
+            then.append(f"D memories/{path}")
         elif n % 40 < 10:
-            (root / f"other/{n % 40}").mkdir(parents=True, exist_ok=True)
-            os.rename(path, root / f"other/{n % 40}/{n}.md")
+            then.append(f"R memories/{path} memories/other/{n % 40}/{n}.md")
         else:
-            path.unlink()
-            path.write_text(f"note {n}, changed\n")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "two")
-    return root.parent
+            then.append(saved(path, f"note {n}, changed\n"))
+    folder = tmp_path_factory.mktemp("commits")
+    git(folder / "git", "init", "-q", "--bare", "-b", "main")
+    stream = commit("main", *first) + commit("other", *then) + commit("empty")
+    git(folder / "git", "fast-import", "--quiet", told=stream)
+    return folder
 
 
 @pytest.fixture
 def repository(commits: Path, tmp_path: Path) -> Path:
-    subprocess.run(["cp", "-a", commits, tmp_path / "workspace"], check=True, timeout=60)
-    return (tmp_path / "workspace" / "memories").resolve()
+    root = tmp_path / "workspace" / "memories"
+    git(root.parent, "clone", "-q", str(commits), str(root.parent))
+    (root / "data").mkdir()
+    return root.resolve()
 
 
 def test_git_switches_2000_files(follow: Follow, repository: Path) -> None:
     with follow(repository) as following:
-        for branch in ("main", "other"):
+        for branch, notes in (("other", 2000 - 667), ("main", 2000)):
             git(repository, "checkout", "-q", branch)
             following.until_true()
             assert following.watcher.vouches()
-        assert len(following.copy.known) == 2000 - 667
+            assert len(following.copy.known) == notes
 
 
 def test_git_stash_and_back(follow: Follow, repository: Path) -> None:
@@ -79,10 +81,6 @@ def test_git_stash_and_back(follow: Follow, repository: Path) -> None:
 
 def test_a_branch_without_the_vault(follow: Follow, repository: Path) -> None:
     """The vault's folder itself goes with the checkout, and comes back with the next one."""
-    git(repository, "checkout", "-q", "--orphan", "empty")
-    git(repository, "rm", "-rfq", ".")
-    git(repository, "commit", "-qm", "nothing", "--allow-empty")
-    git(repository, "checkout", "-qf", "main")
     with follow(repository) as following:
         git(repository, "checkout", "-q", "empty")
         shutil.rmtree(repository, ignore_errors=True)

@@ -151,3 +151,47 @@ def test_code_behind_a_link_is_polled(kernel: Following, root: Path, monkeypatch
     kernel.watcher.cite([str(root.parent / "link/a.py")])
     (root.parent / "real/a.py").write_text("x")
     assert kernel.code() == {str(root.parent / "link/a.py")}
+
+
+def test_a_folder_that_takes_the_place_of_another_is_watched(kernel: Following, root: Path) -> None:
+    file = root.parent / "src/a.py"
+    file.parent.mkdir()
+    kernel.watcher.cite([str(file)])
+    os.rename(file.parent, root.parent / "lib")
+    file.parent.mkdir()
+    assert kernel.code() == {str(file)}
+    file.write_text("x")
+    assert kernel.code() == {str(file)}
+
+
+@pytest.mark.parametrize("name", ["src", "src/a.py"])
+def test_code_that_a_link_replaces_is_polled(
+    kernel: Following, root: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    file, place, real = root.parent / "src/a.py", root.parent / name, root.parent / "real"
+    file.parent.mkdir()
+    file.write_text("x")
+    kernel.watcher.cite([str(file)])
+    os.rename(place, real)
+    kernel.rest()
+    os.symlink(real, place)
+    assert kernel.code() == {str(file)}
+    (real / "a.py" if real.is_dir() else real).write_text("through the link")
+    assert kernel.code() == {str(file)}
+
+
+def test_folders_of_the_vault_do_not_count_as_folders_of_code(
+    follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "MOST_CODE_FOLDERS", 1)
+    images = [root / f"notes/{n}/a.png" for n in range(3)]
+    code = root.parent / "src/a.py"
+    for file in (*images, code):
+        file.parent.mkdir()
+    with follow(root) as following:
+        following.watcher.cite(list(map(str, (*images, code))))
+        assert not following.watcher._unwatched
+        for file in (*images, code):
+            file.write_text("x")
+            assert following.code() == {str(file)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from watchdog.observers.api import BaseObserver
 
 from mdmem.index import watch, watched
 from mdmem.index.hints import Gathered, Hints
@@ -91,6 +93,37 @@ def test_another_folder_takes_the_place_of_the_vault(kernel: Following, root: Pa
     kernel.rest()
     (root / "top.md").write_text("the vault's")
     assert kernel.until_true()[0].paths == {"top.md"}
+
+
+def test_a_vault_that_is_deleted_and_made_anew(kernel: Following, root: Path) -> None:
+    """The file system may give the new folder the number of the old one."""
+    shutil.rmtree(root)
+    root.mkdir()
+    kernel.until_true()
+    (root / "new.md").write_text("new")
+    assert kernel.until_true()[0].paths == {"new.md"}
+
+
+def test_an_observer_that_cannot_be_started_is_tried_again(
+    follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_HAS_INOTIFY", False)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    with follow(root) as following:
+        with monkeypatch.context() as patched:
+            patched.setattr(BaseObserver, "start", refused)
+            os.rename(root, root.parent / "away")
+            following.until_true()
+            os.rename(root.parent / "away", root)
+            while "not-watched" not in codes(following.copy.looks):
+                following.take()
+            following.take()
+        while "watched" not in codes(following.copy.looks):
+            following.take()
+
+
+def refused(_: object) -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_a_vault_that_is_not_there_yet(follow: Follow, root: Path) -> None:

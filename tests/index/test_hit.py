@@ -1,0 +1,66 @@
+"""What a hit takes from its memory: the lines, and the headings above them, however little of it is read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from mdmem.index.hit import Headings, line_text, lines_text
+from mdmem.text.document import Document, parse_text
+
+# What begins, continues or ends a block, so that much of it stands in the way of a heading.
+_PIECES = (
+    *("# A", "## B ##", "### C", "#", " ## D", "    # code", "- # item", "> # quote", "- item", "  # inside"),
+    *("text", "more text", "===", "---", " ---", "```", "~~~", "  ```", "- ```", "> ```", "<div>", "<!--"),
+    *("-->", "<pre>", "</pre>", "[a]: /b", "'title", "'", "", "", " ", "\t", "title: x"),
+)
+texts = st.builds(
+    lambda start, lines: start + "".join(lines),
+    st.sampled_from(("", "\ufeff", "---\ntitle: x\n---\n", "---\n")),
+    st.lists(st.tuples(st.sampled_from(_PIECES), st.sampled_from(("\n", "\n", "\r\n", "\r"))).map("".join)),
+)
+
+
+def above(document: Document, line: int) -> tuple[str, ...]:
+    """The headings above a line, of all that the scanner finds."""
+    last = document.lines.span(line).end - 1
+    paths = [section.path for section in document.sections if section.span.start <= last]
+    return paths[-1] if paths else ()
+
+
+@given(texts, st.data())
+@settings(deadline=None, max_examples=500)
+def test_headings_are_those_of_the_whole_memory(text: str, data: st.DataObject) -> None:
+    whole, asked = parse_text("a.md", text), parse_text("a.md", text)
+    headings = Headings(asked)
+    last = len(whole.lines)
+    for line in data.draw(st.lists(st.integers(1, last), max_size=4) if last else st.just([])):
+        assert headings.above(line) == above(whole, line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("# A\n\ntext\n", 3, ("A",)),
+        ("# A\n\ntext\n", 1, ("A",)),
+        ("\ufeff# A\n", 1, ("A",)),
+        ("first\nline\n===\n", 1, ("first line",)),
+        ("```\n# code\n```\n\ntext\n", 5, ()),
+        ("---\ntitle: '# A'\n---\n# B\n", 2, ()),
+        ("# A\n## B\n\ntext\n\n# C\n", 4, ("A", "B")),
+    ],
+)
+def test_a_line_stands_under_its_headings(text: str, line: int, expected: tuple[str, ...]) -> None:
+    assert Headings(parse_text("a.md", text)).above(line) == expected
+
+
+def test_a_json_memory_has_no_headings() -> None:
+    assert Headings(parse_text("a.json", '{\n"a": "# b"\n}\n')).above(2) == ()
+
+
+@given(texts, st.integers(1, 9), st.integers(0, 9))
+@settings(deadline=None, max_examples=300)
+def test_lines_together_are_the_lines_one_by_one(text: str, first: int, count: int) -> None:
+    document = parse_text("a.md", text)
+    lines = range(first, first + count)
+    assert lines_text(document, lines) == [line_text(document, line) for line in lines]

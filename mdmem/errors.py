@@ -313,6 +313,14 @@ class Invalid(Refused):
         return "\n".join(dict.fromkeys(f.hint for f in self.findings if f.hint))
 
 
+class ToolRefused(Refused):
+    """A command of the memory tool that was not done; `words` is what the model is told."""
+
+    code: ClassVar[str] = "tool-refused"
+    says: ClassVar[str] = "{words}"
+    words: str
+
+
 class ConfigInvalid(Refused):
     """`.mdmem/config.toml` cannot be used."""
 

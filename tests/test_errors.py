@@ -58,6 +58,7 @@ EXAMPLES: dict[str, Any] = {
     "seconds": 2.5,
     "program": "/usr/bin/rg",
     "extra": "mcp",
+    "words": "The path /memories/a.md does not exist",
     "package": "starlette",
     "version": "ripgrep 11.0.1",
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from mdmem.errors import ExtraMissing
-from mdmem.memory.tool import Dialect, Tool, ToolRefused
+from mdmem.errors import ExtraMissing, ToolRefused
+from mdmem.memory.tool import Dialect, Tool
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError

@@ -43,7 +43,7 @@ def tool_command(target: Target, given: str, dialect: Dialect) -> int:
 
 
 def _answer(tool: Tool, line: bytes | str) -> dict[str, Any]:
-    from mdmem.memory.tool import ToolRefused
+    from mdmem.errors import ToolRefused
 
     try:
         given = json.loads(line)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 from urllib.parse import unquote
 
 from mdmem.errors import (
@@ -19,9 +19,9 @@ from mdmem.errors import (
     MdmemError,
     MemoryNotFound,
     PathRefused,
-    Refused,
     TextAmbiguous,
     TextNotFound,
+    ToolRefused,
 )
 from mdmem.memory.memory import Memory
 from mdmem.text import edit as text_edit
@@ -48,14 +48,6 @@ _TEXT_SUFFIXES = (
     *(".txt", ".text", ".log", ".org", ".rst", ".html", ".xml", ".csv", ".tsv", ".sql"),
     *(".yaml", ".yml", ".toml", ".ini", ".cfg", ".py", ".js", ".ts", ".sh"),
 )
-
-
-class ToolRefused(Refused):
-    """A command of the memory tool that was not done; `words` is what the model is told."""
-
-    code: ClassVar[str] = "tool-refused"
-    says: ClassVar[str] = "{words}"
-    words: str
 
 
 class Tool:

@@ -7,7 +7,6 @@ input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import json
@@ -59,11 +58,12 @@ def in_fork(order: dict[str, Any]) -> str:
 
 def serve() -> None:
     # All modules first: another user may not be allowed to read them.
-    names = [module.name for module in pkgutil.walk_packages(mdmem.__path__, "mdmem.")]
-    for name in names:
-        with contextlib.suppress(ImportError):  # of an extra that is not installed
-            if not name.endswith("__main__"):
-                importlib.import_module(name)
+    for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
+        # The SDKs of other packages take seconds, and none of the commands here uses one.
+        if not module.name.endswith("__main__") and not module.name.startswith(
+            ("mdmem.adapters.", "mdmem.mcp.")
+        ):
+            importlib.import_module(module.name)
     for name in ("ctypes", "difflib", "hashlib", "jsonschema", "jinja2"):  # imported when they are used
         importlib.import_module(name)
     if sys.argv[1:]:

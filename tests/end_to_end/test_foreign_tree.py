@@ -220,6 +220,7 @@ READS: Sequence[Sequence[str]] = (
     ("ls", "--where", "title~license", "--sort", "-size"),
     ("search", "license of the software", "--limit", "50"),
     ("search", '"title', "-x", "tag:", "path:odd", "(", "--explain", "--passages", "--json"),
+    ("tool", '{"command": "view", "path": "/memories"}'),
     ("index",),
     ("index", "--rebuild", "--json"),
     ("refs",),

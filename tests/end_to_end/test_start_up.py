@@ -60,7 +60,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
 ]
 # What any command loads that opens a vault.
-OPENED = {"memory", "verbs", "listing", "seen", "past", "globs"}
+OPENED = {"memory", "verbs", "listing", "seen", "past"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:

@@ -123,6 +123,10 @@ class Commands:
         self._process = process
         self._folder = folder
 
+    def on(self, folder: Path) -> Commands:
+        """The same process, for another vault."""
+        return Commands(self._process, folder)
+
     def run(self, *arguments: str, limit: int | None = None) -> Ran:
         assert self._process.stdin
         assert self._process.stdout
@@ -312,12 +316,19 @@ def give(root: Path, owner: int = NOBODY) -> None:
             os.chown(path, owner, owner)
 
 
-@pytest.fixture
-def worker(root: Path) -> Iterator[Commands]:
-    """A worker of a user whom permissions bind, on a vault in which it has made a change."""
-    with commands(root, user=NOBODY if IS_ROOT else None) as worker:
-        assert worker.run("append", "notes/db.md", "A line with a history.").code == 0
+@pytest.fixture(scope="module")
+def bound() -> Iterator[Commands]:
+    """A worker of a user whom permissions bind."""
+    with commands(Path("/"), user=NOBODY if IS_ROOT else None) as worker:
         yield worker
+
+
+@pytest.fixture
+def worker(root: Path, bound: Commands) -> Commands:
+    """The same, on a vault in which it has made a change."""
+    worker = bound.on(root)
+    assert worker.run("append", "notes/db.md", "A line with a history.").code == 0
+    return worker
 
 
 def chmod(folder: Path, *, folders: int, files: int) -> None:

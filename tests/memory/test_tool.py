@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import mdmem
-from mdmem.memory.tool import Tool, ToolRefused
+from mdmem.errors import ToolRefused
+from mdmem.memory.tool import Tool
 
 
 @pytest.fixture

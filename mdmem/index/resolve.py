@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from mdmem.index.record import alias_key, key_of
@@ -211,8 +212,16 @@ def _ranked(
         whole = [path for path in found if (_folded(path) if folded else path) in complete]
         found = _nearest(whole or found, around)
         folder = source.rpartition("/")[0]
-        found.sort(key=lambda path: (path.rpartition("/")[0] != folder, path.count("/"), path))
+        ordered = _by_depth(tuple(found))
+        beside = [path for path in ordered if path.rpartition("/")[0] == folder]
+        found = [*beside, *(path for path in ordered if path not in beside)] if beside else list(ordered)
     return Resolution(found[0], tuple(found), rule)
+
+
+# A name that every folder has, such as README, is asked for from each of them.
+@lru_cache(maxsize=256)
+def _by_depth(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(paths, key=lambda path: (path.count("/"), path)))
 
 
 def _nearest(paths: Sequence[str], around: Iterable[str]) -> list[str]:

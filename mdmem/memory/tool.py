@@ -104,10 +104,10 @@ class Tool:
         """Make a memory that is not there."""
         inside = self._inside(path)
         with _Words(self, path):
-            if self._vault.exists(_kept_as(inside)) or self._stands(inside):
+            if self._vault.exists(kept_as(inside)) or self._stands(inside):
                 self._refuse_as(f"File {path} already exists")
             try:
-                self._memory.write(_kept_as(inside), file_text)
+                self._memory.write(kept_as(inside), file_text)
             except AlreadyExists:
                 self._refuse_as(f"File {path} already exists")
         return f"File created successfully at: {path}"
@@ -180,7 +180,7 @@ class Tool:
             if not new or self._stands(new):
                 self._refuse_as(f"The destination {new_path} already exists")
             try:
-                self._memory.mv(named, _kept_as(new) if named.endswith(SUFFIXES) else new)
+                self._memory.mv(named, kept_as(new) if named.endswith(SUFFIXES) else new)
             except MemoryNotFound:
                 self._refuse_as(f"The path {old_path} does not exist")
             except AlreadyExists:
@@ -223,16 +223,16 @@ class Tool:
         """The memory or folder that a path means: as it is, or as this tool keeps it."""
         if inside.endswith(SUFFIXES) or self._is_folder(inside):
             return inside
-        return _kept_as(inside)
+        return kept_as(inside)
 
     def _found(self, inside: str) -> Document | None:
         """The memory at a path of the namespace; None for a folder."""
         if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
             return None
-        return self._vault.read(_kept_as(inside))
+        return self._vault.read(kept_as(inside))
 
     def _stands(self, inside: str) -> bool:
-        return self._vault.exists(_kept_as(inside)) or self._is_folder(inside)
+        return self._vault.exists(kept_as(inside)) or self._is_folder(inside)
 
     def _is_folder(self, inside: str) -> bool:
         return os.path.isdir(self._place(inside))
@@ -268,7 +268,7 @@ class Tool:
                     told.add(folder)
                     yield f"{folder}/", self._bytes(join(inside, folder))
             if len(parts) <= _DEPTH:
-                yield _shown_as("/".join(parts)), found.size
+                yield shown_as("/".join(parts)), found.size
 
     def _bytes(self, inside: str) -> int:
         try:
@@ -287,7 +287,7 @@ class Tool:
             _refuse(f"The path {path} is not a file.")
 
         def build() -> EditPlan:
-            document = self._vault.read(_kept_as(inside))
+            document = self._vault.read(kept_as(inside))
             return edit(document, change(document), f"edit {document.path}")
 
         self._vault.transact(build)
@@ -342,13 +342,13 @@ def _missing(path: str) -> str:
     return f"The path {path} does not exist. Please provide a valid path."
 
 
-def _kept_as(inside: str) -> str:
+def kept_as(inside: str) -> str:
     """The memory in which a file of the model is kept: what is no JSON is Markdown."""
     return inside if inside.endswith(SUFFIXES) else check_memory(f"{inside}{SUFFIXES[0]}")
 
 
-def _shown_as(path: str) -> str:
-    """The file of the model that a memory is; see `_kept_as`."""
+def shown_as(path: str) -> str:
+    """The file of the model that a memory is; see `kept_as`."""
     bare = path.removesuffix(SUFFIXES[0])
     return bare if bare.endswith(_TEXT_SUFFIXES) else path
 

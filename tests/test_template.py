@@ -23,7 +23,7 @@ from mdmem.text.scan import scan
 
 DATA = os.path.join(os.path.dirname(__file__), "data", "template")
 NOW = datetime(2025, 11, 20, 10, 36, 5, tzinfo=UTC)
-BUILTIN = ["daily", "decision", "note", "preference", "project", "working"]
+BUILTIN = ["context", "daily", "decision", "note", "preference", "project", "working"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 # Texts that are likelier to mean something to Markdown, YAML or Jinja than random ones.
 MARKS = ["#", "##", "---", "===", "```", "~~~", "<!--", "<pre>", "<?", "<!X", "<![CDATA[", "{{", "}}", "{%"]
@@ -722,6 +722,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "project": {"title": "Demo", "description": "A library for demonstrations."},
     "working": {"goal": "Make the tests pass.", "state": "Two of three are green."},
     "daily": {"date": "2025-01-02"},
+    "context": {
+        "parts": [{"name": "project", "title": "Project memory", "blocks": ["```memory A.md\na\n```"] * 2}],
+        "left_out": "```left-out\nproject: B.md, 12 tokens\n```",
+    },
 }
 
 

@@ -215,10 +215,10 @@ def replace_command(
     if not across and not dry_run:
         print_applied(memory.replace(path, old, new, **options), as_json=as_json)
         return 0
-    plan = memory.plan.replace(path, old, new, within=within or "", globs=globs, **options)
-    diff = memory.diff(plan)
+    wanted = memory.plan.replace(path, old, new, within=within or "", globs=globs, **options)
+    plan = memory.vault.prepare(wanted).plan
     if dry_run or not as_json:
-        print_diff(diff, plan, as_json=as_json)
+        print_diff(plan.diff(), plan, as_json=as_json)
     if dry_run:
         return 0
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from mdmem.cli.command import command
 from mdmem.cli.options import read_command
-from mdmem.cli.render import print_json
+from mdmem.cli.render import print_json, progress_bar
 
 if TYPE_CHECKING:
-    from mdmem.index.synced import Progress
     from mdmem.memory.memory import Memory
     from mdmem.memory.watch import Event
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
     """Make the index say what the files say; every command that needs it does so by itself."""
     with ExitStack() as bar:
-        synced = memory.sync(rebuild=rebuild, progress=_bar(bar) if sys.stderr.isatty() else None)
+        synced = memory.sync(rebuild=rebuild, progress=progress_bar(bar, "indexing"))
     memories = len(memory.ls(where=["path"]))
     if as_json:
         print_json({**synced._asdict(), "memories": memories})
@@ -35,19 +33,6 @@ def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
         f"{len(getattr(synced, name)):,} {name}" for name in ("created", "changed", "moved", "removed")
     )
     print(f"{counts}; {memories:,} {'memory' if memories == 1 else 'memories'}")
-
-
-def _bar(stack: ExitStack) -> Progress:
-    """A progress bar on standard error, which begins with the first progress and ends with `stack`."""
-    bar: Any = None
-
-    def show(done: int, total: int) -> None:
-        nonlocal bar
-        if bar is None:
-            bar = stack.enter_context(click.progressbar(length=total, label="indexing", file=sys.stderr))
-        bar.update(done - bar.pos)
-
-    return show
 
 
 @command("watch", epilog="Example: mdmem watch --json")

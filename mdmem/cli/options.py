@@ -136,8 +136,8 @@ def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Call
 def make_change(memory: Memory, verb: Callable[[Kinds[Any]], Any], *, dry_run: bool, as_json: bool) -> None:
     """Make a change and print what it did, or with `dry_run` only what it would do."""
     if dry_run:
-        plan = verb(memory.plan)
-        print_diff(memory.diff(plan), plan, as_json=as_json)
+        plan = memory.vault.prepare(verb(memory.plan)).plan
+        print_diff(plan.diff(), plan, as_json=as_json)
     else:
         print_applied(verb(memory), as_json=as_json)
     print_notes(memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,24 @@ import click
 
 from mdmem.cli.command import group
 from mdmem.cli.options import change_command, read_command, read_value, text_argument
-from mdmem.cli.render import print_document, print_json
+from mdmem.cli.render import print_document, print_findings, print_json
 
 if TYPE_CHECKING:
+    from mdmem.instructions.found import Found, Resolved
+    from mdmem.instructions.sync import Synced
     from mdmem.memory.memory import Memory
+
+_READERS = (
+    "codex",
+    "claude",
+    "cursor",
+    "copilot",
+    "gemini",
+    "agents",
+    "copilot-code-review",
+    "copilot-cloud-agent",
+)
+_WRITTEN = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
 
 Verb = Callable[[Any], Any]
 
@@ -75,3 +90,81 @@ def project_params(pairs: tuple[str, ...], section: str) -> Verb:
             raise click.UsageError(f"{pair!r} is not NAME=VALUE")
         values[name] = read_value(value)
     return lambda m: m.project.params(values, section=section)
+
+
+@project_command.command("resolve", epilog="Example: mdmem project resolve --for src/app.py --tool codex")
+@click.option("--for", "for_file", metavar="FILE", required=True, help="A file of the workspace.")
+@click.option("--tool", type=click.Choice(_READERS), required=True, help="Who reads.")
+@read_command
+def project_resolve(memory: Memory, for_file: str, tool: str, as_json: bool) -> None:
+    """Print what a coding tool would read for a file; which files that is goes to standard error."""
+    resolved = memory.project.resolve(for_file, tool)
+    if as_json:
+        print_json(resolved.as_dict())
+        return
+    _print_read(resolved)
+    sys.stderr.flush()
+    print(resolved.text)
+
+
+def _print_read(resolved: Resolved) -> None:
+    for number, found in enumerate(resolved.files, 1):
+        kept = f"{found.bytes_kept:,} of {found.bytes:,} bytes"
+        cut = f", cut: {found.limit}" if found.limit else ""
+        print(f"{number:3}  {_about(found)}  {kept}{cut}", file=sys.stderr)
+    for found in resolved.left_out:
+        print(f"  -  {_about(found)}  not read", file=sys.stderr)
+    for finding in resolved.findings:
+        print(f"  !  {finding}", file=sys.stderr)
+    count = f"{len(resolved.files)} files, about {resolved.tokens:,} tokens"
+    print(f"{resolved.tool} for {resolved.file}: {count} (as of {resolved.as_of})\n", file=sys.stderr)
+
+
+def _about(found: Found) -> str:
+    return f"{found.path}  [{found.scope}] {found.reason}"
+
+
+@project_command.command("audit", epilog="Example: mdmem project audit")
+@read_command
+def project_audit(memory: Memory, as_json: bool) -> None:
+    """Compare what coding tools read: what only some see, what is cut or dead, and what it costs."""
+    audit = memory.project.audit()
+    if as_json:
+        print_json(audit.as_dict())
+        return
+    for cost in audit.costs:
+        kept = f"{cost.bytes_kept:,} of {cost.bytes:,} bytes"
+        print(f"{cost.tokens:7,} tokens  {cost.tool:20} {cost.files} files, {kept}, for {cost.file}")
+    print_findings(audit.findings, "text")
+
+
+@project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
+@click.option(
+    "--tool", "tools", multiple=True, type=click.Choice(_WRITTEN), help="Only its files; repeatable."
+)
+@click.option("--bring-back", is_flag=True, help="First take what somebody wrote there into the vault.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
+@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@read_command
+def project_sync(
+    memory: Memory, tools: tuple[str, ...], bring_back: bool, check: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
+    synced = memory.project.sync(tools, bring_back=bring_back, check=check or dry_run)
+    if as_json:
+        print_json(synced.as_dict())
+    elif dry_run:
+        print(synced.diff(), end="")
+    _print_synced(synced, is_silent=as_json or dry_run)
+    return int(bool(synced.left) and (check or not dry_run))
+
+
+def _print_synced(synced: Synced, *, is_silent: bool) -> None:
+    for one in synced.differences:
+        done = "created" if one.before is None else "deleted" if one.after is None else "changed"
+        state = done if one.path in synced.written else one.state
+        if not is_silent or not one.is_mended:
+            to = sys.stderr if is_silent else sys.stdout
+            print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
+    if not synced.differences and not is_silent:
+        print("nothing to change")

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
     from mdmem.index.grep import Hits
     from mdmem.index.hit import Hit
     from mdmem.index.reference import Backlink, Reference, Stats
     from mdmem.index.search import Results
+    from mdmem.index.synced import Progress
     from mdmem.memory.memory import Memory
     from mdmem.text.document import Document
     from mdmem.vault.plan import EditPlan
@@ -80,13 +83,15 @@ def print_applied(applied: Applied, *, as_json: bool) -> None:
         merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
         verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
         print(f"{verb} {file.path}  {file.after or ''}{merged}".rstrip())
-    print_left_out(applied.plan)
+    _print_asides(applied.plan)
 
 
-def print_left_out(plan: EditPlan) -> None:
-    """Say on standard error what a plan could not look into."""
+def _print_asides(plan: EditPlan) -> None:
+    """Say on standard error what a plan could not look into, and what was found in it."""
     for line in plan.left_out:
         print(f"left out: {line}", file=sys.stderr)
+    for finding in plan.warnings:
+        print(f"warning: {finding}\n    {finding.hint}", file=sys.stderr)
 
 
 def print_notes(memory: Memory) -> None:
@@ -100,10 +105,13 @@ def print_notes(memory: Memory) -> None:
 def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
     """Print what a plan would change."""
     if as_json:
-        print_json({"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out)})
+        warnings = [finding.as_dict() for finding in plan.warnings]
+        print_json(
+            {"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out), "warnings": warnings}
+        )
         return
     print(_coloured_diff(diff), end="")
-    print_left_out(plan)
+    _print_asides(plan)
 
 
 def _coloured(text: str, colour: str) -> str:
@@ -238,3 +246,18 @@ def _annotation(finding: Diagnostic) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def progress_bar(stack: ExitStack, label: str) -> Progress | None:
+    """A bar on standard error, which begins with the first progress and ends with `stack`; on a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    bar: Any = None
+
+    def show(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None:
+            bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+        bar.update(done - bar.pos)
+
+    return show

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
-from mdmem.text.globs import matcher
 from mdmem.memory.listing import Listed, conditional
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
+from mdmem.text.globs import matcher
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
@@ -26,7 +26,9 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.search import Each, Results
     from mdmem.index.synced import Progress, Synced
     from mdmem.index.view import View
+    from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
+    from mdmem.memory.instructions import WorkspaceProject
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
@@ -110,6 +112,13 @@ class Memory(Kinds["Applied"]):
         return Kinds(self.vault, self.scope, lambda build: build(), self._current)
 
     @cached_property
+    def project(self) -> WorkspaceProject:
+        """The project memory, and what coding tools are told beside it."""
+        from mdmem.memory.instructions import WorkspaceProject  # noqa: PLC0415 - start-up
+
+        return WorkspaceProject(self.vault, self.vault.transact)
+
+    @cached_property
     def index(self) -> Index:
         """The index of the whole vault; every question that needs it makes it current first."""
         from mdmem.index.index import Index  # noqa: PLC0415 - start-up
@@ -145,8 +154,7 @@ class Memory(Kinds["Applied"]):
 
     def diff(self, plan: EditPlan) -> str:
         """What a plan would change, as a unified diff, once it is checked as `apply` would check it."""
-        self.vault.prepare(plan)
-        return plan.diff()
+        return self.vault.prepare(plan).plan.diff()
 
     def show(self, path: str) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
@@ -275,6 +283,37 @@ class Memory(Kinds["Applied"]):
 
         return within_budget(results, budget)
 
+    def context(
+        self,
+        query: str = "",
+        files: Sequence[str] = (),
+        thread: str | None = None,
+        budget: int = 4000,
+        *,
+        estimated: bool = False,
+    ) -> Context:
+        """What an agent needs of its memory, as one Markdown text; see `mdmem.memory.context`.
+
+        Rules, project memory, preferences and memories with `tier: pinned`, then the working memory of the
+        thread and the passages that fit the query, each in a fence with its place and day. The template is
+        `context`, which the vault can replace.
+
+        Args:
+            query: what to look for; nothing without one.
+            files: give only the rules about these files of the workspace; without any, all rules.
+            thread: whose working memory to give; none without.
+            budget: the most tokens of the text, the list of what was left out included.
+            estimated: estimate tokens, also where a tokenizer is installed, which takes time to load.
+
+        Raises:
+            Usage: the budget is less than 1.
+            TemplateFailed: the vault's template cannot be rendered.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.memory.context import context  # noqa: PLC0415 - start-up
+
+        return context(self, query, files, thread, budget, estimated=estimated)
+
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
         """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
 
@@ -300,7 +339,7 @@ class Memory(Kinds["Applied"]):
         return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
 
     def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:
-        """Everything that is wrong with memories: their form, and their schemas.
+        """Everything that is wrong with memories: their form, their schemas, and secrets in them.
 
         Args:
             paths: memories or folders; all memories without any.
@@ -329,7 +368,7 @@ class Memory(Kinds["Applied"]):
         if problem:
             return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
         try:
-            return self.vault.schemas.check(self.vault.read(path))
+            return self.vault.check(self.vault.read(path))
         except (DocumentRefused, StorageFailed) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

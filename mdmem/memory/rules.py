@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
-from mdmem.text.globs import matcher
 from mdmem.text.document import Document
+from mdmem.text.globs import matcher
 from mdmem.vault.paths import join
 from mdmem.vault.scope import Scope
 from mdmem.vault.vault import Vault

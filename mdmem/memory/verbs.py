@@ -20,16 +20,17 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import seen
-from mdmem.text.globs import matcher
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
+from mdmem.text.globs import matcher
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
+    from mdmem.index.synced import Progress
     from mdmem.index.view import View
 
 R = TypeVar("R")
@@ -283,7 +284,7 @@ class Verbs(Generic[R]):
 
         return self._run(build)
 
-    # -- from templates, and from the past ----------------------------------------------------------------
+    # -- from templates, from elsewhere, and from the past ------------------------------------------------
 
     def new(self, template: str, path: str, variables: Mapping[str, Any] | None = None) -> R:
         """Make a memory from a template.
@@ -296,6 +297,33 @@ class Verbs(Generic[R]):
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         content = self._vault.templates.render(template, variables or {}, now=datetime.now(UTC))
         return self.write(path, content)
+
+    def import_(
+        self,
+        format: str,  # noqa: A002 - its name on the command line
+        source: str,
+        *,
+        to: str = "notes",
+        progress: Progress | None = None,
+    ) -> R:
+        """Take in the memory of another system, as one change that `undo` takes back whole.
+
+        What stands there already is never overwritten. What is left out is named in the plan's `left_out`,
+        with the reason: another memory at the same path, what cannot be read, what breaks its schema.
+
+        Args:
+            format: see `mdmem.memory.importing.FORMATS`.
+            source: its file or folder.
+            to: the folder to put it in.
+            progress: told how many of how many are read.
+
+        Raises:
+            Usage: there is no such format, or the source is not of it.
+            Invalid: a secret is in it.
+        """
+        from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up
+
+        return self._run(importing(self._vault, format, source, to, progress))
 
     def restore(self, path: str, *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
         """Bring back what a memory held before its last change, or the content with `hash`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -33,6 +34,10 @@ DEFAULT_TEXT = """\
 # policy = "keep-latest"          # or "keep-stronger", "merge"
 # max_per_user = 1000
 
+[secrets]
+# policy = "refuse"               # what happens to a secret that a change adds; or "redact", "warn", "off"
+# allow = []                      # secrets that may stand here: the first 16 digits of their SHA-256
+
 # A mount shows one file of the workspace as a memory of this vault: vault path = file, seen from the vault.
 [mounts]
 """
@@ -61,7 +66,18 @@ class Preferences:
     max_per_user: int = 1000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """Secrets that a change adds: what happens to them, and the hashes of those that may stand there."""
+
+    policy: str = "refuse"
+    allow: tuple[str, ...] = ()
+
+
 POLICIES = ("keep-latest", "keep-stronger", "merge")
+SECRET_POLICIES = ("refuse", "redact", "warn", "off")
+_CHOICES = {"preferences": POLICIES, "secrets": SECRET_POLICIES}
+_DIGEST = re.compile(r"[0-9a-f]{16,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +88,7 @@ class Config:
     trash: Trash = field(default_factory=Trash)
     working: Working = field(default_factory=Working)
     preferences: Preferences = field(default_factory=Preferences)
+    secrets: Secrets = field(default_factory=Secrets)
     mounts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -90,7 +107,13 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     mounts = tables.pop("mounts", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         raise ConfigInvalid(path=path, reason="[mounts] maps paths of the vault to files, both as strings")
-    kinds = {"limits": Limits, "trash": Trash, "working": Working, "preferences": Preferences}
+    kinds = {
+        "limits": Limits,
+        "trash": Trash,
+        "working": Working,
+        "preferences": Preferences,
+        "secrets": Secrets,
+    }
     parts = {name: _table(path, name, kinds[name], table) for name, table in tables.items()}
     return Config(mounts=mounts, **parts)
 
@@ -101,14 +124,26 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
     known = {f.name: f for f in fields(kind)}
     _refuse_unknown(path, f"[{name}] ", table, known)
     defaults = kind()
+    given = dict(table)
     for key, value in table.items():
         wanted = type(getattr(defaults, key))
+        if wanted is tuple:
+            given[key] = _digests(path, f"[{name}] {key}", value)
+            continue
         if type(value) is not wanted or (wanted is int and not 0 <= value <= _MOST):
             expected = "a whole number, 0 or more, of 64 bits" if wanted is int else "a string"
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is {expected}, not {value!r}")
-        if key == "policy" and value not in POLICIES:
-            raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(POLICIES)}")
-    return kind(**table)
+        if key == "policy" and value not in _CHOICES[name]:
+            raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(_CHOICES[name])}")
+    return kind(**given)
+
+
+def _digests(path: str, where: str, value: Any) -> tuple[str, ...]:
+    """A list of hashes. What is none is not quoted: it may be the secret itself."""
+    if not isinstance(value, list) or not all(isinstance(v, str) and _DIGEST.fullmatch(v) for v in value):
+        reason = f"{where} is a list of hashes, each 16 to 64 small hexadecimal digits"
+        raise ConfigInvalid(path=path, reason=reason, remedy="a refused change names the hash to add")
+    return tuple(value)
 
 
 def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:

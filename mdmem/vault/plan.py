@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from mdmem.diagnostic import Diagnostic
 from mdmem.errors import EditRefused, PathRefused
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
@@ -82,6 +83,7 @@ class EditPlan:
         message: what changes, for the history and for git.
         actor: who asked for it.
         left_out: memories that the plan would have to look into and could not, each with the reason.
+        warnings: what was found in it that does not refuse it, such as secrets that were taken out.
         brings_back: it restores what stood there before. That is not checked against schemas: what was
             deleted can be restored, whatever it was.
     """
@@ -90,6 +92,7 @@ class EditPlan:
     message: str = ""
     actor: str = ""
     left_out: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
 
     @property
@@ -123,6 +126,13 @@ class EditPlan:
         """The plan as a JSON object."""
         changes = [change.as_dict() for change in self.changes]
         return {"message": self.message, "actor": self.actor, "changes": changes}
+
+
+class Prepared(NamedTuple):
+    """A plan as it will be written, and what each of its changes results in; None where it deletes."""
+
+    plan: EditPlan
+    afters: Sequence[Document | None]
 
 
 def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: bool = True) -> EditPlan:

@@ -45,7 +45,14 @@ class Applied:
     def as_dict(self) -> dict[str, Any]:
         """What changed, as a JSON object."""
         changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
-        return {"id": self.id, "message": self.plan.message, "files": changed, "merged": list(self.merged)}
+        return {
+            "id": self.id,
+            "message": self.plan.message,
+            "files": changed,
+            "merged": list(self.merged),
+            "left_out": list(self.plan.left_out),
+            "warnings": [finding.as_dict() for finding in self.plan.warnings],
+        }
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +25,7 @@ from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content
 from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
-from mdmem.vault.plan import EditPlan, refuse_twins
+from mdmem.vault.plan import Change, EditPlan, Prepared, refuse_twins
 from mdmem.vault.trash import Entry, TrashFolder
 from mdmem.vault.walk import Found, walk
 
@@ -260,15 +260,15 @@ class Vault:
             may_merge: False to refuse such a change in every case.
 
         Raises:
-            Invalid: a change would break its schema; with every violation.
+            Invalid: a change would break its schema, with every violation, or add a secret.
             Conflict: a file has changed, and cannot be merged; with the diff.
             AlreadyExists: a new memory stands there already.
             PathRefused: a path that cannot be, or be made.
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
-        afters = self.prepare(plan)
+        prepared = self.prepare(plan)
         with self._writing():
-            return self._transaction(plan, afters, may_merge=may_merge).run()
+            return self._transaction(prepared, may_merge=may_merge).run()
 
     def transact(self, build: Callable[[], EditPlan]) -> Applied:
         """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
@@ -282,33 +282,52 @@ class Vault:
         with self._writing():
             while True:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
-                plan = build()
+                prepared = self.prepare(build())
                 try:
-                    return self._transaction(plan, self.prepare(plan), may_merge=False).run()
+                    return self._transaction(prepared, may_merge=False).run()
                 except Conflict:
                     if time.monotonic() > deadline:
                         raise
 
-    def prepare(self, plan: EditPlan) -> list[Document | None]:
-        """What each change of a plan would result in; None where it deletes. Nothing is written.
+    def prepare(self, plan: EditPlan) -> Prepared:
+        """A plan as it would be written, without the secrets that it may not add. Nothing is written.
 
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
         refuse_twins(plan)
-        afters = []
+        prepared = Prepared(plan, [self._after(change) for change in plan.changes])
+        if plan.brings_back:
+            return prepared
+        prepared = self._screened(prepared)
         findings: list[Diagnostic] = []
-        for change in plan.changes:
-            target = check_memory(change.move_to or change.path)
-            if change.before is None or change.move_to:
-                check_new(target)
-            after = change.after(self.config.limits)
-            if after is not None and not plan.brings_back:
-                findings += self._new_findings(change.before, after)
-            afters.append(after)
+        for change, after in zip(plan.changes, prepared.afters, strict=True):
+            findings += self._new_findings(change.before, after) if after else ()
         if findings:
             raise Invalid(findings=tuple(findings))
-        return afters
+        return prepared
+
+    def _after(self, change: Change) -> Document | None:
+        target = check_memory(change.move_to or change.path)
+        if change.before is None or change.move_to:
+            check_new(target)
+        return change.after(self.config.limits)
+
+    def _screened(self, prepared: Prepared) -> Prepared:
+        if self.config.secrets.policy == "off":
+            return prepared
+        from mdmem.vault.screen import screen  # noqa: PLC0415 - start-up
+
+        return screen(prepared, self.config.secrets)
+
+    def check(self, document: Document) -> list[Diagnostic]:
+        """Everything that is wrong with a memory: its form, its schema, and the secrets that stand in it."""
+        found = self.schemas.check(document)
+        if self.config.secrets.policy == "off":
+            return found
+        from mdmem.vault.screen import standing  # noqa: PLC0415 - start-up
+
+        return found + standing(document, self.config.secrets)
 
     def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
         """What a change breaks: a memory that is broken already may be changed, not broken further."""
@@ -325,14 +344,12 @@ class Vault:
         if findings:
             raise Invalid(findings=tuple(findings))
 
-    def _transaction(
-        self, plan: EditPlan, afters: Sequence[Document | None], *, may_merge: bool
-    ) -> Transaction:
+    def _transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
         from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - start-up
 
         return Transaction(
-            plan=plan,
-            afters=afters,
+            plan=prepared.plan,
+            afters=prepared.afters,
             namespace=self.namespace,
             actor=self.actor,
             limits=self.config.limits,

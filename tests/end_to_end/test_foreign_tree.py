@@ -261,6 +261,7 @@ READS: Sequence[Sequence[str]] = (
     ("schema", "check"),
     ("template", "list"),
     ("template", "show", "note"),
+    ("context", "install", "--thread", "0", "--for", "src/app.py"),
     ("render", "note", "--var", "title=Idea"),
     ("show", "odd/bom-crlf.md", "--section", "Title"),
     ("show", "odd/mixed-ends.md", "--number"),

@@ -64,6 +64,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.preferences.set("ui", "theme", "light")
     preference = {"Category": "ui", "Key": "font", "Value": "12", "UpdatedAt": "2024-01-21T20:30:00Z"}
     (folder / "alice.json").write_text(json.dumps([preference]))
+    entity = {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Likes SQLite"]}
+    (folder / "memory.jsonl").write_text(json.dumps(entity))
     (folder / "src").mkdir()
     (folder / "src/app.py").write_text("import os\nimport sys\n")
     return folder

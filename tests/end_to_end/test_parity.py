@@ -11,10 +11,10 @@ import pytest
 
 from mdmem import errors
 from mdmem.cli.app import app
+from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
-from mdmem.memory.project import Project
 from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Verbs
@@ -24,7 +24,7 @@ KINDS: dict[str, type] = {
     "notes": Notes,
     "working": Working,
     "preferences": Preferences,
-    "project": Project,
+    "project": WorkspaceProject,
     "rules": Rules,
     "references": References,
 }
@@ -35,6 +35,7 @@ CALLED = {
     "backlinks": "references.backlinks",  # too often used for two words
     "tags": "references.tags",
     "graph": "references.graph",
+    "import": "import_",  # a word of Python's own
 }
 
 # Verbs of one side only, with the reason.
@@ -51,8 +52,12 @@ ONLY_API = {
 }
 ONLY_CLI = {
     "tool": "mdmem.memory.tool.Tool: commands of a model, in its words",
+    "mcp": "a front end: the same verbs as tools of the Model Context Protocol",
     "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",
+    "hook": "what a host's hook is answered",
+    "install": "about the settings of a host",
+    "uninstall": "as install",
     "completion": "about the shell",
     "template.list": "memory.vault.templates.names: templates are no memories",
     "template.show": "memory.vault.templates.show",
@@ -68,6 +73,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "replace": {"arguments": "path, old, new", "every": "count", "yes": "is about the terminal"},
     "mv": {"arguments": "source, target", "what": "rename_heading, rename_block, rename_id, rename_tag"},
     "search": {"words": "query", "passages": "each"},
+    "context": {"words": "query"},
     "references.graph": {"form": "chooses how it is printed"},
     "new": _VARIABLES,
     "render": _VARIABLES,
@@ -82,23 +88,26 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "history": {"limit": "chooses how much is printed"},
 }
 # Parameters that only Python has.
-ONLY_PYTHON = {"sync": {"progress": "a progress bar on a terminal"}}
+ONLY_PYTHON = {name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")}
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
 SPELLED = {
     "within": {"--in"},
     "for_file": {"--for"},
+    "files": {"--for"},
     "globs": {"--glob"},
     "every": {"--all"},
     "where": {"--replace", "--append", "--before", "--after", "--where"},
     "what": {"--heading", "--block", "--id", "--tag"},
     "types": {"--type"},
     "tags": {"--tag"},
+    "tools": {"--tool"},
     "states": {"--state"},
     "paths": {"--in"},
     "heading": {"--section"},
     "only_hash": {"--hash"},
     "form": {"--format"},
     "pairs": {"--var"},
+    "port": {"--http"},
     "from_stdin": {"--vars"},
     "as_json": {"--json"},
 }
@@ -109,7 +118,9 @@ ONLY_CLI_DEFAULTS = {("delete_lines", "last"): "one line is most often meant"}
 # Commands without --json.
 NO_JSON = {
     "completion": "prints a script",
+    "hook": "prints what the host reads",
     "tool": "prints nothing else",
+    "mcp": "speaks JSON",
     "schema.show": "prints JSON as it is",
 }
 
@@ -196,7 +207,8 @@ def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
     options = names(CLI[name])
     assert ("as_json" in options) == (name not in NO_JSON)
     changes = name in API and makes_a_change(name)
-    assert ("dry_run" in options) == (changes or name in {"init", "refs"})
+    others = {"init", "install", "uninstall", "refs", "project.sync"}
+    assert ("dry_run" in options) == (changes or name in others)
 
 
 def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:

@@ -21,6 +21,7 @@ SCHEMA = {
     "attr",
     "attrs",
     "idna",  # by jsonschema, where it is installed
+    "jsonpointer",  # as idna
     "jsonschema",
     "jsonschema_specifications",
     "referencing",
@@ -29,6 +30,11 @@ SCHEMA = {
 }
 TEMPLATE = {"jinja2", "markupsafe"}
 INDEX = {"tantivy"}
+CONTEXT = {
+    *("context", "context_source", "excerpt", "rules"),
+    *("project", "bullets", "preference", "strength", "moment"),
+    *("working", "content", "expiry", "json_merge"),
+}
 
 # Which packages of others a command loads besides click, and which kinds of memory it loads.
 COMMANDS: list[tuple[str, set[str], set[str]]] = [
@@ -55,9 +61,17 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("notes append db text", set(), {"notes", "content"}),
     ("working update text --thread t1", {"yaml"}, {"working", "content", "expiry", "json_merge", "moment"}),
     ("preferences list", {"yaml"}, {"preferences", "preference", "aster", "strength", "moment"}),
-    ("project load", {"yaml"}, {"project", "bullets", "moment"}),
+    ("project load", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
+    ("project resolve --for a.py --tool claude", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
+    ("project sync --check", {"yaml"}, {"instructions", "project", "bullets", "moment", "rules"}),
     ("rules list", set(), {"rules"}),
+    ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA, {"importing"}),
     ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
+    ("context project", {"yaml", "toktok"} | TEMPLATE | INDEX, CONTEXT),
+    ("context --estimated", {"yaml"} | TEMPLATE | INDEX, CONTEXT),
+    ("hook post-edit", set(), set()),
+    ("hook stop", set(), set()),
+    ("install cursor --user --dry-run", {"platformdirs"}, set()),
 ]
 # What any command loads that opens a vault.
 OPENED = {"memory", "verbs", "listing", "seen", "past"}
@@ -95,6 +109,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     memory.write("notes/full.md", "---\ntags: [a]\n---\n# Title\n\ntext\n")
     memory.write("AGENTS.md", "# Project\n")
     memory.append("notes/bare.md", "more")
+    (tmp_path / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
     return tmp_path
 
 
@@ -134,7 +149,11 @@ def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str]
         "project",
         "rules",
         "completion",
+        "context",
+        "hook",
+        "imports",
         "index",
+        "install",
         "references",
         "search",
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import venv
 import zipfile
+from collections.abc import Mapping
 from email.parser import Parser
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +20,12 @@ import mdmem
 CHECKOUT = Path(__file__).parents[2]
 
 
-def succeed(*command: str | Path, cwd: Path) -> str:
+def succeed(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, given: str = "") -> str:
     """What a command prints; outside the checkout, without what points into it."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "PYTHONPATH"))}
-    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "PYTHONPATH"))}
+    ended = subprocess.run(
+        command, cwd=cwd, env=own | dict(env or {}), input=given, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
     return ended.stdout
 
@@ -35,33 +39,22 @@ def built(folder: Path) -> Path:
 
 def installed(wheel: Path, folder: Path) -> Path:
     """The programs of a new environment that holds the wheel and what it depends on."""
-    venv.create(folder, with_pip=False)
-    python = folder / "bin/python"
-    succeed(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--no-compile",
-        wheel,
-        cwd=folder,
-    )
+    venv.create(folder, with_pip=True)
+    succeed(folder / "bin/pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
     return folder / "bin"
 
 
 @pytest.mark.timeout(300)
 def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     """One test, because building and installing takes seconds."""
-    for name in ("wheel", "program", "library"):
+    for name in ("wheel", "program", "library", "start"):
         (tmp_path / name).mkdir()
     wheel = built(tmp_path / "wheel")
     holds_what_it_needs_and_nothing_else(wheel)
     programs = installed(wheel, tmp_path / "environment")
     the_program_works(programs, tmp_path / "program")
     the_library_works(programs, tmp_path / "library")
+    the_quick_start_works(programs, tmp_path / "start", wheel)
 
 
 def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
@@ -109,3 +102,26 @@ print([(hit.path, hit.line) for hit in memory.grep("one file")], memory.check(),
     where, found = succeed(programs / "python", "-c", code, cwd=folder).splitlines()
     assert where.startswith(str(programs.parent))
     assert found == "[('notes/db.md', 3)] [] ()"
+
+
+def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
+    """What the README says to an agent's user, as it is written there; the wheel is not published yet."""
+    section = (CHECKOUT / "README.md").read_text().partition("\n## For an agent\n")[2]
+    script = section.partition("```sh\n")[2].partition("```")[0]
+    succeed("git", "init", "--quiet", cwd=folder)
+    env = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "HOME": str(folder / "home"),
+        "PIP_FIND_LINKS": str(wheel.parent),
+        "PIP_NO_COMPILE": "1",
+        "PIP_QUIET": "1",
+    }
+    (folder / "home").mkdir()
+    succeed("sh", "-eu", "-c", script, cwd=folder, env=env)
+    assert (folder / "memories/notes/db.md").read_text() == "## SQLite\n\nOne file, no server.\n"
+    server = json.loads((folder / ".mcp.json").read_text())["mcpServers"]["mdmem"]
+    assert Path(server["command"]).name == "mdmem"
+    hooks = json.loads((folder / ".claude/settings.json").read_text())["hooks"]
+    started = hooks["SessionStart"][0]["hooks"][0]["command"]
+    told = succeed("sh", "-c", started, cwd=folder, env=env | {"CLAUDE_PROJECT_DIR": str(folder)}, given="{}")
+    assert isinstance(json.loads(told), dict) if told else True

@@ -146,6 +146,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "new": lambda m: m.new("note", "new.md", {"title": "New"}),
     "restore": lambda m: m.restore("db.md"),
     "undo": lambda m: m.undo(),
+    "import_": lambda m: m.import_("mcp-memory", f"{m._vault.root}/../graph.jsonl", to=""),
     "notes.append": lambda m: m.notes.append("db", "text", "T"),
     "notes.overwrite": lambda m: m.notes.overwrite("db", "text", "T"),
     "working.update": lambda m: m.working.update("text", thread="t"),
@@ -169,6 +170,7 @@ ASTER = '[{"Category": "ui", "Key": "x", "Value": "12", "UpdatedAt": "2024-01-21
 def memory(root: Path) -> Memory:
     """The memory of dora, in which there is something for every verb."""
     memory = Memory(str(root), Scope(user="dora"))
+    (root.parent / "graph.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
     memory.write("db.md", "before")
     memory.write("db.md", DB, overwrite=True)
     memory.write("working/threads/done.md", "---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")

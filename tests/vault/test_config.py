@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 
 from mdmem.errors import ConfigInvalid
 from mdmem.text.document import Limits
-from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, POLICIES, Config, Trash, parse
+from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, POLICIES, SECRET_POLICIES, Config, Trash, parse
 
-TABLES = ("limits", "trash", "working", "preferences")
+TABLES = ("limits", "trash", "working", "preferences", "secrets")
 
 
 def test_nothing_means_the_defaults() -> None:
@@ -44,6 +44,24 @@ def test_every_policy_is_accepted(policy: str) -> None:
     assert parse(f'preferences.policy = "{policy}"').preferences.policy == policy
 
 
+@pytest.mark.parametrize("policy", SECRET_POLICIES)
+def test_every_policy_for_secrets_is_accepted(policy: str) -> None:
+    assert parse(f'secrets.policy = "{policy}"').secrets.policy == policy
+
+
+def test_secrets_are_allowed_by_their_hash() -> None:
+    digest = "0123456789abcdef"
+    assert parse(f'secrets.allow = ["{digest}", "{digest * 4}"]').secrets.allow == (digest, digest * 4)
+
+
+@pytest.mark.parametrize("entry", ["hunter2-hunter2-hunter2", "0123456789abcde", "ABCDEF0123456789", ""])
+def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parse(f'secrets.allow = ["{entry}"]')
+    assert "[secrets] allow" in refused.value.reason
+    assert not entry or entry not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -52,10 +70,11 @@ def test_every_policy_is_accepted(policy: str) -> None:
             (f"[{table}]\n{field.name} = {value}", f"[{table}] {field.name}")
             for table in TABLES
             for field in fields(getattr(Config(), table))
-            for value in ("[]", "true", "1.5", "-1" if field.name != "policy" else "1", "1979-05-27")
+            for value in ("[3]", "true", "1.5", "-1" if field.name != "policy" else "1", "1979-05-27")
         ),
         *((f"{table} = 3", table) for table in TABLES),
         ('[preferences]\npolicy = "newest"', "keep-latest, keep-stronger, merge"),
+        ('[secrets]\npolicy = "merge"', "refuse, redact, warn, off"),
         ("mount = {}", "'mount'"),
         ("[mounts]\na = 3", "[mounts]"),
         ("[mounts]\nAGENTS.md = '../AGENTS.md'", "[mounts]"),

@@ -814,7 +814,7 @@ def denied(path: str, action: Callable[[], object]) -> bool:
         lambda vault: [found.path for found in vault.walk()][-1] == "notes/a.md",
         lambda vault: vault.exists("notes/a.md") and not vault.exists("notes/none.md"),
         lambda vault: len(list(vault.history())) <= 1 and vault.recover() == 0,
-        lambda vault: len(vault.prepare(grown(vault, "notes/a.md", "more"))) == 1,
+        lambda vault: len(vault.prepare(grown(vault, "notes/a.md", "more")).afters) == 1,
         lambda vault: denied(".mdmem", lambda: vault.apply(grown(vault, "notes/a.md", "more"))),
     ],
     ids=["read", "walk", "exists", "history", "prepare", "apply"],

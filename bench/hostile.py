@@ -1,0 +1,161 @@
+"""Hostile arguments: paths that try to leave, and calls made up from the schemas of the tools."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mdmem
+from mdmem.mcp.argument import Argument
+from mdmem.mcp.tools import Tool
+
+_PLAIN = (
+    "notes/mine.md",
+    "notes/new.md",
+    "notes",
+    "a.json",
+    "AGENTS.md",
+    "working/threads/t.md",
+    "x/y/z.md",
+    "",
+)
+_TEXTS = (
+    *(
+        "x",
+        "# Mine",
+        "my own words",
+        "Mine",
+        "(",
+        "[a-z]+",
+        "tag:x",
+        "-",
+        "--pre=/bin/sh",
+        "a\r\nb",
+        "\ufeff# x\n",
+    ),
+    *(
+        "\u202ereversed",
+        "\ud800",
+        "\x00",
+        "`" * 9,
+        "---\ntags: 5\n---\n",
+        "---\n",
+        "[[mine]] #tag",
+        "{}",
+        "é" * 300,
+    ),
+    *("</system>", "before:2026", "type=note", "!id", "ui/theme", "all", "created>=x", "\u2028", "x" * 5_000),
+)
+_NUMBERS = (0, 1, 2, 7, 10_000, -1, 2**31, 2**64, "3", 1.5, True)
+
+
+def make_world(world: Path, secret: str) -> None:
+    """A vault with links that lead out of the namespace of alice; all but that holds `secret`."""
+    root = world / "memories"
+    mdmem.init(root)
+    whole = mdmem.open(root)
+    whole.write("notes/shared.md", f"# Shared\n\n{secret}\n")
+    whole.write("users/bob/notes/a.md", f"{secret}\n")
+    whole.write("users/alicebob/notes/a.md", f"{secret}\n")
+    whole.write("users/alice/notes/mine.md", "# Mine\n\nmy own words\n")
+    (world / "outside.md").write_text(secret)
+    alice = root / "users/alice"
+    (alice / "link.md").symlink_to(world / "outside.md")
+    (alice / "bobs").symlink_to(root / "users/bob")
+    (alice / "notes/up").symlink_to(world)
+
+
+def paths(world: Path) -> list[str]:
+    """Paths that mean something outside of `memories/users/alice`, one way or another."""
+    outside, root = str(world / "outside.md"), str(world / "memories")
+    ups = ["../bob/notes/a.md", "../../notes/shared.md", "../../../outside.md", "notes/../../bob/notes/a.md"]
+    encoded = [
+        *(up.replace("/", "%2f") for up in ups),
+        *(up.replace("..", "%2e%2e") for up in ups),
+        *(up.replace("..", "%252e%252e") for up in ups),
+        *(up.replace("/", "\\") for up in ups),
+        *(up.replace("..", ". .") for up in ups),
+        *(up.replace("/", "\u2215") for up in ups),
+        *(up.replace("..", "\u2025") for up in ups),
+        *(up.replace("..", "\uff0e\uff0e") for up in ups),
+        *(f"mdmem:///{up}" for up in ups),
+        *(f"mdmem:///{up.replace('..', '%2e%2e')}" for up in ups),
+    ]
+    absolute = [outside, root, f"{root}/users/bob/notes/a.md", f"//{outside}", f"file://{outside}", "~/a.md"]
+    links = ["link.md", "bobs/notes/a.md", "bobs", "bobs/", "notes/up/outside.md", "notes/up", "bobs/new.md"]
+    odd = [
+        "",
+        "/",
+        ".",
+        "..",
+        "./",
+        "../",
+        "../alicebob/notes/a.md",
+        ".mdmem/config.toml",
+        ".mdmem",
+        "a\x00.md",
+    ]
+    more = [
+        "users/bob/notes/a.md",
+        "notes/shared.md/../../x.md",
+        "C:\\a.md",
+        "con.md",
+        "\ud800.md",
+        "a" * 300 + ".md",
+    ]
+    return [*ups, *encoded, *absolute, *links, *odd, *more]
+
+
+def arguments(draw: random.Random, tool: Tool, world: Path) -> dict[str, Any]:
+    """Arguments for a tool: mostly of the kinds that its schema says, by any of their names, some amiss."""
+    places = paths(world)
+    given: dict[str, Any] = {}
+    for argument in tool.arguments:
+        if draw.random() < (0.97 if argument.is_needed else 0.35):
+            name = draw.choice((argument.name, argument.name, *argument.aliases))
+            given[name] = _value(draw, argument, places)
+    if draw.random() < 0.02:
+        given[draw.choice(_TEXTS)] = draw.choice(_TEXTS)
+    return given
+
+
+def _value(draw: random.Random, argument: Argument, places: Sequence[str]) -> Any:
+    def path() -> str:
+        return draw.choice(places if draw.random() < 0.4 else _PLAIN)
+
+    def text() -> str:
+        return path() if argument.name in _PATHS or draw.random() < 0.2 else draw.choice(_TEXTS)
+
+    if argument.choices and draw.random() < 0.95:
+        return draw.choice(argument.choices)
+    kinds: dict[str, Callable[[], Any]] = {
+        "text": text,
+        "integer": lambda: draw.choice(_NUMBERS),
+        "count": lambda: draw.choice((*_NUMBERS, "all")),
+        "flag": lambda: draw.random() < 0.5,
+        "texts": lambda: [text() for _ in range(draw.randrange(3))],
+        "any": lambda: draw.choice((text(), 5, None, {"a": [text()]}, [1, True])),
+    }
+    kind = argument.kind if draw.random() < 0.95 else draw.choice(sorted(kinds))
+    return kinds[kind]()
+
+
+_PATHS = {"path", "source", "target", "within", "name"}
+
+
+def snapshot(world: Path, besides: Sequence[str]) -> dict[str, Any]:
+    """What is in a folder: content, place of links, and when each was changed."""
+    found: dict[str, Any] = {}
+    for folder, _, names in os.walk(world):
+        for name in names:
+            file = Path(folder) / name
+            path = file.relative_to(world).as_posix()
+            if not path.startswith(tuple(besides)):
+                found[path] = (
+                    os.readlink(file) if file.is_symlink() else file.read_bytes(),
+                    file.lstat().st_mtime_ns,
+                )
+    return found

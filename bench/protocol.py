@@ -1,0 +1,153 @@
+"""The server of the Model Context Protocol: its tools in tokens, its start, an idle one, hostile calls."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hostile
+from machine import environment, installed
+from setting import Setting
+from table import Row, ratio_row
+from timing import paired, program
+
+import mdmem
+from mdmem.mcp.call import Bound
+from mdmem.mcp.toolbox import Toolbox
+from mdmem.mcp.tools import TOOLS
+
+_MOST_TOKENS = 2_500
+_VOCABULARY = "o200k_base"
+_MOST_TIMES = 1.5
+_PAIRS = 15
+_IDLE_SECONDS = 20
+_CALLS = 100_000
+_SECRET = "the secret beyond the wall"
+_START = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    },
+}
+_READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+class _Served:
+    """A server on standard input and output."""
+
+    def __init__(self, root: str) -> None:
+        self.process = subprocess.Popen(
+            [installed("mdmem"), "--vault", root, "mcp"],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.ask(_START)
+
+    def ask(self, *messages: dict[str, Any]) -> dict[str, Any]:
+        """Send messages, and read the next answer."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    @property
+    def ticks(self) -> int:
+        """The processor time that it has taken, in hundredths of a second (proc(5))."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+
+def measure(setting: Setting) -> list[Row]:
+    root = setting.path("served")
+    mdmem.init(root)
+    mdmem.open(root).write("notes/a.md", "# A\n\nwords\n")
+    return [_tools(root), _ready(setting, root), _idle(setting, root), _hostile(setting)]
+
+
+def _tools(root: str) -> Row:
+    """The list of the tools as it is sent, as JSON without blanks."""
+    served = _Served(root)
+    tools = served.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
+    served.end()
+    listed = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
+    toktok = importlib.import_module("toktok")
+    tokens = int(toktok.batch_count([listed], _VOCABULARY, 1)[0])
+    return Row(
+        what="the list of all tools, as it is sent",
+        ours=f"{tokens:,} tokens of {_VOCABULARY}, {len(tools)} tools",
+        budget=f"≤ {_MOST_TOKENS:,}",
+        kept=tokens <= _MOST_TOKENS,
+    )
+
+
+def _ready(setting: Setting, root: str) -> Row:
+    """From the start of the process to its answer to `initialize`."""
+    theirs = program([sys.executable, "-c", "import mcp"], environment())
+    pairs = paired(lambda _: _Served(root).end(), theirs, setting.count(_PAIRS))
+    return ratio_row("`mdmem mcp` until it has answered", "`import mcp`", pairs, _MOST_TIMES)
+
+
+def _idle(setting: Setting, root: str) -> Row:
+    """What a server takes that has been asked, and watches for a subscription."""
+    served = _Served(root)
+    call = {"name": "search", "arguments": {"query": "words"}}
+    served.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    uri = {"uri": "mdmem:///notes/a.md"}
+    served.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": uri})
+    seconds = setting.count(_IDLE_SECONDS)
+    time.sleep(3)  # until the watcher has begun
+    before = served.ticks
+    time.sleep(seconds)
+    taken = served.ticks - before
+    served.end()
+    return Row(
+        what=f"processor time of an idle server in {seconds} s, while it watches",
+        ours=f"{taken / os.sysconf('SC_CLK_TCK') * 1000:.0f} ms",
+        budget="0",
+        kept=not taken,
+    )
+
+
+def _hostile(setting: Setting) -> Row:
+    """Calls made up from the schemas of the tools, in this process."""
+    world = Path(setting.path("hostile"))
+    world.mkdir()
+    hostile.make_world(world, _SECRET)
+    beyond = ("memories/users/alice/", "memories/.mdmem/local/")
+    before = hostile.snapshot(world, besides=beyond)
+    bound = Bound(memory=mdmem.open(world / "memories", mdmem.Scope(user="alice")))
+    box, draw = Toolbox(bound), random.Random(setting.seed)
+    codes: Counter[str] = Counter()
+    told = 0
+    for _ in range(setting.count(_CALLS)):
+        tool = draw.choice(TOOLS)
+        answer = box.call(tool.name, hostile.arguments(draw, tool, world))
+        codes[answer.data.get("error", {}).get("code", "done")] += 1
+        told += _SECRET in str(answer)
+    touched = before != hostile.snapshot(world, besides=beyond)
+    return Row(
+        what=f"{codes.total():,} hostile calls of tools",
+        ours=f"{codes['bug']} crashes, {told} secrets told, {'some' if touched else 'no'} other file touched",
+        beside=f"{codes['done']:,} done, {codes.total() - codes['done']:,} refused",
+        budget="0, 0, no",
+        kept=not (codes["bug"] or told or touched),
+    )

@@ -1,0 +1,1 @@
+"""Memory of other systems, read as memories of this one; nothing is written here."""

@@ -1,0 +1,187 @@
+"""The MCP memory server's graph: a note for each entity, its relations as links.
+
+Its file has a JSON object in each line: `{"type": "entity", "name", "entityType", "observations"}` or
+`{"type": "relation", "from", "to", "relationType"}`. What its tool `read_graph` returns, one object with both
+as lists, is read as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from mdmem.errors import DocumentRefused, PathRefused, Usage
+from mdmem.imports.batch import Batch, read
+from mdmem.index.synced import Progress
+from mdmem.text.document import Document, Limits, parse_text
+from mdmem.text.form import SUFFIXES
+from mdmem.text.lines import LINE_END
+from mdmem.text.yaml_write import inline
+from mdmem.vault.paths import encode_id
+
+# The kinds of this system: an entity of such a type follows no schema of ours.
+_KINDS = frozenset(("memory", "note", "preference", "project", "rule", "working"))
+# Names that a wikilink can hold as they are.
+_PLAIN = re.compile(r"\w(?:[\w .,'()+@-]*[\w)])?")
+
+
+class _Relation(NamedTuple):
+    source: str
+    kind: str
+    target: str
+
+
+@dataclass(slots=True)
+class _Graph:
+    types: dict[str, str] = field(default_factory=dict)
+    observations: dict[str, list[str]] = field(default_factory=dict)
+    relations: list[_Relation] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
+    """The notes of a graph.
+
+    Raises:
+        Usage: there is no such file, or it holds nothing that can be read.
+    """
+    graph = _Graph()
+    for where, entry in _entries(source, graph):
+        _take(graph, where, entry)
+    if not graph.types:
+        raise Usage(
+            problem=f"{source}: no entity of the MCP memory server in it", remedy="\n".join(graph.left_out)
+        )
+    for relation in graph.relations:
+        if relation.source not in graph.types:
+            graph.left_out.append(f"{' '.join(relation)}: there is no entity {relation.source!r}")
+    _name(graph)
+    documents = []
+    for number, name in enumerate(graph.paths, 1):
+        try:
+            documents.append(_note(graph, name, limits))
+        except DocumentRefused as error:
+            graph.left_out.append(error.message)
+        if progress:
+            progress(number, len(graph.paths))
+    return Batch(documents=tuple(documents), left_out=tuple(graph.left_out))
+
+
+def _entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
+    """Each object, and where it stands."""
+    try:
+        text = read(source).decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise Usage(problem=f"{source}: not UTF-8: byte {error.start}") from None
+    whole = _parsed(text)
+    if isinstance(whole, dict) and "entities" in whole:
+        for kind, name in (("entity", "entities"), ("relation", "relations")):
+            for number, entry in enumerate(_list(whole.get(name)), 1):
+                typed = {**entry, "type": kind} if isinstance(entry, dict) else entry
+                yield f"{source}: {name} {number}", typed
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            entry = _parsed(line)
+            if entry is None:
+                graph.left_out.append(f"{source}:{number}: this is not JSON")
+            else:
+                yield f"{source}:{number}", entry
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _take(graph: _Graph, where: str, entry: Any) -> None:
+    known = entry if isinstance(entry, dict) else {}
+    if known.get("type") == "entity" and _are_texts(known, "name"):
+        name, kind = known["name"], known.get("entityType")
+        graph.types.setdefault(name, kind if isinstance(kind, str) else "")
+        kept = graph.observations.setdefault(name, [])
+        for number, text in enumerate(_list(known.get("observations")), 1):
+            if isinstance(text, str) and text.strip():
+                kept.append(text)
+            else:
+                graph.left_out.append(f"{where}: observation {number} is no text")
+    elif known.get("type") == "relation" and _are_texts(known, "from", "to", "relationType"):
+        relation = _Relation(known["from"], known["relationType"], known["to"])
+        if relation not in graph.relations:
+            graph.relations.append(relation)
+    else:
+        graph.left_out.append(f"{where}: neither an entity nor a relation")
+
+
+def _are_texts(entry: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(entry.get(name), str) and entry[name].strip() for name in names)
+
+
+def _name(graph: _Graph) -> None:
+    """Give every entity a path; names that differ only in case get a number."""
+    taken: set[str] = set()
+    for name in graph.types:
+        try:
+            stem = encode_id(name)
+        except PathRefused as error:
+            graph.left_out.append(error.message)
+            continue
+        tries = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+        free = next(each for each in tries if each.casefold() not in taken)
+        taken.add(free.casefold())
+        graph.paths[name] = f"{free}.md"
+
+
+def _note(graph: _Graph, name: str, limits: Limits) -> Document:
+    path = graph.paths[name]
+    kind = graph.types[name]
+    fields: dict[str, Any] = {"title": _line(name)}
+    if kind.strip():
+        fields["entity_type" if kind.casefold() in _KINDS else "type"] = kind
+    if path != f"{name}.md":
+        fields["aliases"] = [name]
+    fields["source"] = {"type": "mcp-memory", "ids": [name]}
+    lines = [
+        "---",
+        *(f"{key}: {inline(value)}" for key, value in fields.items()),
+        "---",
+        "",
+        f"# {_line(name)}",
+    ]
+    observations = [_item(text) for text in graph.observations[name]]
+    relations = [
+        _item(f"{_line(r.kind)} {_link(graph, r.target)}") for r in graph.relations if r.source == name
+    ]
+    for heading, items in (("Observations", observations), ("Relations", relations)):
+        lines += ["", f"## {heading}", "", *items] if items else []
+    return parse_text(path, "\n".join(lines) + "\n", limits)
+
+
+def _item(text: str) -> str:
+    """A list item; what follows its first line is indented, so that it stays inside."""
+    first, *rest = LINE_END.split(text.strip())
+    return "\n".join([f"- {first}", *(f"  {line}".rstrip() for line in rest)])
+
+
+def _link(graph: _Graph, name: str) -> str:
+    path = graph.paths.get(name)
+    if path in {None, f"{name}.md"} and _PLAIN.fullmatch(name) and not name.casefold().endswith(SUFFIXES):
+        return f"[[{name}]]"
+    shown = re.sub(r"([\\\[\]])", r"\\\1", _line(name))
+    return f"[{shown}]({quote(path)})" if path else _line(name)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,140 @@
+"""What the tools' files should hold, made of one source: the project memory and the rules of a vault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mdmem.errors import EditRefused
+from mdmem.instructions import block, header
+from mdmem.instructions.imports import imports
+from mdmem.instructions.tool import AGENTS
+
+# The tools whose own files are written; Codex and what else reads AGENTS.md need no more than that.
+IMPORTERS = {"claude": ("CLAUDE.md", f"@{AGENTS}"), "gemini": ("GEMINI.md", f"@./{AGENTS}")}
+FOLDERS = {
+    "claude": (".claude/rules/mdmem", ".md"),
+    "cursor": (".cursor/rules/mdmem", ".mdc"),
+    "copilot": (".github/instructions/mdmem", ".instructions.md"),
+}
+TARGETS = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
+
+
+class Rule(NamedTuple):
+    """A rule of the vault; `file` is what the workspace calls it, `memory` what the vault does."""
+
+    name: str
+    title: str
+    globs: tuple[str, ...]
+    text: str
+    file: str
+    memory: str
+
+
+class Wanted(NamedTuple):
+    """What a file of the workspace should hold: `inner` in a block, behind `header`.
+
+    `source` is what it is made of; `memory` is the rule that is all of it, as the vault names it.
+    """
+
+    path: str
+    inner: str
+    source: str
+    header: str = ""
+    memory: str = ""
+
+
+def wanted(tools: Sequence[str], rules: Sequence[Rule], memory: str | None, copied: str) -> list[Wanted]:
+    """The files that some tools need.
+
+    Rules without globs stand in AGENTS.md, which every tool reads, or imports. A rule with globs is a file of
+    its own for tools that know such rules, and for the others a line in AGENTS.md that says when to read it.
+
+    Args:
+        tools: their names.
+        rules: the rules that are enabled, in order.
+        memory: the project memory; None where there is none.
+        copied: where the project memory is when that is not AGENTS.md itself, as the workspace names it.
+
+    Raises:
+        EditRefused: a text holds the marks of a block.
+    """
+    for path, text in [(rule.file, rule.text) for rule in rules] + [(copied, memory or "")] * bool(copied):
+        if block.has_marks(text):
+            reason = "it holds a mark of a block, so it cannot stand in one"
+            raise EditRefused(path=path, reason=reason, remedy="take the mark away")
+    shared = "\n\n".join(_shared(rules, memory if copied else None))
+    files = [Wanted(AGENTS, shared, _sources(rules, copied))] if shared else []
+    if shared or memory is not None:
+        importers = [IMPORTERS[tool] for tool in tools if tool in IMPORTERS]
+        files += [Wanted(path, line, AGENTS) for path, line in importers]
+    files += [_own(tool, rule) for tool in tools if tool in FOLDERS for rule in rules if rule.globs]
+    return files
+
+
+def imports_shared(path: str, text: str) -> bool:
+    """Whether people have written the import of AGENTS.md into one of the tools' files themselves."""
+    if path not in dict(IMPORTERS.values()):
+        return False
+    return any(one.target.removeprefix("./") == AGENTS for one in imports(block.outside(text)))
+
+
+def _sources(rules: Sequence[Rule], copied: str) -> str:
+    folder = rules[0].file[: -len(rules[0].name) - len(".md")] if rules else ""
+    return " and ".join(filter(None, (copied, folder)))
+
+
+def _shared(rules: Sequence[Rule], memory: str | None) -> Iterator[str]:
+    if memory and memory.strip():
+        yield memory.strip("\r\n")
+    for rule in rules:
+        if not rule.globs:
+            yield _titled(rule)
+    some = [rule for rule in rules if rule.globs]
+    if some:
+        yield "## Rules for some files\n\nRead the rule before you change a file that it is about."
+        yield "\n".join(f"- {_code(rule.globs)}: {rule.title} (`{rule.file}`)" for rule in some)
+
+
+def _titled(rule: Rule) -> str:
+    first, _, rest = rule.text.partition("\n")
+    body = rest if first.startswith("#") and first.lstrip("#").strip() == rule.title else rule.text
+    return f"## {rule.title}\n\n{body.strip()}".rstrip()
+
+
+def _code(globs: Sequence[str]) -> str:
+    return ", ".join(f"`{glob}`" for glob in globs)
+
+
+def _own(tool: str, rule: Rule) -> Wanted:
+    folder, suffix = FOLDERS[tool]
+    globs = [one for glob in rule.globs if not glob.startswith("!") for one in header.braces(portable(glob))]
+    # A rule that only leaves files out is about all others.
+    fields = _FIELDS[tool](rule, globs or ["**"])
+    head = "\n".join(["---", *fields, "---", ""])
+    return Wanted(f"{folder}/{rule.name}{suffix}", rule.text.strip("\r\n"), rule.file, head, rule.memory)
+
+
+def portable(glob: str) -> str:
+    """A glob of a rule as every tool reads it: `*.py` at any depth is `**/*.py`, `docs/` is `docs/**`."""
+    inner = glob.removesuffix("/")
+    if "/" not in inner and inner != "**":
+        inner = f"**/{inner}"
+    return inner.removeprefix("/") + ("/**" if glob.endswith("/") else "")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# The fields of each tool's rules; Cursor reads its globs bare.
+_FIELDS = {
+    "claude": lambda rule, globs: ["paths:", *(f"  - {_quoted(glob)}" for glob in globs)],  # noqa: ARG005
+    "cursor": lambda rule, globs: [
+        f"description: {_quoted(rule.title)}",
+        f"globs: {','.join(globs)}",
+        "alwaysApply: false",
+    ],
+    "copilot": lambda rule, globs: [f"applyTo: {_quoted(','.join(globs))}"],  # noqa: ARG005
+}

@@ -1,0 +1,192 @@
+"""The tools that change: each is one call of a verb of the façade, or of the same verb of its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mdmem.errors import Usage
+from mdmem.mcp.answer import Answer, clipped, short
+from mdmem.mcp.call import Call
+from mdmem.memory.memory import Kinds
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.transaction import Applied
+
+Verb = Callable[[Kinds[Any]], Any]
+
+_MOST_FILES = 50
+_CHARACTERS_A_TOKEN = 3
+
+
+def change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+    """Make a change and say what it did, or with `dry_run` what it would do."""
+    memory = call.memory
+    if not dry_run:
+        return _applied(verb(memory))
+    plan = memory.vault.prepare(verb(memory.plan)).plan
+    diff = clipped(plan.diff(), call.budget * _CHARACTERS_A_TOKEN)
+    data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
+    notes = _notes(plan)
+    texts = ("nothing is written; this would change:", diff or "nothing", "\n".join(notes))
+    return Answer(tuple(filter(None, texts)), {**data, "notes": notes})
+
+
+def _applied(applied: Applied) -> Answer:
+    """What a change did: every memory with its new hash."""
+    files = [
+        {
+            "path": file.path,
+            "did": "created" if file.before is None else "deleted" if file.after is None else "changed",
+            "hash": short(file.after),
+            "merged": file.path in applied.merged,
+        }
+        for file in applied.files
+    ]
+    told = [_told(file) for file in files[:_MOST_FILES]]
+    if not files:
+        told = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+    left_out = len(files) - _MOST_FILES
+    if left_out > 0:
+        told.append(f"[{left_out:,} more memories left out]")
+    notes = _notes(applied.plan)
+    data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
+    return Answer(("\n".join((*told, *notes)),), data)
+
+
+def _notes(plan: EditPlan) -> list[str]:
+    """What a plan could not look into, and what was found in it that does not refuse it."""
+    warnings = [f"warning: {finding}" for finding in plan.warnings]
+    return [*warnings, *(f"left out: {each}" for each in plan.left_out)][:_MOST_FILES]
+
+
+def _told(file: dict[str, Any]) -> str:
+    digest = f"hash {file['hash']}" if file["hash"] else ""
+    merged = "merged with a change made meanwhile" if file["merged"] else ""
+    return "  ".join(filter(None, (f"{file['did']} {file['path']}", digest, merged)))
+
+
+def write(
+    call: Call,
+    path: str,
+    content: str,
+    base: str | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Answer:
+    """Write a whole memory."""
+    return change(call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run)
+
+
+def replace(
+    call: Call,
+    path: str,
+    old: str,
+    new: str,
+    count: Any = 1,
+    regex: bool = False,
+    base: str | None = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Replace text in a memory."""
+    return change(
+        call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
+    )
+
+
+def section(
+    call: Call,
+    path: str,
+    text: str,
+    heading: str = "",
+    where: Any = "replace",
+    keep_subsections: bool = False,
+    base: str | None = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Change a section; without a heading, append to the memory."""
+    if heading:
+        options = {"where": where, "keep_subsections": keep_subsections, "base": base}
+        return change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
+    if where != "append" or keep_subsections:
+        raise Usage(
+            problem="heading must be given",
+            remedy="only where=append can do without: it adds at the end of the memory",
+        )
+    return change(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
+
+
+def mv(call: Call, source: str, target: str, base: str | None = None, dry_run: bool = False) -> Answer:
+    """Move a memory or a folder."""
+    call.sync()
+    return change(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
+
+
+def rm(call: Call, path: str, base: str | None = None, dry_run: bool = False) -> Answer:
+    """Delete a memory or a folder."""
+    return change(call, lambda m: m.rm(path, base=base), dry_run=dry_run)
+
+
+def remember(
+    call: Call,
+    kind: str,
+    name: str = "",
+    value: Any = None,
+    title: str | None = None,
+    why: str | None = None,
+    ttl: int | None = None,
+    base: str | None = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Keep something where its kind is kept."""
+    extra = {"title": ("note", title), "why": ("preference", why), "ttl": ("working", ttl)}
+    wrong = [option for option, (of, given) in extra.items() if given is not None and of != kind]
+    if wrong:
+        raise Usage(problem=f"{wrong[0]} is for {extra[wrong[0]][0]}, not for {kind}")
+    if base is not None and kind not in {"working", "preference"}:
+        raise Usage(problem=f"a {kind} entry is added whatever else has changed", remedy="leave base away")
+    return change(
+        call, _VERBS[kind](call, name, value, title=title, why=why, ttl=ttl, base=base), dry_run=dry_run
+    )
+
+
+def _note(_call: Call, name: str, value: Any, *, title: str | None, **_: Any) -> Verb:
+    named, text = _named(name, "the name of the note"), _text(value)
+    return lambda m: m.notes.append(named, text, title)
+
+
+def _working(call: Call, name: str, value: Any, *, ttl: int | None, base: str | None, **_: Any) -> Verb:
+    thread = _named(call.thread(name) or "", "the id of the thread")
+    return lambda m: m.working.update(value, thread=thread, ttl=ttl, base=base)
+
+
+def _preference(_call: Call, name: str, value: Any, *, why: str | None, base: str | None, **_: Any) -> Verb:
+    category, _slash, key = _named(name, "category/key").partition("/")
+    return lambda m: m.preferences.set(category, key, value, why=why, base=base)
+
+
+def _project(_call: Call, name: str, value: Any, **_: Any) -> Verb:
+    heading, text = _named(name, "a heading of AGENTS.md"), _text(value)
+    return lambda m: m.project.append(heading, text)
+
+
+_VERBS: Mapping[str, Callable[..., Verb]] = {
+    "note": _note,
+    "working": _working,
+    "preference": _preference,
+    "project": _project,
+}
+KINDS = tuple(_VERBS)
+
+
+def _named(name: str, what: str) -> str:
+    if not name:
+        raise Usage(problem="name must be given", remedy=f"here it is {what}")
+    return name
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Usage(
+            problem="value is a text here", remedy="only a preference or working memory may be any JSON"
+        )
+    return value

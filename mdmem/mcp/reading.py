@@ -1,0 +1,300 @@
+"""The tools that read: each is one call of the façade, and its answer within a bound."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from mdmem.errors import MdmemError, Usage
+from mdmem.index.grep import COUNTED
+from mdmem.index.hit import Hit, lines_text
+from mdmem.index.reference import STALE, Reference
+from mdmem.mcp.answer import Answer, beginning, clipped, page, short, within as fitting
+from mdmem.mcp.call import Call
+from mdmem.memory.listing import Listed
+from mdmem.text import section as text_section
+from mdmem.text.document import Document
+
+PAGE = 20
+LISTED = 200
+_MOST_PAGE = 1_000
+_AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
+# A search ranks a few more than it is asked for, and what is nearly equal by which those are: so it is always
+# asked for as many, and its pages fit together.
+RANKED = 50
+_NARROW = "narrow it with within, types, tags, since or before"
+
+
+def context(
+    call: Call, query: str = "", files: Sequence[str] = (), thread: str | None = None, budget: int = 4000
+) -> Answer:
+    """What an agent should know of its memory."""
+    call.sync()
+    found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
+    data = {**found.as_dict(), "left_out": [each.as_dict() for each in found.left_out[:PAGE]]}
+    return Answer(
+        (found.text or "there is nothing to know yet",), {**data, "total_left_out": len(found.left_out)}
+    )
+
+
+def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0, column: int = 1) -> Answer:
+    """A memory, or a section of it, from a line on."""
+    document = call.memory.show(path)
+    first, last = _lines_of(document, heading)
+    first = max(first, line)
+    if first > max(last, 1):
+        raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
+    texts, cut = _taken(document, range(first, last + 1), column, limit, call.budget)
+    following = first + len(texts)
+    left_out = max(0, last + 1 - following)
+    lines = f"lines {first}-{following - 1} of {len(document.lines)}"
+    head = f"{document.path}  hash {short(document.hash)}  {lines}"
+    data: dict[str, Any] = {
+        "path": document.path,
+        "hash": short(document.hash),
+        "line": first,
+        "lines": len(document.lines),
+        "text": "".join(texts),
+        "left_out": left_out,
+    }
+    if cut:
+        following -= 1
+        data |= {"left_out": left_out + 1, "next": {"line": following, "column": cut}}
+        tail = f"[line {following} is cut: go on with line={following}, column={cut}]"
+    elif left_out:
+        data["next"] = {"line": following}
+        tail = f"[{left_out:,} more lines left out: go on with line={following}]"
+    else:
+        tail = ""
+    return Answer(tuple(filter(None, (head, data["text"], tail))), data)
+
+
+def _lines_of(document: Document, heading: str) -> tuple[int, int]:
+    """The first and the last line of a section, or of the whole memory."""
+    if not heading:
+        return 1, len(document.lines)
+    start, end = text_section.find(document, heading).span
+    return document.lines.number(start), document.lines.number(max(start, end - 1))
+
+
+def _taken(document: Document, lines: range, column: int, limit: int, budget: int) -> tuple[list[str], int]:
+    """The text of lines as far as it fits, and the column at which the last one is cut, if it is."""
+    wanted = lines[:limit] if limit else lines
+    texts = (document.text[slice(*document.lines.span(number))] for number in wanted)
+    taken = [text for _, text in fitting(((None, text) for text in texts), budget)]
+    if not taken:
+        return [], 0
+    taken[0] = taken[0][column - 1 :]
+    if len(taken) == 1:
+        piece = beginning(taken[0], budget)
+        return [piece], column + len(piece) if piece != taken[0] else 0
+    return taken, 0
+
+
+def ls(
+    call: Call,
+    within: str = "",
+    globs: Sequence[str] = (),
+    where: Sequence[str] = (),
+    sort: str = "",
+    limit: int = LISTED,
+    offset: int = 0,
+) -> Answer:
+    """The memories below a folder."""
+    if where or sort:
+        call.sync()
+    listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
+    memories = [each for each in listed if not each.problem]
+    found, _ = page(memories, offset, min(limit, _MOST_PAGE))
+    taken = fitting(((each, _listed(each)) for each in found), call.budget // _AS_JSON)
+    problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
+    data = {
+        "memories": [{"path": each.path, "size": each.size} for each, _ in taken],
+        "total": len(memories),
+        "problems": problems[:PAGE],
+    }
+    tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
+    return _paged(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
+
+
+def _listed(listed: Listed) -> str:
+    return f"{listed.path}  {listed.size:,} bytes"
+
+
+def grep(
+    call: Call,
+    pattern: str,
+    within: str = "",
+    globs: Sequence[str] = (),
+    regex: bool = False,
+    context: int = 0,
+    limit: int = PAGE,
+    offset: int = 0,
+) -> Answer:
+    """The lines that match."""
+    most = offset + min(limit, _MOST_PAGE)
+    hits = call.memory.grep(
+        pattern, within=within, globs=globs, regex=regex, context=min(context, PAGE), limit=most
+    )
+    try:
+        found = []
+        for hit in hits:
+            call.tick(0, 0)
+            found.append(hit)
+    finally:
+        hits.close()
+    left_out = found[-1].left_out if found else 0
+    notes = [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
+    if left_out >= COUNTED:
+        notes.append(f"[counting ended at {COUNTED:,}]")
+    return _hits(call, found[offset:], offset, left_out, notes)
+
+
+def search(
+    call: Call,
+    query: str,
+    within: str = "",
+    types: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    since: str = "",
+    before: str = "",
+    limit: int = 10,
+    offset: int = 0,
+) -> Answer:
+    """The memories that fit best."""
+    if offset >= RANKED:
+        raise Usage(problem=f"search ranks the best {RANKED} only", remedy=_NARROW)
+    call.sync()
+    results = call.memory.search(
+        query, within=within, types=types, tags=tags, since=since, before=before, limit=RANKED
+    )
+    hits = results.hits[offset : offset + limit]
+    notes = [f"[{note}]" for note in results.notes]
+    return _hits(call, hits, offset, results.left_out + len(results.hits) - offset - len(hits), notes, RANKED)
+
+
+def _hits(
+    call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str], end: int = sys.maxsize
+) -> Answer:
+    """Hits as an answer, each with the hash of its memory where that still says what was found."""
+    hashes = _Hashes(call)
+    taken = fitting(((hit, _block(hit, hashes.of(hit))) for hit in hits), call.budget // _AS_JSON)
+    shown = [
+        {
+            "path": hit.path,
+            "hash": hashes.of(hit),
+            "line": hit.line,
+            "heading": list(hit.heading),
+            "date": hit.date,
+            "before": [clipped(text) for text in hit.before],
+            "text": _line(hit),
+            "after": [clipped(text) for text in hit.after],
+        }
+        for hit, _ in taken
+    ]
+    left_out = behind + len(hits) - len(taken)
+    data = {"hits": shown, "notes": [note.strip("[]") for note in notes]}
+    return _paged(data, [text for _, text in taken], offset, left_out, notes, end)
+
+
+def _block(hit: Hit, digest: str) -> str:
+    """A hit for a reader: where it is, and its lines with their numbers."""
+    place = [hit.path, f"hash {digest}" if digest else "", hit.date, f"# {' > '.join(hit.heading)}"]
+    head = "  ".join(part for part in place if part not in {"", "# "})
+    first = hit.line - len(hit.before)
+    before = [f"{number}-{clipped(text)}" for number, text in enumerate(hit.before, first)]
+    after = [f"{number}-{clipped(text)}" for number, text in enumerate(hit.after, hit.line + 1)]
+    return "\n".join((head, *before, f"{hit.line}:{_line(hit)}", *after))
+
+
+def _line(hit: Hit) -> str:
+    return clipped(hit.text, around=hit.matches[0][0] if hit.matches else 0)
+
+
+class _Hashes:
+    """The hashes of the memories that were found; none of one that has changed since."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._read: dict[str, Document | None] = {}
+
+    def of(self, hit: Hit) -> str:
+        """The hash of the memory of a hit, shortened; empty where its lines are no longer what was found."""
+        if hit.path not in self._read:
+            try:
+                self._read[hit.path] = self._call.memory.show(hit.path)
+            except MdmemError:
+                self._read[hit.path] = None
+        document = self._read[hit.path]
+        if document is None or not _says(document, hit):
+            return ""
+        return short(document.hash)
+
+
+def _says(document: Document, hit: Hit) -> bool:
+    first, lines = hit.line - len(hit.before), (*hit.before, hit.text, *hit.after)
+    if not len(document.lines):
+        return lines == ("",)
+    return first >= 1 and tuple(lines_text(document, range(first, first + len(lines)))) == lines
+
+
+def references(
+    call: Call,
+    target: str = "",
+    within: Sequence[str] = (),
+    stale: bool = False,
+    limit: int = PAGE,
+    offset: int = 0,
+) -> Answer:
+    """What memories point at: one target, or all."""
+    call.sync()
+    asked: dict[str, Any] = {"paths": within or None, "states": STALE if stale else ()}
+    known = call.memory.references
+    found = known.lookup(target, **asked) if target else known.list(**asked)
+    wanted, left_out = page(found, offset, min(limit, _MOST_PAGE))
+    taken = fitting(((each, _referenced(each)) for each in wanted), call.budget // _AS_JSON)
+    left_out += len(wanted) - len(taken)
+    data = {"references": [_reference(each) for each, _ in taken], "total": len(found)}
+    return _paged(data, [text for _, text in taken], offset, left_out, ())
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    return {
+        "type": reference.type,
+        "target": reference.target,
+        "state": reference.state,
+        "count": len(reference.places),
+        "places": [place._asdict() for place in islice(reference.places, PAGE)],
+    }
+
+
+def _referenced(reference: Reference) -> str:
+    places = [
+        "  ".join(filter(None, (f"  {place.path}:{place.line}", place.state, place.detail)))
+        for place in islice(reference.places, PAGE)
+    ]
+    behind = len(reference.places) - len(places)
+    told = [f"  [{behind:,} more places left out]"] if behind else []
+    return "\n".join((f"{reference.type}  {clipped(reference.target)}", *places, *told))
+
+
+def _paged(
+    data: dict[str, Any],
+    blocks: Sequence[str],
+    offset: int,
+    left_out: int,
+    notes: Iterable[str],
+    end: int = sys.maxsize,
+) -> Answer:
+    """A page of a list as an answer, which says how to go on; there is no page from `end` on."""
+    following = offset + len(blocks)
+    data["left_out"] = max(0, left_out)
+    told = ""
+    if left_out > 0 and following < end:
+        data["next"] = {"offset": following}
+        told = f"[{left_out:,} more left out: go on with offset={following}]"
+    elif left_out > 0:
+        told = f"[{left_out:,} more left out: {_NARROW}]"
+    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", told, *notes))), data)

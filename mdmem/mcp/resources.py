@@ -1,0 +1,72 @@
+"""The memories as resources."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from mdmem.mcp.answer import short
+from mdmem.mcp.uri import path_of, uri_of
+from mdmem.memory.memory import Memory
+from mdmem.text.form import is_json
+
+PAGE = 500
+_NANOSECONDS = 1_000_000_000
+
+
+class Resource(NamedTuple):
+    """A memory in the list of resources: its URI, path, MIME type, bytes, and time of change (ISO 8601)."""
+
+    uri: str
+    path: str
+    mime_type: str
+    size: int
+    modified: str
+
+
+class Content(NamedTuple):
+    """The content of a memory: its URI, MIME type, text and hash."""
+
+    uri: str
+    mime_type: str
+    text: str
+    hash: str
+
+
+def listed(memory: Memory, cursor: str = "") -> tuple[list[Resource], str]:
+    """A page of the memories, in the order of their paths, and the cursor of the next one.
+
+    Args:
+        memory: the memories.
+        cursor: the last path of the page before; it need not be there any more.
+    """
+    behind = cursor.split("/")
+    found = [
+        each for each in memory.ls() if not each.problem and (not cursor or each.path.split("/") > behind)
+    ]
+    resources = [
+        Resource(
+            uri_of(each.path),
+            each.path,
+            _mime_type(each.path),
+            each.size,
+            datetime.fromtimestamp(each.mtime_ns // _NANOSECONDS, UTC).isoformat(),
+        )
+        for each in found[:PAGE]
+    ]
+    return resources, resources[-1].path if len(found) > PAGE else ""
+
+
+def read(memory: Memory, uri: str) -> Content:
+    """The memory that a URI means, whole.
+
+    Raises:
+        PathRefused, MemoryNotFound: it means none.
+        DocumentRefused, StorageFailed: it cannot be read.
+    """
+    document = memory.show(path_of(uri))
+    return Content(uri_of(document.path), _mime_type(document.path), document.text, short(document.hash))
+
+
+def _mime_type(path: str) -> str:
+    return "application/json" if is_json(path) else "text/markdown"

@@ -1,0 +1,184 @@
+"""What a context is made of: the excerpts of each of its parts, and what could not be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
+from mdmem.memory import expiry, preference, project
+from mdmem.memory.excerpt import Excerpt, Source, of_vault
+from mdmem.memory.working import Working
+from mdmem.text.document import Document
+from mdmem.text.visible import in_line, visible
+from mdmem.vault.paths import join
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.index.hit import Hit
+    from mdmem.memory.memory import Memory
+
+_MOST_FOUND = 50
+_PINNED = "tier=pinned"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What there is for a part of a context.
+
+    Attributes:
+        excerpts: in the order in which they are given.
+        unread: what could not be read: place, and reason.
+        further: how many more passages fit the query than were looked at.
+    """
+
+    excerpts: list[Excerpt] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    further: int = 0
+
+
+class Sources:
+    """Gathers the parts of a context, each from the layers of the vault that speak to the memory's scope.
+
+    Args:
+        memory: whose.
+        now: the moment at which memories expire and preferences have faded.
+    """
+
+    def __init__(self, memory: Memory, now: datetime) -> None:
+        self._memory = memory
+        self._now = now
+        # From everyone's to the scope's own, as `Scope.layers`.
+        self._layers = [Vault(memory.vault.root, layer) for layer in memory.scope.layers]
+
+    def rules(self, files: Sequence[str]) -> Gathered:
+        """The rules that apply to one of the files, or without files all: the highest priority first."""
+        gathered, rules = Gathered(), self._memory.rules
+        everything = rules.list(disabled=True)
+        applying = {rule.path for file in files for rule in rules.list(file)}
+        for rule in everything:
+            if not rule.enabled or (files and rule.path not in applying):
+                continue
+            vault = next(v for v in self._layers if v.namespace == rule.layer)
+            path = rule.path[len(join(rule.layer, "x")) - 1 :]
+            about = f"for {', '.join(rule.globs)}" if rule.globs else ""
+            source = self._source(vault, path, gathered)
+            gathered.excerpts.extend(
+                source.whole(note=in_line(about), rank=(-rule.priority,)) if source else []
+            )
+        known = {rule.path for rule in everything}
+        for vault in self._layers:
+            for found in vault.walk("rules"):
+                if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
+                    self._source(vault, found.path, gathered)
+        return gathered
+
+    def project(self) -> Gathered:
+        """The sections of the project memory of every layer; where not all fit, the narrower layer counts."""
+        gathered = Gathered()
+        for number, vault in enumerate(self._layers):
+            if vault.exists(project.PATH) and (source := self._source(vault, project.PATH, gathered)):
+                gathered.excerpts.extend(source.sections((-number,)))
+        return gathered
+
+    def preferences(self) -> Gathered:
+        """The preferences by their names, those of a narrower layer over the others; the strongest count."""
+        gathered = Gathered()
+        found: dict[str, Excerpt] = {}
+        for vault in self._layers:
+            for entry in vault.walk(preference.FOLDER):
+                if preference.name_of(entry.path) is None:
+                    continue
+                shown = of_vault(vault, entry.path, self._own)
+                try:
+                    read = preference.read(vault.read(entry.path), self._now)
+                except MemoryNotFound:
+                    continue
+                except (DocumentRefused, FieldNotFound, PathRefused) as error:
+                    gathered.unread.append((in_line(shown), error.message))
+                    continue
+                if not read.hidden:
+                    found[read.name] = _of_preference(read, shown)
+        gathered.excerpts.extend(found[name] for name in sorted(found))
+        return gathered
+
+    def pinned(self) -> Gathered:
+        """The memories whose `tier` is `pinned` and that have not expired, by their paths."""
+        gathered = Gathered()
+        for listed in self._memory.ls(where=[_PINNED]):
+            document = self._read(self._memory.vault, listed.path, gathered)
+            if document and not expiry.has_passed(expiry.written(document), self._now):
+                gathered.excerpts.extend(Source(self._memory.vault, document).whole())
+        return gathered
+
+    def working(self, thread: str) -> Gathered:
+        """The sections of the working memory of a thread, unless it has expired."""
+        gathered, vault = Gathered(), self._memory.vault
+        for info in Working(vault, lambda build: build(), lambda: self._now).list():
+            if (info.kind, info.id, info.expired) == ("thread", thread, False):
+                source = self._source(vault, info.path, gathered)
+                gathered.excerpts.extend(source.sections() if source else [])
+        return gathered
+
+    def found(self, query: str) -> Gathered:
+        """The passages that fit a query, the best first."""
+        results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
+        found = [_of_hit(hit, rank) for rank, hit in enumerate(results.hits)]
+        return Gathered(found, further=results.left_out)
+
+    @property
+    def _own(self) -> str:
+        return self._memory.vault.namespace
+
+    def _source(self, vault: Vault, path: str, gathered: Gathered) -> Source | None:
+        shown = of_vault(vault, path, self._own)
+        document = self._read(vault, path, gathered, shown)
+        return Source(vault, document, shown) if document else None
+
+    def _read(self, vault: Vault, path: str, gathered: Gathered, shown: str = "") -> Document | None:
+        try:
+            document = vault.read(path)
+            _ = document.frontmatter  # which may pass a limit
+        except MemoryNotFound:
+            return None
+        except (DocumentRefused, PathRefused) as error:
+            gathered.unread.append((in_line(shown or path), error.message))
+            return None
+        return document
+
+
+def _of_preference(read: preference.Preference, shown: str) -> Excerpt:
+    value = (
+        read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
+    )
+    told = f"- {read.name}: {in_line(value)}" + (f" ({in_line(read.why)})" if read.why else "")
+    day = f"{read.updated:%Y-%m-%d}" if read.updated else ""
+    text = f"{told}  [{', '.join(filter(None, (in_line(shown), day)))}]"
+    return Excerpt(
+        path=shown,
+        first=0,
+        last=0,
+        text=visible(text),
+        day=day,
+        together=preference.FOLDER,
+        rank=(-read.strength,),
+    )
+
+
+def _of_hit(hit: Hit, rank: int) -> Excerpt:
+    lines = (*hit.before, hit.text, *hit.after)
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    first = hit.line - len(hit.before)
+    return Excerpt(
+        path=hit.path,
+        first=first,
+        last=first + len(lines) - 1,
+        text="\n".join(lines),
+        day=hit.date,
+        note=f"({in_line(' > '.join(hit.heading))})" if hit.heading else "",
+        rank=(rank,),
+    )

@@ -1,0 +1,93 @@
+"""What coding tools are told in the workspace: read, compared, written from project memory and rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mdmem.errors import Usage
+from mdmem.memory.project import Project
+from mdmem.vault.scope import Scope
+
+if TYPE_CHECKING:
+    from mdmem.instructions.audit import Audit
+    from mdmem.instructions.found import Resolved
+    from mdmem.instructions.source import Places
+    from mdmem.instructions.sync import Synced
+    from mdmem.instructions.wanted import Rule
+    from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
+
+
+class WorkspaceProject(Project["Applied"]):
+    """The project memory, and the instruction files of tools beside it, which are no memories.
+
+    `places` is where tools look for them; that of this machine and user unless it is set.
+    """
+
+    places: Places | None = None
+
+    def resolve(self, for_file: str, tool: str) -> Resolved:
+        """What a tool would read for a file of the workspace; see `mdmem.instructions.resolve`.
+
+        Args:
+            for_file: relative to the workspace, or absolute; it need not exist.
+            tool: codex, claude, cursor, copilot, gemini, agents, copilot-code-review or copilot-cloud-agent.
+
+        Raises:
+            Usage: there is no such tool, or the file is outside of the workspace.
+        """
+        from mdmem.instructions.resolve import resolve  # noqa: PLC0415 - start-up
+
+        return resolve(for_file, tool, self._places())
+
+    def audit(self) -> Audit:
+        """The tools compared: what only some read, what is cut or dead, what it costs.
+
+        Raises:
+            GitFailed: git cannot list the files of the workspace.
+        """
+        from mdmem.instructions.audit import audit  # noqa: PLC0415 - start-up
+
+        return audit(self._places())
+
+    def sync(self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False) -> Synced:
+        """Make tools' files hold what project memory and rules say; see `mdmem.instructions.sync`.
+
+        Args:
+            tools: whose files: agents, claude, codex, copilot, cursor, gemini; those of all without.
+            bring_back: first take into the vault what somebody wrote in what `sync` had written.
+            check: write nothing.
+
+        Raises:
+            Usage: there is no such tool, or a user, project or resource is bound: the files are everyone's.
+            Conflict: another program wrote in between.
+            As `Vault.apply`, where a memory changes.
+        """
+        from mdmem.instructions.sync import sync  # noqa: PLC0415 - start-up
+
+        if self._vault.namespace:
+            remedy = "leave --user, --project and --resource away"
+            raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
+        return sync(self._vault, self._places(), self._rules, tools=tools, bring_back=bring_back, check=check)
+
+    def _places(self) -> Places:
+        from mdmem.instructions.source import Places  # noqa: PLC0415 - start-up
+
+        return self.places or Places.of(self._vault.workspace)
+
+    def _rules(self) -> list[Rule]:
+        from mdmem.instructions.wanted import Rule  # noqa: PLC0415 - start-up
+        from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
+
+        return [
+            Rule(
+                name=rule.name,
+                title=rule.title,
+                globs=rule.globs,
+                text=rule.text,
+                file=self._vault.in_workspace(rule.path).replace(os.sep, "/"),
+                memory=rule.path,
+            )
+            for rule in Rules(self._vault, Scope()).list()
+        ]

@@ -1,0 +1,286 @@
+"""Secrets in a text: tokens and keys of known formats, and nothing else.
+
+Only what has a published form is looked for. Guessing by entropy or by words such as `password` would refuse
+hashes, identifiers and prose, which memories are full of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.text.edit import TextEdit
+
+ALLOW_MARK = "mdmem:allow-secret"
+"""A line that holds this may hold secrets."""
+
+DIGITS = 16
+"""How many hexadecimal digits of its SHA-256 name a secret in the list of those that are allowed."""
+
+_SHORTEST = 15  # characters of a word that holds a mark
+_SHOWN = 4  # characters of a secret in a message
+_FEWEST = 6  # different characters in the part of a token that is drawn at random
+
+# A token does not begin inside a word, but behind what stands for a line end in JSON or a sign in a URL.
+_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
+_END = r"(?![A-Za-z0-9_-])"
+
+# Keys are broken into lines: in JSON these are escapes; they may be quoted or indented.
+_BREAK = r"(?:[\s>\"',|]|\\[nr])"
+_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_PEM = (
+    rf"-----BEGIN {_KEY}{_BREAK}*(?:[A-Za-z][A-Za-z-]*: (?:(?!\\[nr])[^\r\n])*{_BREAK}+)*"
+    rf"[A-Za-z0-9+/=]{{60,}}(?:{_BREAK}+[A-Za-z0-9+/=]{{20,}})*(?:[^-]{{0,80}}-----END {_KEY})?"
+)
+
+
+class Format(NamedTuple):
+    """The form of one kind of secret: one of `marks` stands in every text that `pattern` matches.
+
+    Where the pattern has a group, that is the secret.
+    """
+
+    kind: str
+    marks: tuple[str, ...]
+    pattern: str
+
+
+# Beside each: where its vendor publishes the prefix.
+FORMATS = (
+    # docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+    Format("AWS access key", ("AKIA", "ASIA"), rf"(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    # docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html: no prefix, but a name before it
+    Format(
+        "AWS secret key",
+        ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey"),
+        r"(?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|SecretAccessKey)[\"']?[ \t]{0,3}[=:][ \t]{0,3}[\"']?"
+        r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    ),
+    # docs.github.com/authentication/keeping-your-account-and-data-secure/about-authentication-to-github
+    Format(
+        "GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"gh[pousr]_[A-Za-z0-9]{{36,251}}{_END}"
+    ),
+    Format("GitHub token", ("github_pat_",), rf"github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
+    # docs.gitlab.com/security/tokens
+    Format(
+        "GitLab token",
+        tuple(
+            f"gl{name}-"
+            for name in ("pat", "oas", "dt", "rt", "cbt", "ptt", "ft", "imt", "agent", "soat", "ffct")
+        ),
+        r"gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_-]{20,300}"
+        r"(?:\.[0-9a-z]{2}\.?[0-9a-z]{7,9})?",
+    ),
+    # docs.slack.dev/authentication/tokens and docs.slack.dev/messaging
+    Format(
+        "Slack token",
+        tuple(f"xox{letter}-" for letter in "abceoprs"),
+        r"(?:xoxe\.)?xox[abceoprs]-[0-9]{1,14}-[0-9A-Za-z-]{18,250}",
+    ),
+    Format("Slack token", ("xapp-",), r"xapp-[0-9]-[A-Z0-9]{5,}-[0-9]{5,}-[a-f0-9]{32,}"),
+    Format(
+        "Slack webhook",
+        ("hooks.slack.com/services/",),
+        r"hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{24}",
+    ),
+    # docs.stripe.com/keys and docs.stripe.com/webhooks
+    Format(
+        "Stripe key",
+        ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
+        rf"[sr]k_(?:live|test)_[A-Za-z0-9]{{16,247}}{_END}",
+    ),
+    Format("Stripe webhook secret", ("whsec_",), rf"whsec_[A-Za-z0-9]{{32,}}{_END}"),
+    # openai.com keys: "T3BlbkFJ" is "OpenAI" in Base64
+    Format(
+        "OpenAI key",
+        ("T3BlbkFJ",),
+        r"(?<![_-])sk-[A-Za-z0-9_-]{20,170}?T3BlbkFJ[A-Za-z0-9_-]{20,170}(?![A-Za-z0-9])",
+    ),
+    # platform.claude.com/docs/en/api/admin-api
+    Format("Anthropic key", ("sk-ant-",), r"sk-ant-[a-z]{3,8}[0-9]{2}-[A-Za-z0-9_-]{80,}"),
+    # cloud.google.com/docs/authentication/api-keys and developers.google.com/identity/protocols/oauth2
+    Format("Google API key", ("AIza",), rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    Format("Google client secret", ("GOCSPX-",), rf"GOCSPX-[A-Za-z0-9_-]{{28}}{_END}"),
+    Format("Google access token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{40,}"),
+    # docs.npmjs.com/about-access-tokens
+    Format("npm token", ("npm_",), rf"npm_[A-Za-z0-9]{{36}}{_END}"),
+    # pypi.org/help: a macaroon whose first field is pypi.org or test.pypi.org
+    Format(
+        "PyPI token",
+        ("pypi-AgEIcHlwaS5vcmc", "pypi-AgENdGVzdC5weXBpLm9yZw"),
+        r"pypi-(?:AgEIcHlwaS5vcmc|AgENdGVzdC5weXBpLm9yZw)[A-Za-z0-9_-]{50,}",
+    ),
+    # guides.rubygems.org/api-key-scopes and crates.io/policies/security
+    Format("RubyGems key", ("rubygems_",), rf"rubygems_[a-f0-9]{{48}}{_END}"),
+    # docs.docker.com/security/access-tokens
+    Format("Docker token", ("dckr_pat_", "dckr_oat_"), r"dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    # huggingface.co/docs/hub/security-tokens
+    Format("Hugging Face token", ("hf_",), rf"hf_[A-Za-z0-9]{{34}}{_END}"),
+    # openrouter.ai/docs/api-reference/authentication, console.groq.com/docs, docs.perplexity.ai, docs.x.ai
+    Format("OpenRouter key", ("sk-or-v1-",), rf"sk-or-v1-[a-f0-9]{{64}}{_END}"),
+    Format("Groq key", ("gsk_",), rf"gsk_[A-Za-z0-9]{{52}}{_END}"),
+    Format("Perplexity key", ("pplx-",), rf"pplx-[A-Za-z0-9]{{48}}{_END}"),
+    Format("xAI key", ("xai-",), rf"xai-[A-Za-z0-9]{{80}}{_END}"),
+    # www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys
+    Format("SendGrid key", ("SG.",), rf"SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
+    # docs.digitalocean.com/reference/api
+    Format("DigitalOcean token", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"do[por]_v1_[a-f0-9]{{64}}{_END}"),
+    # developer.hashicorp.com/vault/docs/concepts/tokens and /terraform/cloud-docs/users-teams-organizations
+    Format("Vault token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    Format("Terraform token", (".atlasv1.",), rf"[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,70}}{_END}"),
+    # docs.databricks.com/dev-tools/auth/pat
+    Format("Databricks token", ("dapi",), rf"dapi[a-f0-9]{{32}}(?:-[0-9])?{_END}"),
+    # shopify.dev/docs/apps/build/authentication-authorization/access-tokens
+    Format(
+        "Shopify token",
+        ("shpat_", "shpca_", "shppa_", "shpss_"),
+        rf"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}}{_END}",
+    ),
+    # learn.microsoft.com/azure/storage/common/storage-configure-connection-string
+    Format("Azure storage key", ("AccountKey=",), r"AccountKey=([A-Za-z0-9+/]{86}==)"),
+    # developers.notion.com, linear.app/developers and support.atlassian.com (API tokens)
+    Format("Notion token", ("ntn_",), rf"ntn_[0-9]{{11}}[A-Za-z0-9]{{35}}{_END}"),
+    Format("Linear key", ("lin_api_",), rf"lin_api_[A-Za-z0-9]{{40}}{_END}"),
+    Format("Atlassian token", ("ATATT3",), r"ATATT3[A-Za-z0-9_=-]{180,200}"),
+    # grafana.com/docs/grafana/latest/administration/service-accounts and docs.sentry.io/account/auth-tokens
+    Format("Grafana token", ("glsa_",), rf"glsa_[A-Za-z0-9]{{32}}_[A-Fa-f0-9]{{8}}{_END}"),
+    Format("Sentry token", ("sntryu_",), rf"sntryu_[a-f0-9]{{64}}{_END}"),
+    # core.telegram.org/bots/api
+    Format("Telegram bot token", (":AA",), rf"[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+    # RFC 7519: a header and claims, both JSON objects in Base64url, and a signature
+    Format(
+        "JSON web token",
+        ("eyJ",),
+        r"(?<![_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
+    ),
+    # RFC 7468, RFC 4716, RFC 9580
+    Format("private key", ("PRIVATE KEY",), _PEM),
+    # github.com/C2SP/C2SP/blob/main/age.md
+    Format(
+        "age key",
+        ("AGE-SECRET-KEY-1",),
+        rf"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{{58}}{_END}",
+    ),
+)
+
+_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if " " not in mark]
+_LONG_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if " " in mark]
+
+# What stands in documentation: words for a value to be filled in …
+_FILLED_IN = ("EXAMPLE", "example", "YOUR", "your", "XXXX", "xxxx", "PLACEHOLDER", "placeholder")
+_LONGEST_FILLED_IN = 300  # in something longer they may stand by chance
+# … and what vendors print: Stripe, jwt.io, and the key of Microsoft's storage emulator.
+_PUBLISHED = (
+    "4eC39HqLyjWDarjtT1zdp7dc",
+    "BQokikJOvBiI2HlWgH4olfQ2",
+    "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq",
+)
+
+
+class Secret(NamedTuple):
+    """A secret in a text, without itself.
+
+    Attributes:
+        span: where it stands.
+        kind: whose it is.
+        shown: its first characters.
+        digest: the first digits of its SHA-256.
+    """
+
+    span: Span
+    kind: str
+    shown: str
+    digest: str
+
+    @property
+    def word(self) -> str:
+        """What stands for it where it is taken out: one word in Markdown, YAML, JSON and a URL alike."""
+        return f"REDACTED-{self.kind.lower().replace(' ', '-')}"
+
+
+def find(
+    text: str, spans: Iterable[tuple[int, int]] | None = None, allow: Sequence[str] = ()
+) -> list[Secret]:
+    """The secrets in a text that are not allowed, in order.
+
+    Args:
+        text: where to look.
+        spans: look only into the lines that these touch, given in order; everywhere without.
+        allow: the first digits of the SHA-256 of those that are allowed.
+    """
+    lines = [Span(0, len(text))] if spans is None else list(_lines(text, spans))
+    suspects = _suspects("\n".join([text[slice(*line)] for line in lines]))
+    found = sorted(secret for line in lines for each in suspects for secret in _matches(text, line, each))
+    result: list[Secret] = []
+    for secret in found:
+        overlaps = result and secret.span.start < result[-1].span.end
+        if not overlaps and not _is_allowed(text, secret, allow):
+            result.append(secret)
+    return result
+
+
+def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
+    """The edits that put each secret's `word` in its place."""
+    return [TextEdit(*secret.span, secret.word) for secret in secrets]
+
+
+def _suspects(text: str) -> set[Format]:
+    """The formats of which a mark stands in the text."""
+    # Looking for each mark in all of the text takes five times as long, and most words are short.
+    words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
+    found = {form for mark, form in _MARKS if mark in words} if words else set()
+    return found | {form for mark, form in _LONG_MARKS if mark in text}
+
+
+def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
+    """The stretches of whole lines that `spans` touch."""
+    reached = -1
+    for start, end in spans:
+        if end <= reached:
+            continue
+        first = max(text.rfind("\n", 0, start) + 1, reached)
+        last = text.find("\n", end)
+        reached = len(text) if last == -1 else last
+        yield Span(first, reached)
+
+
+def _matches(text: str, line: Span, form: Format) -> Iterator[Secret]:
+    for match in _compiled(form.pattern).finditer(text, *line):
+        group = match.lastindex or 0
+        value = match[group]
+        if not _is_example(value, form):
+            yield Secret(Span(*match.span(group)), form.kind, value[:_SHOWN], _digest(value))
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(_START + pattern)
+
+
+def _is_example(value: str, form: Format) -> bool:
+    """Whether a value only shows the form of a token: `ghp_xxxx…`, or one that its vendor prints."""
+    rest = value
+    for mark in form.marks:
+        rest = rest.replace(mark, "")
+    known = (*_PUBLISHED, *_FILLED_IN) if len(value) < _LONGEST_FILLED_IN else _PUBLISHED
+    return len(set(rest)) < _FEWEST or any(part in value for part in known)
+
+
+def _digest(value: str) -> str:
+    import hashlib  # noqa: PLC0415 - start-up: hardly any text holds a secret
+
+    return hashlib.sha256(value.encode()).hexdigest()[:DIGITS]
+
+
+def _is_allowed(text: str, secret: Secret, allow: Sequence[str]) -> bool:
+    if any(secret.digest.startswith(digest[:DIGITS]) for digest in allow):
+        return True
+    (lines,) = _lines(text, [secret.span])
+    start, end = (secret.span.start - lines.start, secret.span.end - lines.start)
+    around = text[slice(*lines)]
+    first, last = around.rfind("\r", 0, start) + 1, around.find("\r", end)
+    return ALLOW_MARK in around[first : last if last != -1 else None]

@@ -1,0 +1,249 @@
+"""`mdmem install` and `mdmem uninstall`: settings of hosts, shown, asked for, and taken back to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mdmem
+from mdmem.hosts.host import HOSTS
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+SCOPES = [
+    (host, scope)
+    for host in HOSTS
+    for scope in ("--user", "--project")
+    if (host, scope) != ("windsurf", "--project")
+]
+JSON_TEXT = '\ufeff{\r\n\t// mine\r\n\t"other": [1, 2,], /* kept */\r\n}'
+TOML_TEXT = "# mine\r\nmodel = 'x' # kept\r\n\r\n[table]\r\na.b = 1"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without settings, and a project with a vault, in which commands run."""
+    for name in [
+        *(n for n in os.environ if n.startswith(("MDMEM_", "XDG_"))),
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+    ]:
+        monkeypatch.delenv(name, raising=False)
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    (project / ".git").mkdir(parents=True)
+    mdmem.init(project / "memories")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(project)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "mdmem").write_text("#!/bin/sh\n")
+    (programs / "mdmem").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    return home
+
+
+def everything(folder: Path) -> dict[str, bytes | None]:
+    """Every file and folder below, as it is; what is under `.git` and in the vault aside."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if "memories" not in path.parts
+    }
+
+
+def written(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.suffix in {".json", ".toml"})
+
+
+@pytest.mark.parametrize(("host", "scope"), SCOPES)
+def test_install_and_uninstall_leave_everything_as_it_was(
+    cli: Cli, home: Path, host: str, scope: str
+) -> None:
+    root = home.parent
+    before = everything(root)
+    said = cli.ok("install", host, scope, "--yes").out
+    assert "+++ " in said
+    made = [path for path in written(root) if path.name != "hosts.json" and "memories" not in path.parts]
+    assert made
+    cli.ok("uninstall", host, scope, "--yes")
+    assert everything(root) == before
+    # Again, with files of somebody else in those places.
+    for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((TOML_TEXT if path.suffix == ".toml" else JSON_TEXT).encode())
+    before = everything(root)
+    cli.ok("install", host, scope, "--yes")
+    assert everything(root).keys() > before.keys()
+    assert all(
+        everything(root)[name] != before[name] for name in before if before[name] and "bin/" not in name
+    )
+    cli.ok("uninstall", host, scope, "--yes")
+    assert everything(root) == before
+
+
+@pytest.mark.parametrize(("host", "scope"), SCOPES)
+def test_uninstall_without_a_receipt_takes_the_entries_out(
+    cli: Cli, home: Path, host: str, scope: str
+) -> None:
+    cli.ok("install", host, scope, "--yes")
+    shutil.rmtree(home / ".local")
+    cli.ok("uninstall", host, scope, "--yes")
+    for path in written(home.parent):
+        assert "mdmem" not in path.read_text() or "memories" in path.parts
+    assert cli.ok("uninstall", host, scope, "--yes").out == "nothing to do\n"
+
+
+def servers(path: Path, key: str) -> Any:
+    return json.loads(path.read_text())[key]["mdmem"]
+
+
+def test_a_project_names_its_vault_by_what_the_host_puts_in(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    for host in ("claude-code", "cursor", "vscode", "zed", "codex"):
+        cli.ok("--user", "alice", "install", host, "--yes")
+    options = ["--user", "alice", "mcp"]
+    claude = {
+        "type": "stdio",
+        "command": "mdmem",
+        "args": ["--vault", "${CLAUDE_PROJECT_DIR:-.}/memories", *options],
+    }
+    assert servers(project / ".mcp.json", "mcpServers") == claude
+    cursor = {"command": "mdmem", "args": ["--vault", "${workspaceFolder}/memories", *options]}
+    assert servers(project / ".cursor/mcp.json", "mcpServers") == cursor
+    assert servers(project / ".vscode/mcp.json", "servers") == {"type": "stdio", **cursor}
+    zed = {"command": "mdmem", "args": ["--vault", str(project / "memories"), *options]}
+    assert servers(project / ".zed/settings.json", "context_servers") == zed
+    codex = tomllib.loads((project / ".codex/config.toml").read_text())
+    assert codex["mcp_servers"]["mdmem"] == {"command": "mdmem", "args": options}
+
+
+def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    cli.ok("install", "claude-code", "--yes")
+    hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
+    assert set(hooks) == {"SessionStart", "PostToolUse", "PreCompact", "Stop"}
+    assert hooks["PostToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
+    (project / "memories/notes").mkdir()
+    (project / "memories/notes/a.md").write_text("---\ntags: 5\n---\n")
+    command = hooks["PostToolUse"][0]["hooks"][0]["command"]
+    assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories hook post-edit'
+    given = {"tool_name": "Write", "tool_input": {"file_path": str(project / "memories/notes/a.md")}}
+    ended = subprocess.run(
+        ["sh", "-c", command.replace("mdmem", f"{sys.executable} -m mdmem", 1)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home,
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(project)},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "notes/a.md:2: schema-type" in json.loads(ended.stdout)["reason"]
+
+
+def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
+    folder = home / ".codex"
+    folder.mkdir()
+    cli.ok("install", "codex", "--user", "--yes")
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch"
+    vault = str(home.parent / "project/memories")
+    command = f"mdmem --vault {vault} hook stop"
+    assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
+    cli.ok("uninstall", "codex", "--user", "--yes")
+    (folder / "hooks.json").write_text('{"hooks": {}}')
+    cli.ok("install", "codex", "--user", "--yes")
+    assert "hooks" not in tomllib.loads((folder / "config.toml").read_text())
+    assert set(json.loads((folder / "hooks.json").read_text())["hooks"]) == set(config["hooks"])
+    cli.ok("uninstall", "codex", "--user", "--yes")
+    assert (folder / "hooks.json").read_text() == '{"hooks": {}}'
+    assert not (folder / "config.toml").exists()
+
+
+def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
+    before = everything(home.parent)
+    ended = cli("install", "cursor")
+    assert ended.code == 2
+    assert "+++ " in ended.out
+    assert "say --yes" in ended.errors
+    assert everything(home.parent) == before
+    shown = cli.ok("install", "cursor", "--dry-run").out
+    assert shown.startswith("--- /dev/null\n+++ b/.cursor/mcp.json\n")
+    assert everything(home.parent) == before
+    ended = cli("install", "cursor", "--json")
+    assert ended.code == 2
+    assert everything(home.parent) == before
+
+
+def test_json_says_what_was_written(cli: Cli, home: Path) -> None:
+    told = cli.ok("install", "cursor", "--json", "--yes").json
+    assert told["applied"] is True
+    assert told["files"] == [str(home.parent / "project/.cursor/mcp.json")]
+    assert "+++ b/.cursor/mcp.json" in told["diff"]
+    told = cli.ok("install", "cursor", "--json", "--yes").json
+    assert told == {"applied": False, "files": [], "diff": ""}
+
+
+def test_on_a_terminal_it_asks(cli: Cli, home: Path) -> None:
+    place = home.parent / "project/.cursor/mcp.json"
+    code, seen = cli.on_terminal("install", "cursor", question="Write this?", answer="n\n")
+    assert code == 0
+    assert "+++ b/.cursor/mcp.json" in seen
+    assert not place.exists()
+    cli.on_terminal("install", "cursor", question="Write this?", answer="y\n")
+    assert place.exists()
+
+
+def test_a_link_is_followed_and_named(cli: Cli, home: Path) -> None:
+    real = home / "dotfiles.json"
+    real.write_text("{}")
+    link = home / ".cursor/mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    ended = cli.ok("install", "cursor", "--user", "--yes")
+    assert f"{link} is reached by a link: {real} is what is written" in ended.errors
+    assert link.is_symlink()
+    assert "mdmem" in real.read_text()
+    cli.ok("uninstall", "cursor", "--user", "--yes")
+    assert (link.is_symlink(), real.read_text()) == (True, "{}")
+
+
+def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:
+    text = '{"mcpServers": {"mdmem": {"command": "another"}}}'
+    (home.parent / "project/.mcp.json").write_text(text)
+    before = everything(home.parent)
+    ended = cli("install", "claude-code", "--yes")
+    assert ended.code == 2
+    assert "mcpServers.mdmem is there already, with another value" in ended.errors
+    assert everything(home.parent) == before
+
+
+def test_a_host_without_project_settings_says_so(cli: Cli, home: Path) -> None:
+    ended = cli("install", "windsurf", "--project", "--yes")
+    assert (ended.code, "say --user" in ended.errors) == (2, True)
+    cli.ok("install", "windsurf", "--yes")
+    assert (home / ".codeium/windsurf/mcp_config.json").exists()
+
+
+def test_both_scopes_at_once_are_refused(cli: Cli, home: Path) -> None:
+    assert cli("install", "cursor", "--user", "--project").code == 2
+    assert not list(home.iterdir())
+
+
+def test_a_vault_that_is_gone_does_not_keep_its_entries(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    cli.ok("install", "cursor", "--yes")
+    shutil.rmtree(project / "memories")
+    cli.ok("uninstall", "cursor", "--yes")
+    assert sorted(path.name for path in project.iterdir()) == [".git"]

@@ -1,0 +1,343 @@
+"""Hooks as hosts run them: real processes, with the JSON of Claude Code and of Codex, in a repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import mdmem
+from mdmem.memory.memory import open as open_memory
+
+GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+SCHEMA = {"type": "object", "properties": {"status": {"enum": ["open", "done"]}}, "required": ["status"]}
+CODE = "import os\n\n\ndef answer():\n    return 42\n"
+
+
+class Said(NamedTuple):
+    """What a hook said."""
+
+    out: str
+    errors: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def context(self) -> str:
+        text: str = self.json["hookSpecificOutput"]["additionalContext"]
+        return text
+
+
+class Repository:
+    """A repository with a vault, and an agent that works in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.vault = root / "memories"
+
+    def hook(self, event: str, given: Any, *, codex: bool = False, cwd: Path | None = None) -> Said:
+        """Run a hook as a host does; it never fails."""
+        env = {
+            name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "CLAUDE_"))
+        }
+        if not codex:
+            env["CLAUDE_PROJECT_DIR"] = str(self.root)
+        ended = subprocess.run(
+            [sys.executable, "-m", "mdmem", "hook", event],
+            input=given if isinstance(given, str) else json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            cwd=cwd or self.root,
+            env=env,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return Said(ended.stdout, ended.stderr)
+
+    def edited(self, path: str, tool: str = "Edit") -> dict[str, Any]:
+        """What Claude Code says when its tool has changed a file."""
+        return {
+            "session_id": "5e1f",
+            "transcript_path": str(self.root / "transcript.jsonl"),
+            "cwd": str(self.root),
+            "permission_mode": "default",
+            "hook_event_name": "PostToolUse",
+            "tool_name": tool,
+            "tool_input": {"file_path": str(self.root / path), "old_string": "a", "new_string": "b"},
+            "tool_response": {"filePath": str(self.root / path), "success": True},
+            "tool_use_id": "toolu_01",
+        }
+
+    def patched(self, *paths: str) -> dict[str, Any]:
+        """What Codex says when it has applied a patch."""
+        files = "".join(f"*** Update File: {path}\n@@\n-a\n+b\n" for path in paths)
+        return {
+            "session_id": "5e1f",
+            "turn_id": "t-1",
+            "transcript_path": None,
+            "cwd": str(self.root),
+            "hook_event_name": "PostToolUse",
+            "model": "gpt",
+            "permission_mode": "default",
+            "tool_name": "apply_patch",
+            "tool_input": {"command": f"*** Begin Patch\n{files}*** End Patch\n"},
+            "tool_response": "Success.",
+            "tool_use_id": "call_1",
+        }
+
+    def stopped(self, *, again: bool = False) -> dict[str, Any]:
+        return {
+            "session_id": "5e1f",
+            "cwd": str(self.root),
+            "hook_event_name": "Stop",
+            "stop_hook_active": again,
+        }
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    root = tmp_path / "repo"
+    (root / "src").mkdir(parents=True)
+    subprocess.run([*GIT, "init", "-q", str(root)], check=True)
+    vault = mdmem.init(root / "memories").root
+    (root / "memories/.mdmem/schemas").mkdir()
+    (root / "memories/.mdmem/schemas/task.json").write_text(json.dumps(SCHEMA))
+    (root / "src/app.py").write_text(CODE)
+    memory = open_memory(vault)
+    memory.write(
+        "notes/task.md", "---\ntype: task\nstatus: open\n---\n# Task\n\nSee [[db]] and `src/app.py#L4-L5`.\n"
+    )
+    memory.write("notes/db.md", "# Database\n")
+    (root / "AGENTS.md").write_text("# Demo\n\n## Decisions\n\n- Use files\n")
+    subprocess.run([*GIT, "-C", str(root), "add", "-A"], check=True)
+    subprocess.run([*GIT, "-C", str(root), "commit", "-qm", "x"], check=True)
+    memory.sync()
+    memory.index.close()
+    return Repository(root)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+# -- behind an edit ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codex", [False, True])
+def test_an_edit_that_breaks_a_schema_comes_back_with_line_reason_and_fix(
+    repository: Repository, *, codex: bool
+) -> None:
+    change(repository.vault / "notes/task.md", "status: open", "status: started")
+    path = "memories/notes/task.md"
+    given = repository.patched(path) if codex else repository.edited(path)
+    said = repository.hook("post-edit", given, codex=codex)
+    assert said.json.keys() == {"decision", "reason"}
+    assert said.json["decision"] == "block"
+    line = said.json["reason"]
+    assert line.startswith("notes/task.md:3: schema-enum: ")
+    assert "started" in line
+    assert 'Fix: accepted: one of "open", "done".' in line
+
+
+@pytest.mark.parametrize("codex", [False, True])
+def test_an_edit_of_code_says_which_memories_went_stale(repository: Repository, *, codex: bool) -> None:
+    change(repository.root / "src/app.py", "return 42", "return 43")
+    given = repository.patched("src/app.py") if codex else repository.edited("src/app.py")
+    said = repository.hook("post-edit", given, codex=codex)
+    assert said.json["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
+    assert said.context.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5 (")
+    assert (
+        "Fix: read the code, mend the text, then `mdmem refs --pin --accept --in notes/task.md`"
+        in said.context
+    )
+
+
+def test_code_that_moved_says_where_to(repository: Repository) -> None:
+    change(repository.root / "src/app.py", "import os\n", "import os\nimport re\nimport sys\n")
+    said = repository.hook("post-edit", repository.edited("src/app.py"))
+    assert said.context.startswith(
+        "notes/task.md:7: moved: it points at src/app.py#L4-L5 (moved to src/app.py#L6-L7)"
+    )
+    assert "`mdmem refs --fix --in notes/task.md` makes it say so" in said.context
+
+
+def test_an_edit_that_makes_a_link_dangle_says_where(repository: Repository) -> None:
+    change(repository.vault / "notes/task.md", "[[db]]", "[[database]]")
+    said = repository.hook("post-edit", repository.edited("memories/notes/task.md"))
+    assert said.context.startswith(
+        "notes/task.md:7: dangling: it points at database (there is no memory 'database')"
+    )
+
+
+def test_a_mounted_file_is_a_memory_too(repository: Repository) -> None:
+    change(repository.root / "AGENTS.md", "- Use files", "- Use [[nothing]]")
+    said = repository.hook("post-edit", repository.edited("AGENTS.md"))
+    assert said.context.startswith("AGENTS.md:5: dangling: ")
+
+
+def test_errors_and_references_come_together_and_each_once(repository: Repository) -> None:
+    task = repository.vault / "notes/task.md"
+    change(task, "status: open", "status: started")
+    change(repository.root / "src/app.py", "return 42", "return 43")
+    reason = repository.hook(
+        "post-edit", repository.patched("memories/notes/task.md", "src/app.py"), codex=True
+    ).json["reason"]
+    assert [line.split(":")[2].strip() for line in reason.splitlines()] == ["schema-enum", "changed"]
+
+
+def test_what_is_wrong_in_many_places_is_cut_and_counted(repository: Repository) -> None:
+    links = "".join(f"[[none{n}]]\n" for n in range(30))
+    (repository.vault / "notes/many.md").write_text(links)
+    lines = repository.hook(
+        "post-edit", repository.edited("memories/notes/many.md", "Write")
+    ).context.splitlines()
+    assert len(lines) == 13
+    assert lines[-1].startswith("18 more: ")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["memories/notes/db.md", "src/other.py", "memories/.mdmem/config.toml", "../elsewhere.md", "gone.md"],
+)
+def test_an_edit_that_leaves_all_well_says_nothing(repository: Repository, path: str) -> None:
+    assert repository.hook("post-edit", repository.edited(path, "Write")) == Said("", "")
+
+
+def test_a_memory_of_another_namespace_is_none_of_its_business(repository: Repository) -> None:
+    change(repository.vault / "notes/task.md", "status: open", "status: started")
+    command = [sys.executable, "-m", "mdmem", "--user", "alice", "hook", "post-edit"]
+    given = json.dumps(repository.edited("memories/notes/task.md"))
+    ended = subprocess.run(
+        command, input=given, capture_output=True, text=True, check=True, cwd=repository.root
+    )
+    assert (ended.stdout, ended.stderr) == ("", "")
+
+
+# -- beginning, compaction, end ---------------------------------------------------------------------------
+
+
+def working(repository: Repository, text: str, seconds_ago: float = 0) -> None:
+    memory = open_memory(repository.vault)
+    memory.working.update(text, thread="t1")
+    path = repository.vault / "working/threads/t1.md"
+    then = path.stat().st_mtime - seconds_ago
+    os.utime(path, (then, then))
+
+
+def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
+    working(repository, "State: tests are red.")
+    open_memory(repository.vault).preferences.set("ui", "theme", "dark")
+    given = {
+        "session_id": "5e1f",
+        "cwd": str(repository.root),
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+    }
+    said = repository.hook("session-start", given)
+    assert said.json["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    places = [said.context.find(text) for text in ("Use files", "dark", "tests are red")]
+    assert -1 < places[0] < places[1] < places[2]
+
+
+def test_an_empty_vault_has_nothing_to_begin_with(tmp_path: Path) -> None:
+    mdmem.init(tmp_path / "memories")
+    for event in ("session-start", "pre-compact", "stop"):
+        assert Repository(tmp_path).hook(event, {"stop_hook_active": False}) == Said("", "")
+
+
+def test_before_compaction_each_host_is_told_in_its_form(repository: Repository) -> None:
+    working(repository, "State: red.")
+    given = {
+        "session_id": "5e1f",
+        "hook_event_name": "PreCompact",
+        "trigger": "auto",
+        "custom_instructions": "",
+    }
+    text = repository.hook("pre-compact", given).out
+    assert "- working/threads/t1.md (changed " in text
+    assert "Keep in the summary" in text
+    said = repository.hook("pre-compact", {**given, "turn_id": "1", "model": "gpt"}, codex=True)
+    assert said.json == {"systemMessage": text.removesuffix("\n")}
+
+
+def test_a_stop_behind_edits_asks_once_for_the_working_memory(repository: Repository) -> None:
+    working(repository, "State: red.", seconds_ago=180)
+    assert repository.hook("stop", repository.stopped()).out == ""
+    repository.hook("post-edit", repository.edited("src/app.py"))
+    assert repository.hook("stop", repository.stopped(again=True)).out == ""
+    said = repository.hook("stop", repository.stopped())
+    assert said.json["decision"] == "block"
+    assert "working/threads/t1.md was written (3 min ago)" in said.json["reason"]
+    assert "`mdmem working update TEXT --thread t1`" in said.json["reason"]
+    assert repository.hook("stop", repository.stopped()).out == ""
+
+
+def test_a_stop_says_nothing_where_working_memory_is_newer_than_the_edits(repository: Repository) -> None:
+    repository.hook("post-edit", repository.edited("src/app.py"))
+    working(repository, "State: green.")
+    assert repository.hook("stop", repository.stopped()).out == ""
+
+
+def test_a_stop_that_does_not_say_whether_it_was_stopped_before_is_let_go(repository: Repository) -> None:
+    working(repository, "State: red.", seconds_ago=180)
+    repository.hook("post-edit", repository.edited("src/app.py"))
+    assert repository.hook("stop", {"session_id": "5e1f"}).out == ""
+
+
+# -- whatever goes wrong ----------------------------------------------------------------------------------
+
+EVENTS = ["session-start", "post-edit", "pre-compact", "stop"]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_without_a_vault_it_is_silent(tmp_path: Path, event: str) -> None:
+    assert Repository(tmp_path).hook(event, {"tool_input": {"file_path": "a.md"}}) == Said("", "")
+
+
+@pytest.mark.parametrize(
+    "given", ["", "nonsense", "[]", "5", '{"tool_input": 5}', '{"tool_input": {"file_path": 5}}']
+)
+@pytest.mark.parametrize("event", [*EVENTS, "no-such-event"])
+def test_whatever_it_is_given_the_turn_goes_on(repository: Repository, event: str, given: str) -> None:
+    said = repository.hook(event, given)
+    assert event == "session-start" or said.out == ""
+    assert said.errors == "" or said.errors.startswith("mdmem hook: ")
+    assert "Traceback" not in said.errors
+
+
+def test_a_word_that_is_no_event_is_a_note_that_names_them(repository: Repository) -> None:
+    said = repository.hook("post-edti", "{}")
+    assert said.out == ""
+    assert "there is no event 'post-edti'" in said.errors
+    assert "session-start, post-edit, pre-compact, stop" in said.errors
+
+
+def test_a_broken_config_is_a_note(repository: Repository) -> None:
+    (repository.vault / ".mdmem/config.toml").write_text("[")
+    said = repository.hook("post-edit", repository.edited("memories/notes/task.md"))
+    assert said.out == ""
+    assert "config.toml" in said.errors
+
+
+def test_findings_come_also_where_no_index_can_be_made(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(repository.vault / "notes/task.md", "status: open", "status: started")
+    index = repository.vault / ".mdmem/local/index"
+    shutil.rmtree(index)
+    index.write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    reason = repository.hook("post-edit", repository.edited("memories/notes/task.md")).json["reason"]
+    assert "schema-enum" in reason
+    assert "references were not looked at" in reason

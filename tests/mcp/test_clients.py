@@ -1,0 +1,246 @@
+"""The official client, on standard input and output and over HTTP, of both generations of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
+
+from mdmem.mcp.tools import TOOLS
+from mdmem.memory.memory import Memory
+from tests.mcp.conftest import TOKEN, on_http, on_stdio, run
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@asynccontextmanager
+async def to_http(url: str, **settings: Any) -> AsyncIterator[Client]:
+    """A client of a server on HTTP."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), **settings) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["stdio", "http"])
+def connect(request: pytest.FixtureRequest, vault_root: Path) -> Iterator[Connect]:
+    """Connects clients: to a server each on standard input and output, or to one on HTTP."""
+    with ExitStack() as stack:
+        if request.param == "stdio":
+            yield partial(on_stdio, vault_root)
+        else:
+            yield partial(to_http, stack.enter_context(on_http(vault_root)).url)
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("context", {"query": "needle"}),
+    ("write", {"path": "notes/a.md", "content": "# A\n\none needle\n"}),
+    ("section", {"path": "notes/a.md", "text": "See [[b]].", "where": "append"}),
+    ("replace", {"path": "notes/a.md", "old": "one", "new": "a"}),
+    ("section", {"path": "notes/a.md", "heading": "A", "text": "more", "where": "append"}),
+    ("remember", {"kind": "note", "name": "b", "value": "text"}),
+    ("show", {"path": "notes/a.md"}),
+    ("search", {"query": "needle"}),
+    ("grep", {"pattern": "needle"}),
+    ("ls", {}),
+    ("references", {"target": "notes/b.md"}),
+    ("mv", {"source": "notes/b.md", "target": "notes/c.md"}),
+    ("rm", {"path": "notes/c.md"}),
+]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: str) -> None:
+    async def work() -> None:
+        async with connect(mode=mode) as client:
+            offered = (await client.list_tools()).tools
+            assert (
+                {tool.name for tool in offered}
+                == {tool.name for tool in TOOLS}
+                == {name for name, _ in CALLS}
+            )
+            for name, given in CALLS:
+                result = await client.call_tool(name, given)
+                assert not result.is_error, (name, result.content)
+                assert isinstance(result.structured_content, dict)
+                assert all(isinstance(block, types.TextContent) for block in result.content)
+            assert memory.show("notes/a.md").text == "# A\n\na needle\nSee [[c]].\n\nmore\n"
+
+            (resource,) = (await client.list_resources()).resources
+            assert (resource.uri, resource.name) == ("mdmem:///notes/a.md", "notes/a.md")
+            (template,) = (await client.list_resource_templates()).resource_templates
+            assert template.uri_template == "mdmem:///{+path}"
+            (content,) = (await client.read_resource(resource.uri)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert content.text == memory.show("notes/a.md").text
+            assert content.meta == {"hash": memory.show("notes/a.md").hash[:12]}
+
+            for prompt in (await client.list_prompts()).prompts:
+                assert prompt.arguments
+                (argument,) = prompt.arguments
+                given = {argument.name: "needle"} if argument.required else {}
+                (message,) = (await client.get_prompt(prompt.name, given)).messages
+                assert isinstance(message.content, types.TextContent)
+                assert ("a needle" in message.content.text) == bool(given)
+
+    run(work)
+
+
+def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None:
+    async def work() -> None:
+        async with connect() as client:
+            for ask in (
+                client.call_tool("undo", {}),
+                client.read_resource("mdmem:///notes/none.md"),
+                client.read_resource("mdmem:///../none.md"),
+                client.get_prompt("forget"),
+                client.get_prompt("recall"),
+            ):
+                with pytest.raises(MCPError) as caught:
+                    await ask
+                assert caught.value.code == types.INVALID_PARAMS
+            result = await client.call_tool("show", {"path": "notes/none.md"})
+            assert result.is_error
+
+    run(work)
+
+
+def test_a_subscription_tells_when_a_memory_changes(
+    connect: Connect, memory: Memory, vault_root: Path
+) -> None:
+    memory.write("notes/a.md", "one\n")
+    uri = "mdmem:///notes/a.md"
+
+    async def work() -> None:
+        async with (
+            connect() as client,
+            client.listen(resource_subscriptions=[uri], resources_list_changed=True) as events,
+        ):
+            (vault_root / "notes/a.md").write_text("two\n")
+            (vault_root / "notes/b.md").write_text("new\n")
+            seen = set()
+            async for event in events:
+                seen.add(event)
+                if len(seen) == 2:
+                    break
+            assert seen == {ResourceUpdated(uri=uri), ResourcesListChanged()}
+
+    run(work)
+
+
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+def test_an_older_client_subscribes_to_one_memory_and_back(
+    connect: Connect, memory: Memory, vault_root: Path
+) -> None:
+    memory.write("notes/a.md", "one\n")
+    told: list[str] = []
+    first = anyio.Event()
+
+    async def heard(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            told.append(message.params.uri)
+            first.set()
+
+    async def work() -> None:
+        async with connect(mode="legacy", message_handler=heard) as client:
+            await client.subscribe_resource("mdmem:///notes/%61.md")
+            with pytest.raises(MCPError):
+                await client.subscribe_resource("mdmem:///../a.md")
+            (vault_root / "notes/a.md").write_text("two\n")
+            await first.wait()
+            await client.unsubscribe_resource("mdmem:///notes/a.md")
+            assert set(told) == {"mdmem:///notes/%61.md"}
+
+    run(work)
+
+
+def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> None:
+    (vault_root / "notes").mkdir()
+    for number in range(300):
+        (vault_root / f"notes/{number}.md").write_text("needle\n")
+    told: list[tuple[float, float | None]] = []
+
+    async def told_of(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+        told.append((progress, total))
+
+    async def work() -> None:
+        async with connect() as client:
+            await client.call_tool("search", {"query": "needle"}, progress_callback=told_of)
+
+    run(work)
+    assert told[-1] == (300.0, 300.0)
+
+
+def test_a_cancelled_call_ends_and_the_server_goes_on(
+    connect: Connect, memory: Memory, vault_root: Path
+) -> None:
+    (vault_root / "notes").mkdir()
+    for number in range(2_000):
+        (vault_root / f"notes/{number}.md").write_text("needle\n" * 30)
+
+    async def work() -> None:
+        async with connect() as client:
+            started = anyio.Event()
+
+            async def told_of(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+                started.set()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(
+                    partial(client.call_tool, "search", {"query": "needle"}, progress_callback=told_of)
+                )
+                await started.wait()
+                tasks.cancel_scope.cancel()
+            result = await client.call_tool("write", {"path": "notes/new.md", "content": "x\n"})
+            assert not result.is_error
+
+    run(work)
+    assert memory.show("notes/new.md").text == "x\n"
+    assert len(memory.search("needle", limit=5).hits) == 5
+
+
+def test_eight_clients_edit_one_memory_and_nothing_is_lost(connect: Connect, memory: Memory) -> None:
+    """Appends land; a change with the hash of what has moved on is refused, and lands when tried again."""
+    memory.write("notes/a.md", "0\n")
+    refused = 0
+
+    async def edit(name: int) -> None:
+        nonlocal refused
+        async with connect() as client:
+            for number in range(6):
+                result = await client.call_tool(
+                    "section", {"path": "notes/log.md", "text": f"- {name}.{number}", "where": "append"}
+                )
+                assert not result.is_error, result.content
+                while True:
+                    read = (await client.call_tool("show", {"path": "notes/a.md"})).structured_content
+                    count = int(read["text"])
+                    given = {"path": "notes/a.md", "content": f"{count + 1}\n", "base": read["hash"]}
+                    result = await client.call_tool("write", given)
+                    if not result.is_error:
+                        break
+                    assert result.structured_content["error"]["code"] == "conflict", result.content
+                    refused += 1
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            for name in range(8):
+                tasks.start_soon(edit, name)
+
+    run(work)
+    assert memory.show("notes/a.md").text == "48\n"
+    lines = memory.show("notes/log.md").text.splitlines()
+    assert sorted(lines) == sorted(f"- {name}.{number}" for name in range(8) for number in range(6))
+    assert refused > 0

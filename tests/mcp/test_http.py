@@ -1,0 +1,99 @@
+"""HTTP: on this machine alone, and only for who has the token and comes from here."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+import mdmem
+from mdmem.errors import Usage
+from mdmem.mcp.http import TOKEN as VARIABLE, token_of
+from tests.mcp.conftest import TOKEN, Served, on_http
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = tmp_path_factory.mktemp("served") / "memories"
+    mdmem.init(root)
+    with on_http(root) as server:
+        yield server
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPTED = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": f"Basic {TOKEN}"}, 401),
+        ({"authorization": TOKEN}, 401),
+        ({"authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"authorization": "Bearer é"}, 401),
+        ({"authorization": f"Bearer {TOKEN}", "host": "evil.example"}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1"}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:1.evil.example"}, 421),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "http://evil.example"}, 403),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "null"}, 403),
+        ({"authorization": f"Bearer {TOKEN}", "origin": "https://localhost"}, 403),
+    ],
+)
+def test_who_has_no_token_or_comes_from_elsewhere_is_refused(
+    served: Served, headers: dict[str, str], status: int
+) -> None:
+    given = [(name.encode(), value.encode()) for name, value in {**ACCEPTED, **headers}.items()]
+    for method in ("POST", "GET", "DELETE", "OPTIONS"):
+        answer = httpx2.request(method, served.url, headers=given, content=json.dumps(PING))
+        assert answer.status_code == status
+
+
+def test_its_own_origin_may_pass(served: Served) -> None:
+    origin = served.url.removesuffix("/mcp")
+    headers = {**ACCEPTED, "authorization": f"Bearer {TOKEN}", "origin": origin}
+    answer = httpx2.post(served.url, headers=headers, json={**PING, "method": "server/discover"})
+    assert answer.status_code not in {401, 403, 421}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the table of sockets is a file there")
+def test_it_is_served_on_this_machine_alone(served: Served) -> None:
+    port = int(served.url.rpartition(":")[2].partition("/")[0])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    assert {row[1] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"} == {
+        f"0100007F:{port:04X}"
+    }
+    assert f"{port:04X}" not in Path("/proc/net/tcp6").read_text()
+
+
+def test_a_token_is_made_and_printed_where_none_is_given(vault_root: Path) -> None:
+    with on_http(vault_root, token=None) as server:
+        assert server.process.stderr is not None
+        made = re.fullmatch(r"mdmem: token (\S{43})\n", server.process.stderr.readline())
+        assert made
+        headers = {**ACCEPTED, "authorization": f"Bearer {made[1]}"}
+        assert httpx2.post(server.url, headers=headers, json=PING).status_code != 401
+
+
+def test_a_signal_ends_it(vault_root: Path) -> None:
+    with on_http(vault_root) as server:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a blank in it, long", "längst genug ist dieses"])
+def test_a_token_that_can_be_guessed_or_sent_by_nobody_is_refused(token: str) -> None:
+    with pytest.raises(Usage, match=VARIABLE):
+        token_of({VARIABLE: token})
+
+
+def test_every_token_that_is_made_is_another_one() -> None:
+    assert token_of({}) != token_of({})
+    assert token_of({VARIABLE: TOKEN}) == (TOKEN, False)

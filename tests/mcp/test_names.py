@@ -1,0 +1,61 @@
+"""Names: the tools are verbs of the façade, their arguments its parameters, and all cost few tokens."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mdmem.mcp.argument import input_schema
+from mdmem.mcp.tools import TOOLS, Tool
+from mdmem.memory.memory import Memory
+from mdmem.memory.references import References
+from mdmem.text.tokens import estimate
+
+# Arguments that are about the answer, and what has another shape here, with the reason.
+ABOUT_THE_ANSWER = {"limit", "offset", "line", "column", "dry_run", "heading"}
+OTHERWISE = {
+    "within": "references.paths: the memories and folders that are looked into",
+    "stale": "references.stale, the verb",
+}
+VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
+
+
+@pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS if tool.name != "remember"], ids=lambda tool: tool.name
+)
+def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
+    verb = VERBS.get(tool.name) or getattr(Memory, tool.name)
+    parameters = inspect.signature(verb).parameters.keys()
+    named = {argument.name for argument in tool.arguments}
+    assert named - parameters - ABOUT_THE_ANSWER - OTHERWISE.keys() == set()
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_tool_runs_with_all_of_its_arguments(tool: Tool) -> None:
+    parameters = inspect.signature(tool.run).parameters
+    assert {argument.name for argument in tool.arguments} == parameters.keys() - {"call"}
+    for argument in tool.arguments:
+        has_default = parameters[argument.name].default is not inspect.Parameter.empty
+        assert has_default != argument.is_needed or argument.kind == "any"
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_no_name_means_two_arguments(tool: Tool) -> None:
+    names = [argument.name for argument in tool.arguments]
+    aliases = [alias for argument in tool.arguments for alias in argument.aliases if alias not in names]
+    assert len(aliases) == len(set(aliases))
+
+
+def test_every_change_takes_the_hash_and_can_be_tried() -> None:
+    for tool in TOOLS:
+        named = {argument.name for argument in tool.arguments}
+        assert ({"base", "dry_run"} <= named) == tool.changes
+
+
+def test_there_are_twelve_tools_at_most_and_all_are_cheap() -> None:
+    assert len(TOOLS) <= 12
+    described = "".join(f"{tool.name}{tool.about}{input_schema(tool.arguments)}" for tool in TOOLS)
+    assert estimate(described) < 2_500

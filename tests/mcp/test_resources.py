@@ -1,0 +1,109 @@
+"""Resources and prompts: the memories by URI, and messages that say what memory holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from mdmem.errors import MdmemError, PathRefused, Usage
+from mdmem.mcp import prompts, resources
+from mdmem.mcp.call import Bound
+from mdmem.mcp.uri import path_of, uri_of
+from mdmem.memory.memory import Memory
+
+
+def test_the_memories_are_listed_page_by_page(memory: Memory, vault_root: Path) -> None:
+    paths = sorted(f"notes/{number:04}.md" for number in range(1_201))
+    (vault_root / "notes").mkdir()
+    for path in paths:
+        (vault_root / path).touch()
+    seen: list[str] = []
+    cursor, pages = "", 0
+    while cursor or not pages:
+        found, cursor = resources.listed(memory, cursor)
+        seen += [each.path for each in found]
+        pages += 1
+    assert (seen, pages) == (paths, 3)
+
+
+def test_a_page_goes_on_where_its_last_memory_was_deleted(memory: Memory) -> None:
+    for name in ("a", "b-c", "b/c", "d"):
+        memory.write(f"{name}.md", "x\n")
+    found, _ = resources.listed(memory)
+    assert [each.path for each in found] == ["a.md", "b/c.md", "b-c.md", "d.md"]
+    behind, _ = resources.listed(memory, "b/d.md")
+    assert behind == found[2:]
+
+
+def test_a_resource_is_the_whole_text_with_its_hash(memory: Memory) -> None:
+    memory.write("notes/ü %20.json", '{"a": "\\u00e9"}\r\n')
+    found, _ = resources.listed(memory)
+    read = resources.read(memory, found[0].uri)
+    assert read.text == '{"a": "\\u00e9"}\r\n'
+    assert (read.uri, read.mime_type) == (found[0].uri, "application/json")
+    assert memory.show("notes/ü %20.json").hash.startswith(read.hash)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "mdmem:///../a.md",
+        "mdmem:///%2e%2e/a.md",
+        "mdmem:///notes%2f..%2f..%2fa.md",
+        "mdmem:////etc/passwd.md",
+        "mdmem:///%2fetc%2fa.md",
+        "mdmem:///notes\\a.md",
+        "mdmem:///a%00.md",
+        "mdmem:///%ff.md",
+        "mdmem:///.mdmem/config.md",
+        "mdmem://notes/a.md",
+        "file:///etc/passwd",
+        "MDMEM:///a.md",
+        "mdmem:///",
+        "",
+    ],
+)
+def test_a_uri_that_means_no_memory_is_refused(uri: str) -> None:
+    with pytest.raises(PathRefused):
+        path_of(uri)
+
+
+@given(st.text(min_size=1))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_a_path_comes_back_from_its_uri(name: str) -> None:
+    try:
+        path = path_of(uri_of(f"{name}.md"))
+    except (MdmemError, UnicodeEncodeError):
+        return
+    assert path_of(uri_of(path)) == path
+
+
+def test_recalling_shows_what_is_found_in_a_fence_that_it_cannot_close(memory: Memory) -> None:
+    memory.write("notes/a.md", "needle ``` and ```` more\n")
+    message = prompts.written(Bound(memory=memory), "recall", {"about": "needle"})
+    assert message.startswith("Say what memory holds about: needle\n")
+    fence = message.rstrip().rpartition("\n")[2]
+    assert fence == "`" * 5
+    assert message.count(fence) == 2
+
+
+def test_reviewing_shows_findings_and_stale_code(memory: Memory, vault_root: Path) -> None:
+    (vault_root / "bad.md").write_text("---\ntags: 5\n---\n")
+    (vault_root / "notes").mkdir()
+    (vault_root / "notes/a.md").write_text("See `gone.py#L1-L2`.\n")
+    message = prompts.written(Bound(memory=memory), "review", {})
+    assert "bad.md:2:" in message
+    assert "gone.py" in message
+    assert "bad.md" not in prompts.written(Bound(memory=memory), "review", {"within": "notes"})
+
+
+def test_a_prompt_asks_for_its_argument(memory: Memory) -> None:
+    bound = Bound(memory=memory)
+    with pytest.raises(Usage, match="about must be given"):
+        prompts.written(bound, "remember", {"about": " "})
+    with pytest.raises(Usage, match="there is no argument 'topic'"):
+        prompts.written(bound, "recall", {"topic": "x"})
+    with pytest.raises(KeyError):
+        prompts.written(bound, "forget", {})

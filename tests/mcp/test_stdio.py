@@ -1,0 +1,141 @@
+"""Standard input and output: nothing but the protocol, and no lock that outlives a client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from mdmem.memory.memory import Memory
+from tests.mcp.conftest import command
+
+START: list[dict[str, Any]] = [
+    {
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "a test", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+]
+
+
+def lines_of(*messages: dict[str, Any]) -> bytes:
+    """A client's first messages, and then these."""
+    told = (*START, *messages)
+    return b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in told)
+
+
+def call(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+def exchange(
+    root: Path, *messages: dict[str, Any], options: tuple[str, ...] = ()
+) -> dict[int, dict[str, Any]]:
+    """What a server answers, by the number of the request; each line that it prints is of the protocol."""
+    with subprocess.Popen(command(root, *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines_of(*messages))
+        process.stdin.flush()
+        asked = sum("id" in message for message in (*START, *messages))
+        lines = [process.stdout.readline() for _ in range(asked)]
+        rest, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+    answers = [json.loads(line) for line in (*lines, *rest.splitlines())]
+    return {answer["id"]: answer for answer in answers}
+
+
+def test_nothing_but_the_protocol_is_on_standard_output(vault_root: Path) -> None:
+    (vault_root / "broken.md").write_bytes(b"\xff")
+    answers = exchange(
+        vault_root, call(1, "grep", pattern="x"), call(2, "search", query="x"), call(3, "show")
+    )
+    assert answers.keys() == {0, 1, 2, 3}
+    assert answers[3]["result"]["isError"] is True
+
+
+def test_half_a_character_ends_nothing(vault_root: Path) -> None:
+    with subprocess.Popen(
+        command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        given = lines_of(call(1, "show", path="\ud800.md"), {"id": 2, "method": "tools/list"})
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(given)
+        process.stdin.flush()
+        while json.loads(process.stdout.readline()).get("id") != 2:
+            pass
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"Traceback" not in errors
+
+
+def test_read_only_is_what_the_host_says(vault_root: Path) -> None:
+    answers = exchange(
+        vault_root,
+        {"id": 1, "method": "tools/list"},
+        call(2, "write", path="a.md", content="x"),
+        options=("--read-only",),
+    )
+    tools = answers[1]["result"]["tools"]
+    assert {tool["name"] for tool in tools} == {"context", "search", "grep", "ls", "show", "references"}
+    assert all(tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False} for tool in tools)
+    assert answers[2]["result"]["isError"] is True
+    assert not (vault_root / "a.md").exists()
+
+
+def test_tools_say_what_they_may_do(vault_root: Path) -> None:
+    tools = exchange(vault_root, {"id": 1, "method": "tools/list"})[1]["result"]["tools"]
+    hints = {tool["name"]: tool["annotations"] for tool in tools}
+    changing = {"readOnlyHint": False, "openWorldHint": False}
+    assert hints["show"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert hints["mv"] == {**changing, "destructiveHint": False, "idempotentHint": False}
+    assert hints["write"] == {**changing, "destructiveHint": True, "idempotentHint": True}
+    assert all(tool.keys() == {"name", "description", "inputSchema", "annotations"} for tool in tools)
+
+
+def test_a_server_that_dies_in_a_call_leaves_no_lock(vault_root: Path, memory: Memory) -> None:
+    (vault_root / "notes").mkdir()
+    for number in range(400):
+        (vault_root / f"notes/{number}.md").write_text("one\n" * 50)
+    process = subprocess.Popen(command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert process.stdin is not None
+    process.stdin.write(lines_of(call(1, "mv", source="notes", target="old")))
+    process.stdin.flush()
+    while not (vault_root / ".mdmem/local/index").exists():
+        assert process.poll() is None
+        os.sched_yield()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    memory.append("after.md", "x")
+    folders = {each.path.partition("/")[0] for each in memory.ls()} - {"after.md"}
+    assert folders in ({"notes"}, {"old"})
+    assert len(memory.ls()) == 401
+
+
+def test_a_client_that_goes_away_in_a_call_leaves_no_lock(vault_root: Path, memory: Memory) -> None:
+    calls = [
+        call(number, "section", path="notes/a.md", text=f"- {number}", where="append")
+        for number in range(1, 41)
+    ]
+    process = subprocess.Popen(command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(lines_of(*calls))
+    process.stdin.flush()
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.close()
+    process.wait(60)
+    memory.append("notes/a.md", "after")
+    lines = memory.show("notes/a.md").text.splitlines()
+    assert lines[-1] == "after"
+    assert len(set(lines)) == len(lines)

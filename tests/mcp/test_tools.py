@@ -1,0 +1,366 @@
+"""Tools: what an agent does all day, its answers, and its next move where one fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import mdmem
+from mdmem.memory.memory import Memory
+from mdmem.text.tokens import estimate
+from tests.mcp.conftest import Tools
+
+NOTE = "---\ntype: decision\n---\n# Storage\n\nSQLite: one file.\n\n## Why\n\nIt needs no server.\n"
+
+
+@pytest.fixture
+def note(memory: Memory) -> str:
+    memory.write("notes/db.md", NOTE)
+    return memory.show("notes/db.md").hash[:12]
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+
+def test_show_gives_the_text_alone_and_the_hash(tools: Tools, note: str) -> None:
+    answer = tools("show", path="notes/db.md")
+    assert answer.texts == (f"notes/db.md  hash {note}  lines 1-10 of 10", NOTE)
+    assert answer.data == {
+        "path": "notes/db.md",
+        "hash": note,
+        "line": 1,
+        "lines": 10,
+        "text": NOTE,
+        "left_out": 0,
+    }
+
+
+def test_show_gives_one_section(tools: Tools, note: str) -> None:
+    answer = tools("show", path="notes/db.md", heading="Why")
+    assert answer.data["text"] == "## Why\n\nIt needs no server.\n"
+    assert answer.data["line"] == 8
+    assert answer.data["hash"] == note
+
+
+def test_a_memory_is_read_page_by_page_without_losing_a_byte(tools: Tools, memory: Memory) -> None:
+    text = "".join(f"line {number} \u2028 of many\r\n" for number in range(3000))
+    memory.write("notes/long.md", text)
+    read, line, pages = "", 1, 0
+    while line:
+        answer = tools("show", path="notes/long.md", line=line)
+        assert sum(map(estimate, answer.texts)) < 6_200
+        read += answer.data["text"]
+        line = answer.data.get("next", {}).get("line", 0)
+        pages += 1
+    assert read == text
+    assert pages > 2
+
+
+def test_a_line_that_is_too_long_is_read_in_pieces(tools: Tools, memory: Memory) -> None:
+    text = json.dumps({"a": "x" * 50_000 + "文" * 20_000}, ensure_ascii=False) + "\n"
+    memory.write("notes/long.json", text)
+    read, following = "", {"line": 1}
+    while following:
+        answer = tools("show", path="notes/long.json", **following)
+        read += answer.data["text"]
+        following = answer.data.get("next", {})
+        assert bool(following) == (len(answer.texts) == 3)
+        assert estimate(answer.texts[1]) <= 6_000
+    assert read == text
+
+
+def test_an_empty_memory_can_be_shown(tools: Tools, vault_root: Path) -> None:
+    (vault_root / "empty.md").touch()
+    assert tools("show", path="empty.md").data["text"] == ""
+
+
+@pytest.mark.usefixtures("note")
+def test_as_many_lines_as_are_asked_for(tools: Tools) -> None:
+    answer = tools("show", path="notes/db.md", line=4, limit=1)
+    assert answer.data["text"] == "# Storage\n"
+    assert answer.texts[2] == "[6 more lines left out: go on with line=5]"
+
+
+def test_search_gives_the_lines_with_heading_date_and_hash(tools: Tools, note: str) -> None:
+    (hit,) = tools("search", query="server").data["hits"]
+    assert (hit["path"], hit["hash"], hit["line"]) == ("notes/db.md", note, 10)
+    assert hit["heading"] == ["Storage", "Why"]
+    assert hit["text"] == "It needs no server."
+
+
+@pytest.mark.usefixtures("note")
+def test_search_says_what_of_the_query_was_not_used(tools: Tools) -> None:
+    answer = tools("search", query="sqlite before:soon")
+    assert answer.data["notes"]
+    assert answer.texts[-1] == f"[{answer.data['notes'][-1]}]"
+
+
+def test_lists_of_hits_are_paged_to_the_end(tools: Tools, memory: Memory) -> None:
+    for number in range(25):
+        memory.write(f"notes/{number:02}.md", f"The database number {number}.\n")
+    for name, asked in (("search", {"query": "database"}), ("grep", {"pattern": "database"})):
+        seen: list[str] = []
+        following: dict[str, int] = {"offset": 0}
+        while following:
+            answer = tools(name, limit=7, **asked, **following)
+            seen += [hit["path"] for hit in answer.data["hits"]]
+            assert answer.data["left_out"] == 25 - len(seen)
+            following = answer.data.get("next", {})
+        assert sorted(seen) == [f"notes/{number:02}.md" for number in range(25)]
+
+
+def test_search_ranks_so_many_and_then_asks_for_less(tools: Tools, memory: Memory) -> None:
+    for number in range(55):
+        memory.write(f"notes/{number:02}.md", "The database.\n")
+    answer = tools("search", query="database", offset=45)
+    assert (len(answer.data["hits"]), answer.data["left_out"]) == (5, 5)
+    assert "next" not in answer.data
+    assert answer.texts[-1].startswith("[5 more left out: narrow it with within")
+    assert tools.error("search", query="database", offset=50)["code"] == "usage"
+
+
+def test_hits_stay_within_the_budget_and_say_what_is_left(memory: Memory) -> None:
+    for number in range(20):
+        memory.write(f"notes/{number}.md", "needle " + "x" * 5_000 + "\n")
+    answer = Tools(memory, budget=1_000)("grep", pattern="needle")
+    assert estimate("\n".join(answer.texts)) <= 1_000
+    assert 0 < len(answer.data["hits"]) < 20
+    assert answer.data["left_out"] == 20 - len(answer.data["hits"])
+    assert answer.texts[-1].endswith(f"go on with offset={len(answer.data['hits'])}]")
+
+
+def test_a_long_line_is_shown_around_its_match(tools: Tools, memory: Memory) -> None:
+    memory.write("notes/a.md", "x" * 5_000 + " needle " + "y" * 5_000 + "\n")
+    (hit,) = tools("grep", pattern="needle").data["hits"]
+    assert " needle " in hit["text"]
+    assert hit["text"].count("characters left out]") == 2
+
+
+def test_a_hit_in_a_memory_that_has_changed_has_no_hash(memory: Memory) -> None:
+    memory.write("notes/a.md", "needle\n")
+
+    def change(_done: int, _total: int) -> None:
+        (Path(memory.vault.root) / "notes/a.md").write_text("another\n")
+
+    answer = Tools(memory).box.call("grep", {"pattern": "needle"}, change)
+    assert [hit["hash"] for hit in answer.data["hits"]] == [""]
+
+
+def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
+    assert tools("grep", pattern="nothing").texts == ("nothing found",)
+
+
+@pytest.mark.usefixtures("note")
+def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Path) -> None:
+    (vault_root / "notes/link.md").symlink_to(vault_root / "notes/db.md")
+    answer = tools("ls", folder="notes")
+    assert [each["path"] for each in answer.data["memories"]] == ["notes/db.md"]
+    assert answer.texts[0] == f"notes/db.md  {len(NOTE)} bytes"
+    assert answer.texts[1].startswith("[cannot be a memory: notes/link.md")
+    assert tools("ls", where="type=other").data["total"] == 0
+
+
+@pytest.mark.usefixtures("note")
+def test_references_tell_backlinks_and_what_is_gone(tools: Tools, memory: Memory) -> None:
+    memory.write("notes/a.md", "See [[db]] and [[nowhere]].\n")
+    (found,) = tools("references", target="notes/db.md").data["references"]
+    assert [place["path"] for place in found["places"]] == ["notes/a.md"]
+    assert {each["state"] for each in tools("references").data["references"]} == {"ok", "dangling"}
+    assert tools("references", stale=True).data["total"] == 0
+
+
+def test_context_is_what_the_facade_gives_within_both_budgets(memory: Memory) -> None:
+    memory.project.append("Decisions", "Use SQLite")
+    memory.working.update("Tests red.", thread="t1")
+    for number in range(50):
+        memory.write(f"rules/{number}.md", f"# Rule {number}\n\n" + "Mind this. " * 100)
+    tools = Tools(memory, budget=800, thread="t1")
+    answer = tools("context", query="SQLite", budget=5_000)
+    assert answer.texts == (memory.context("SQLite", thread="t1", budget=800).text,)
+    assert "Tests red." in answer.texts[0]
+    assert answer.data["tokens"] <= 800
+    assert answer.data["total_left_out"] >= len(answer.data["left_out"]) > 0
+
+
+def test_context_of_nothing_says_so(tools: Tools) -> None:
+    assert tools("context").texts == ("there is nothing to know yet",)
+
+
+# -- changing ---------------------------------------------------------------------------------------------
+
+
+def test_a_change_takes_the_hash_that_was_read_and_gives_the_new_one(
+    tools: Tools, memory: Memory, note: str
+) -> None:
+    answer = tools("replace", path="notes/db.md", old="one file", new="a single file", base=note)
+    (file,) = answer.data["files"]
+    assert file == {
+        "path": "notes/db.md",
+        "did": "changed",
+        "hash": memory.show("notes/db.md").hash[:12],
+        "merged": False,
+    }
+    assert answer.texts == (f"changed notes/db.md  hash {file['hash']}",)
+    assert "a single file" in memory.show("notes/db.md").text
+
+
+def test_a_change_to_what_has_moved_on_is_refused_with_the_difference(
+    tools: Tools, memory: Memory, note: str
+) -> None:
+    memory.replace("notes/db.md", "one file", "two files")
+    told = tools.error("section", path="notes/db.md", heading="Why", text="Because.", base=note)
+    assert told["code"] == "conflict"
+    assert told["hash"] == memory.show("notes/db.md").hash[:12]
+    assert "+SQLite: two files." in told["message"]
+    assert told["hint"].startswith("read it again with show")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("write", {"path": "notes/new.md", "file_text": "a\n"}, {"notes/new.md": "a\n"}),
+        (
+            "section",
+            {"file": "notes/db.md", "content": "more", "where": "append"},
+            {"notes/db.md": f"{NOTE}more\n"},
+        ),
+        (
+            "section",
+            {"path": "notes/db.md", "section": "Why", "content": "Because.", "operation": "append"},
+            {"notes/db.md": f"{NOTE}\nBecause.\n"},
+        ),
+        ("mv", {"path": "notes/db.md", "destination": "notes/x/"}, {"notes/x/db.md": NOTE}),
+        ("rm", {"uri": "mdmem:///notes/db.md"}, {}),
+        (
+            "replace",
+            {"path": "notes/db.md", "find": "no server", "replace": "nothing"},
+            {"notes/db.md": NOTE.replace("no server", "nothing")},
+        ),
+        (
+            "replace",
+            {"path": "notes/db.md", "old_string": "s", "new_string": "S", "expected_replacements": "all"},
+            {"notes/db.md": NOTE.replace("s", "S")},
+        ),
+    ],
+)
+@pytest.mark.usefixtures("note")
+def test_changes_in_the_words_that_models_guess(
+    tools: Tools, memory: Memory, name: str, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    before = {each.path: memory.show(each.path).text for each in memory.ls()}
+    tools(name, **given, dry_run=True)
+    assert {each.path: memory.show(each.path).text for each in memory.ls()} == before
+    tools(name, **given)
+    gone = {"notes/db.md"} if name in {"mv", "rm"} else set()
+    after = {each.path: memory.show(each.path).text for each in memory.ls()}
+    assert after == {path: text for path, text in before.items() if path not in gone} | expected
+
+
+@pytest.mark.usefixtures("note")
+def test_a_dry_run_gives_the_difference(tools: Tools) -> None:
+    answer = tools("replace", path="notes/db.md", old="one", new="1", dry_run=True)
+    assert "-SQLite: one file.\n+SQLite: 1 file.\n" in answer.data["diff"]
+    assert answer.data["paths"] == ["notes/db.md"]
+
+
+def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> None:
+    tools("remember", kind="note", name="db", value="One file.", title="SQLite")
+    tools("remember", kind="working", name="t1", value="State: green.", ttl=60)
+    tools("remember", kind="preference", name="ui/theme", value="dark", why="asked for")
+    tools("remember", kind="preference", name="ui/columns", value={"wide": 2})
+    tools("remember", kind="project", name="Decisions", value="Use SQLite")
+    assert memory.show("notes/db.md").text == "## SQLite\n\nOne file.\n"
+    assert memory.working.get(thread="t1") == "State: green."
+    assert memory.preferences.get("ui", "theme").value == "dark"
+    assert memory.preferences.get("ui", "columns").value == {"wide": 2}
+    assert "- Use SQLite" in memory.project.load().text
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"kind": "note", "value": "x"}, "name must be given"),
+        ({"kind": "note", "name": "a", "value": 5}, "value is a text here"),
+        ({"kind": "note", "name": "a", "value": "x", "ttl": 5}, "ttl is for working, not for note"),
+        ({"kind": "project", "name": "a", "value": "x", "base": "12345678"}, "a project entry is added"),
+        ({"kind": "idea", "value": "x"}, "kind is note, working, preference or project, not 'idea'"),
+    ],
+)
+def test_what_cannot_be_kept_says_why(tools: Tools, given: dict[str, object], problem: str) -> None:
+    assert tools.error("remember", **given)["message"].startswith(problem)
+
+
+def test_a_bound_thread_is_the_one_that_is_written(memory: Memory) -> None:
+    tools = Tools(memory, thread="t1")
+    tools("remember", kind="working", value="a")
+    assert memory.working.get(thread="t1") == "a"
+    assert "bound" in tools.error("remember", kind="working", name="t2", value="b")["message"]
+    assert "bound" in tools.error("context", thread="t2")["message"]
+
+
+def test_only_an_append_can_do_without_a_heading(tools: Tools) -> None:
+    assert tools.error("section", path="notes/a.md", text="x")["message"] == "heading must be given"
+    tools("section", path="notes/a.md", text="x", where="append")
+
+
+def test_a_warning_is_told_beside_what_was_done(vault_root: Path) -> None:
+    (vault_root / ".mdmem/config.toml").write_text("[secrets]\npolicy = 'redact'\n")
+    tools, secret = Tools(mdmem.open(vault_root)), "ghp_" + "a1B2c3D4e5F6" * 3
+    for dry_run in (True, False):
+        answer = tools("write", path="a.md", content=f"token: {secret}\n", dry_run=dry_run)
+        assert len(answer.data["notes"]) == 1
+        assert "looks like a secret" in answer.texts[-1]
+        assert secret not in str(answer)
+
+
+def test_what_breaks_a_schema_is_refused_with_its_place(tools: Tools, memory: Memory) -> None:
+    told = tools.error("write", path="notes/a.md", content="---\ntags: 5\n---\n")
+    assert told["code"] == "invalid"
+    assert [(each["path"], each["line"]) for each in told["findings"]] == [("notes/a.md", 2)]
+    assert not memory.ls()
+
+
+# -- what the host binds ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("note")
+def test_read_only_leaves_out_and_refuses_what_changes(memory: Memory) -> None:
+    tools = Tools(memory, read_only=True)
+    assert [tool.name for tool in tools.box.tools] == [
+        "context",
+        "search",
+        "grep",
+        "ls",
+        "show",
+        "references",
+    ]
+    for name in ("write", "replace", "section", "mv", "rm", "remember"):
+        assert "read-only" in tools.error(name, path="notes/db.md")["message"]
+    assert memory.show("notes/db.md").text == NOTE
+
+
+def test_the_namespace_is_what_paths_are_relative_to(vault_root: Path, memory: Memory) -> None:
+    memory.write("users/alice/notes/a.md", "needle\n")
+    memory.write("notes/b.md", "needle\n")
+    tools = Tools(mdmem.open(vault_root, mdmem.Scope(user="alice")))
+    assert [hit["path"] for hit in tools("grep", pattern="needle").data["hits"]] == ["notes/a.md"]
+    assert [hit["path"] for hit in tools("search", query="needle").data["hits"]] == ["notes/a.md"]
+    assert tools.error("show", path="notes/b.md")["code"] == "memory-not-found"
+
+
+def test_a_tool_that_is_not_there_is_no_answer(tools: Tools) -> None:
+    with pytest.raises(KeyError):
+        tools.box.call("undo", {})
+
+
+@pytest.mark.usefixtures("note")
+def test_work_ends_when_it_is_told_to(memory: Memory) -> None:
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    for name, given in (("grep", {"pattern": "SQLite"}), ("search", {"query": "SQLite"})):
+        with pytest.raises(KeyboardInterrupt):
+            Tools(memory).box.call(name, given, stop)
+    assert Tools(memory)("search", query="SQLite").data["hits"]

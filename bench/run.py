@@ -20,6 +20,7 @@ import large
 import machine
 import moving
 import oracle
+import protocol
 import ranked
 import search
 import serving
@@ -39,6 +40,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "serving": serving.measure,
     "watching": watching.measure,
     "moving": moving.measure,
+    "protocol": protocol.measure,
     "oracle": oracle.measure,
     "crash": crash.measure,
 }

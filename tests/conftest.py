@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from hypothesis import settings
 # A property whose rarer paths a hundred examples seldom reach says how many it takes.
 settings.register_profile("mdmem", deadline=None, max_examples=100)
 settings.load_profile("mdmem")
+
+
+# Where this is set, every program that a test starts compiles all that it imports once more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

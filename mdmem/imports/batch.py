@@ -12,6 +12,7 @@ from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
 from mdmem.index.synced import Progress
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
+from mdmem.vault.walk import fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,20 @@ class Batch:
 
 
 def read(path: str) -> bytes:
-    """The bytes of a file of the source.
+    """The bytes of a file of the source; opening it cannot hang, as on a pipe that nobody writes to.
 
     Raises:
         Usage: there is no such file.
         StorageFailed: it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            reason = fault(os.fstat(descriptor))
+            if reason:
+                raise StorageFailed(path=path, action="read it", reason=reason)
             return file.read()
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         raise Usage(problem=f"{path}: there is no such file") from None
     except OSError as error:
         raise StorageFailed(path=path, action="read it", reason=error.strerror or str(error)) from None

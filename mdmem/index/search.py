@@ -223,9 +223,10 @@ def _narrowed(
 ) -> Query:
     """A query with the filters that were given besides; its paths as the whole vault names them."""
     filters, excluded = query.filters, query.excluded
+    types, tags = ([text.encode("utf-8", "replace").decode() for text in given] for given in (types, tags))
     if types and filters.types:
         common = {name.casefold() for name in types} & set(filters.types)
-        types = tuple(common) or ("",)
+        types = [*common] or [""]
     return query._replace(
         filters=filters._replace(
             tags=(*filters.tags, *(tag.casefold().removeprefix("#") for tag in tags)),

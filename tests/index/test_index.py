@@ -254,7 +254,7 @@ ASK = """
 import encodings.ascii, importlib, json, os, pkgutil, sys
 import mdmem, platformdirs.unix
 for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
-    if not module.name.endswith("__main__"):
+    if not module.name.startswith(("mdmem.__main__", "mdmem.adapters.", "mdmem.mcp.")):
         importlib.import_module(module.name)
 from mdmem.index.index import Index
 root, user = sys.argv[1], int(sys.argv[2])

@@ -291,6 +291,11 @@ def test_a_folder_outside_of_the_vault_is_refused(shelf: Shelf, folder: str) -> 
         shelf.ask("sqlite", within=folder)
 
 
+def test_filters_that_no_memory_can_have_find_nothing(shelf: Shelf) -> None:
+    assert not shelf.ask("sqlite", types=["\ud800"]).hits
+    assert not shelf.ask("sqlite", tags=["\ud800", "\x00"]).hits
+
+
 HOSTILE = st.one_of(
     st.text(max_size=100),
     st.text(st.sampled_from('ab "“”*-+()[]{}:^~/\\&|!?.\0\n水数\ud800é#$'), max_size=100),

@@ -105,9 +105,9 @@ FORMATS = (
     Format("Google API key", ("AIza",), rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
     Format("Google client secret", ("GOCSPX-",), rf"GOCSPX-[A-Za-z0-9_-]{{28}}{_END}"),
     Format("Google access token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{40,}"),
-    # docs.npmjs.com/about-access-tokens
+    # npm, documentation: about access tokens
     Format("npm token", ("npm_",), rf"npm_[A-Za-z0-9]{{36}}{_END}"),
-    # pypi.org/help: a macaroon whose first field is pypi.org or test.pypi.org
+    # PyPI, help: a macaroon whose first field names the index or its test site, in base64
     Format(
         "PyPI token",
         ("pypi-AgEIcHlwaS5vcmc", "pypi-AgENdGVzdC5weXBpLm9yZw"),

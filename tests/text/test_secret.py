@@ -68,8 +68,8 @@ FORMS: dict[str, Sequence[Form]] = {
     "Google access token": [["ya29.", (BASE64URL, 120)]],
     "npm token": [["npm_", (WORD, 36)]],
     "PyPI token": [
-        ["pypi-", base64.b64encode(b"\2\1\10pypi.org").decode().rstrip("="), (BASE64URL, 80)],
-        ["pypi-", base64.b64encode(b"\2\1\rtest.pypi.org")[:22].decode(), (BASE64URL, 80)],
+        ["pypi-", "AgEIcHlwaS5vcmc", (BASE64URL, 80)],
+        ["pypi-", "AgENdGVzdC5weXBpLm9yZw", (BASE64URL, 80)],
     ],
     "RubyGems key": [["rubygems_", (HEX, 48)]],
     "Docker token": [["dckr_pat_", (BASE64URL, 27)], ["dckr_oat_", (BASE64URL, 32)]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic
@@ -17,7 +17,6 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.index.reference import Place
-    from mdmem.index.view import View
 
 _MOST = 12
 _FIXES = {
@@ -124,7 +123,7 @@ def _broken(memory: Memory, edited: Sequence[str], sources: Sequence[str]) -> It
     memory.sync()
     view = View(memory.index, memory.vault)
     names = {os.path.relpath(os.path.realpath(file), memory.vault.workspace) for file in sources}
-    citing = _citing(view, {os.path.basename(name) for name in names}) if names else []
+    citing = view.citing_files({os.path.basename(name) for name in names}) if names else []
     if not edited and not citing:
         return
     from mdmem.index.reference import BROKEN, CODE, STALE  # noqa: PLC0415 - few files are cited
@@ -137,15 +136,6 @@ def _broken(memory: Memory, edited: Sequence[str], sources: Sequence[str]) -> It
     for each in references.occurrences(types=CODE, paths=citing) if citing else ():
         if each.place.state in STALE and _file_of(each.target) in names:
             yield _told(each.place, each.target)
-
-
-def _citing(view: View, names: Collection[str]) -> list[str]:
-    """The memories that cite a file of one of these names, in whatever folder."""
-    query = (
-        "SELECT DISTINCT d.path, c.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
-        " WHERE d.path >= ? AND d.path < ?"
-    )
-    return sorted({view.inside(path) for path, cited in view.rows(query) if os.path.basename(cited) in names})
 
 
 def _file_of(target: str) -> str:

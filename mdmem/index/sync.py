@@ -105,7 +105,7 @@ class Sync:
     ) -> Iterator[tuple[Read, Understood | None]]:
         """The files that are there, understood where that is done already; the others are added to `gone`."""
         limits, done, many = self._vault.config.limits, 0, self._first or len(paths) >= MANY
-        for folder, reads in readings(list(self._folders(paths)), limits, understood=many):
+        for folder, reads in readings(list(self._folders(paths, known=many)), limits, understood=many):
             for (path, _), found in zip(folder.files, reads, strict=True):
                 if found is None:
                     gone.append(path)
@@ -115,15 +115,15 @@ class Sync:
             if progress:
                 progress(done, len(paths))
 
-    def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
-        """The files at `paths` by their folders, of each not too many at once."""
+    def _folders(self, paths: Sequence[str], *, known: bool) -> Iterator[Folder]:
+        """The files at `paths` by their folders, not too many at once; with what is `known` of each."""
         places = ((path, self._vault.place_of(path)) for path in paths)
         for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
             named = [(path, place.parts[-1]) for path, place in group]
             for start in range(0, len(named), MOST_TOGETHER):
                 some = tuple(named[start : start + MOST_TOGETHER])
-                known = frozenset(old.hash for path, _ in some if (old := self._old(path)))
-                yield Folder(root, parts, some, known)
+                olds = (self._old(path) for path, _ in some) if known else ()
+                yield Folder(root, parts, some, frozenset(old.hash for old in olds if old))
 
     # -- writing ------------------------------------------------------------------------------------------
 

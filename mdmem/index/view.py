@@ -242,6 +242,15 @@ class View:
         found = (self.inside(path) for (path,) in self.rows(query))
         return [path for path in found if paths is None or path in paths]
 
+    def citing_files(self, names: Collection[str]) -> list[str]:
+        """The memories that cite a file of one of these names, in whatever folder."""
+        query = (
+            "SELECT DISTINCT d.path, c.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
+            " WHERE d.path >= ? AND d.path < ?"
+        )
+        found = {path for path, cited in self.rows(query) if cited.rpartition("/")[2] in names}
+        return sorted(map(self.inside, found))
+
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
         """What the index first saw of the code that a memory cites: by path, first and last line, symbol."""
         query = (

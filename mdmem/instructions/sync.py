@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from mdmem.errors import Conflict, MemoryNotFound, PathRefused, Usage
@@ -24,6 +22,7 @@ from mdmem.vault import files, lock
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.journal import BUSY_SECONDS, Journal, Place, Step
 from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.transaction import new_entry
 from mdmem.vault.trash import Entry, FileChange, TrashFolder
 from mdmem.vault.vault import LOCK_SECONDS, Vault
 
@@ -269,16 +268,9 @@ class ToolFiles:
         return Place(self._workspace, tuple(os.path.relpath(place, self._workspace).split(os.sep)))
 
     def _entry(self, step: Step, difference: Difference) -> Entry:
-        now = datetime.now(UTC)
         before = _hash(step.before.data) if step.before else None
         change = FileChange(path=step.path, before=before, after=_hash(step.after))
-        return Entry(
-            id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}",
-            time=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            actor=self._vault.actor,
-            message=f"project sync: {difference.state}",
-            files=(change,),
-        )
+        return new_entry(self._vault.actor, f"project sync: {difference.state}", (change,))
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
 from mdmem.memory import expiry, preference, project
 from mdmem.memory.excerpt import Excerpt, Source, of_vault
+from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.document import Document
 from mdmem.text.visible import in_line, visible
@@ -56,18 +57,17 @@ class Sources:
 
     def rules(self, files: Sequence[str]) -> Gathered:
         """The rules that apply to one of the files, or without files all: the highest priority first."""
-        gathered, rules = Gathered(), self._memory.rules
-        everything = rules.list(disabled=True)
-        applying = {rule.path for file in files for rule in rules.list(file)}
+        gathered, everything = Gathered(), self._memory.rules.list(disabled=True)
+        about = [workspace_path(self._memory.vault, file) for file in files]
         for rule in everything:
-            if not rule.enabled or (files and rule.path not in applying):
+            if not rule.enabled or (about and not any(map(rule.applies_to, about))):
                 continue
             vault = next(v for v in self._layers if v.namespace == rule.layer)
             path = rule.path[len(join(rule.layer, "x")) - 1 :]
-            about = f"for {', '.join(rule.globs)}" if rule.globs else ""
+            told = f"for {', '.join(rule.globs)}" if rule.globs else ""
             source = self._source(vault, path, gathered)
             gathered.excerpts.extend(
-                source.whole(note=in_line(about), rank=(-rule.priority,)) if source else []
+                source.whole(note=in_line(told), rank=(-rule.priority,)) if source else []
             )
         known = {rule.path for rule in everything}
         for vault in self._layers:

@@ -134,7 +134,7 @@ class Rules:
 
     def _found(self, for_file: str | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
         """The rules in order, and the files that cannot be read at all."""
-        file = self._relative(for_file) if for_file is not None else None
+        file = workspace_path(self._vault, for_file) if for_file is not None else None
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
             vault = Vault(self._vault.root, layer)
@@ -152,10 +152,12 @@ class Rules:
                     rules.append((-rule.priority, number, rule.name, rule))
         return [rule for *_, rule in sorted(rules, key=lambda entry: entry[:3])], unreadable
 
-    def _relative(self, file: str) -> str:
-        if os.path.isabs(file):
-            file = os.path.relpath(file, self._vault.workspace)
-        return posixpath.normpath(file.replace(os.sep, "/"))
+
+def workspace_path(vault: Vault, file: str) -> str:
+    """A file, relative to the workspace or absolute, as `Rule.applies_to` takes it."""
+    if os.path.isabs(file):
+        file = os.path.relpath(file, vault.workspace)
+    return posixpath.normpath(file.replace(os.sep, "/"))
 
 
 def _rule(document: Document, layer: str) -> Rule:

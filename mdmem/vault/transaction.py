@@ -115,12 +115,7 @@ class Transaction:
             )
             for step in steps
         )
-        now = datetime.now(UTC)
-        identifier = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}"
-        time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return Entry(
-            id=identifier, time=time, actor=self.plan.actor or self.actor, message=message, files=changed
-        )
+        return new_entry(self.plan.actor or self.actor, message, changed)
 
     def _shown(self, entry: Entry) -> tuple[FileChange, ...]:
         return tuple(replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
@@ -230,3 +225,11 @@ def _holds(now: bytes, base: bytes, new: bytes) -> bool:
 
 def _hash(data: bytes | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entry:
+    """The entry of a change that is made now, with an id of its own."""
+    now = datetime.now(UTC)
+    identifier = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}"
+    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Entry(id=identifier, time=time, actor=actor, message=message, files=changed)

@@ -120,6 +120,9 @@ def test_an_observer_that_cannot_be_started_is_tried_again(
             following.take()
         while "watched" not in codes(following.copy.looks):
             following.take()
+        (root / "new.md").write_text("new")
+        following.until_true()
+        assert "new.md" in following.copy.known
 
 
 def refused(_: object) -> None:

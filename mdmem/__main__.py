@@ -1,7 +1,5 @@
 """`python -m mdmem` is the program `mdmem`."""
 
-import sys
+from mdmem.cli import program
 
-from mdmem.cli import main
-
-sys.exit(main())
+program()

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import NoReturn
 
 import click
 
@@ -20,22 +21,28 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program.
+def program() -> NoReturn:
+    """Be the program: run it, and end this process with its exit code."""
+    # It is over before collecting garbage would pay, and importing sets collections off.
+    gc.disable()
+    code = main(sys.argv[1:])
+    # Taking the interpreter down, object by object, takes a tenth of what a search does.
+    os._exit(code)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program with `arguments`, until all that it prints is out and all that it opened is closed.
 
     Returns:
         The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
-        # A program is over before collecting garbage would pay, and importing sets collections off.
-        gc.disable()
     for stream in (sys.stdout, sys.stderr):
         # A name or a text that the terminal's encoding lacks must not end the program.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(given)
+        code = _run([*arguments])
         sys.stdout.flush()
+        sys.stderr.flush()
     except BrokenPipeError:
         _drop_output()
         return 0  # the reader has seen enough

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -62,8 +61,7 @@ _COMMANDS = {
 }
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """Which memories the command line names: the vault, the scope, and who asks."""
 
     vault: str | None
@@ -93,7 +91,11 @@ class Target:
             resource_id=identifier or None,
             shared=self.shared,
         )
-        return open_memory(self.vault, scope, actor=self.actor)
+        memory = open_memory(self.vault, scope, actor=self.actor)
+        context = click.get_current_context(silent=True)  # a shell's completion has none
+        if context:
+            context.call_on_close(memory.close)
+        return memory
 
 
 class LazyGroup(click.Group):

@@ -120,7 +120,7 @@ def _broken(memory: Memory, edited: Sequence[str], sources: Sequence[str]) -> It
         return
     from mdmem.index.view import View  # noqa: PLC0415 - what is no memory and nowhere else needs no index
 
-    memory.sync()
+    memory.index.sync(texts=False)
     view = View(memory.index, memory.vault)
     names = {os.path.relpath(os.path.realpath(file), memory.vault.workspace) for file in sources}
     citing = view.citing_files({os.path.basename(name) for name in names}) if names else []

@@ -157,6 +157,20 @@ class Database:
             found = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
         return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in found}
 
+    def headings(self, path: str, digest: str) -> list[tuple[int, tuple[str, ...]]] | None:
+        """The headings of a memory: the line of each, with the titles above it and its own, in order.
+
+        Args:
+            path: of the memory.
+            digest: its hash. Where it had another one when it was indexed, there is None.
+        """
+        query = (
+            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
+            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
+        )
+        found = self.rows(query, (path, digest))
+        return [(line, tuple(titles.split("\n"))) for line, titles in found if line] if found else None
+
     def changes(self) -> int:
         """A number that differs when another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])

@@ -7,6 +7,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from mdmem.text.outline import Section
 
 _BOM = "\ufeff"
-_BLANK_LINE = re.compile(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
+_BLANK_LINE = r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)"
 _DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_WRITTEN_DAY = re.compile(rf"\s*({_DAY})(?![0-9])")
-_NAMED_DAY = re.compile(rf"(?<![0-9]){_DAY}(?![0-9])")
+_WRITTEN_DAY = rf"\s*({_DAY})(?![0-9])"
+_NAMED_DAY = rf"(?<![0-9]){_DAY}(?![0-9])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +81,10 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
         `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
     """
     for name in _DATE_FIELDS:
-        written = _WRITTEN_DAY.match(str(fields.get(name, "")))
+        written = re.match(_WRITTEN_DAY, str(fields.get(name, "")))
         if written:
             return written.group(1)
-    named = _NAMED_DAY.search(path.rpartition("/")[2])
+    named = re.search(_NAMED_DAY, path.rpartition("/")[2])
     if named:
         return named.group()
     return "" if modified is None else time.strftime("%Y-%m-%d", time.gmtime(modified))
@@ -116,19 +117,32 @@ def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...
     return tuple(lines_text(document, before)), tuple(lines_text(document, after))
 
 
-class Headings:
-    """The headings of a memory, read no further than they are asked for."""
+Titles = tuple[str, ...]
 
-    def __init__(self, document: Document) -> None:
+
+class Headings:
+    """The headings of a memory, read no further than they are asked for.
+
+    Args:
+        document: the memory.
+        known: where they are known already: the line (1-based) of each, with the titles of the sections that
+            begin or go on there, outermost first; in order.
+    """
+
+    def __init__(self, document: Document, known: Sequence[tuple[int, Titles]] | None = None) -> None:
         self._document = document
+        self._known = known
         self._sections: Sequence[Section] = ()
         self._end = -1  # how far they are known
 
-    def above(self, line: int) -> tuple[str, ...]:
+    def above(self, line: int) -> Titles:
         """The titles of the sections that `line` (1-based) stands in, outermost first.
 
         A heading's own line counts to its section.
         """
+        if self._known is not None:
+            place = bisect_right(self._known, line, key=itemgetter(0))
+            return self._known[place - 1][1] if place else ()
         # The end of the line, because a byte-order mark stands before the heading in the first one.
         at = self._document.lines.span(line).end - 1
         if at >= self._end:
@@ -142,7 +156,7 @@ class Headings:
         text, end = document.text, len(document.text)
         if self._end < 0 and not document.is_json:
             # Nothing behind a blank line makes a heading of what stands before it.
-            gap = _BLANK_LINE.search(text, at)
+            gap = re.compile(_BLANK_LINE).search(text, at)
             end = gap.end() if gap else end
         if end == len(text):
             self._sections = document.sections

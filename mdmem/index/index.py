@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index.database import Database, Seen
 from mdmem.index.file_system import remote_kind
+from mdmem.index.stores import DATABASE, LOCK, TEXT, VERSION_FILE
 from mdmem.index.synced import Progress, Synced
-from mdmem.index.text import VERSION_FILE, TextIndex
 from mdmem.vault import lock
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
+
+if TYPE_CHECKING:
+    from mdmem.index.text import TextIndex
 
 R = TypeVar("R")
 
@@ -29,6 +31,9 @@ R = TypeVar("R")
 _LOCK_SECONDS = 600.0
 # From so many paths on, what is known of all files is loaded at once.
 _MANY = 500
+# So many memories may be left to the question that needs the text index: to read them once more takes less
+# than a tenth of a second, and a commit now, for a single one, a fourth of that.
+_MOST_PENDING = 50
 
 
 class Index:
@@ -45,10 +50,11 @@ class Index:
         self.vault = Vault(root)
         self.notes: list[str] = []
         self._guard = threading.RLock()
-        self._stores: tuple[Database, TextIndex] | None = None
+        self._database: Database | None = None
+        self._text: TextIndex | None = None
         self._known: dict[str, tuple[int, int, int, int]] = {}
         self._known_at = -1
-        # Whether every file has been looked at since the stores were opened.
+        # Whether every file has been looked at since the database was opened.
         self._is_whole = False
         self._vouches: Callable[[], bool] | None = None
 
@@ -86,38 +92,45 @@ class Index:
         """The lock of the index; one process at a time writes to it."""
         if not os.path.isdir(self.folder):
             del self.folder  # somebody has deleted it
-        return lock.held(os.path.join(self.folder, "lock"), _LOCK_SECONDS)
+        return lock.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS)
 
     @property
     def _database_path(self) -> str:
-        return os.path.join(self.folder, "database.sqlite")
+        return os.path.join(self.folder, DATABASE)
 
     @property
     def _text_path(self) -> str:
-        return os.path.join(self.folder, "text")
+        return os.path.join(self.folder, TEXT)
 
-    def _open(self) -> tuple[Database, TextIndex]:
-        """Both stores; those that another process has made anew are opened again."""
-        if self._stores and self._stores[0].replaced:
+    def _opened(self) -> Database:
+        """The database; where another process has made it anew, both stores are opened again."""
+        if self._database and self._database.replaced:
             self.close()
-        if self._stores is None:
+        if self._database is None:
             with self._locked():
-                database = Database(self._database_path)
-                try:
-                    self._stores = database, TextIndex(self._text_path)
-                except BaseException:
-                    database.close()
-                    raise
-        return self._stores
+                self._database = Database(self._database_path)
+        return self._database
+
+    def _opened_text(self) -> TextIndex:
+        """The text index, which many questions do without; the database is open."""
+        if self._text is None:
+            from mdmem.index.text import TextIndex  # noqa: PLC0415 - start-up
+
+            with self._locked():
+                self._text = TextIndex(self._text_path)
+        return self._text
 
     def close(self) -> None:
         """Close both stores; the next question opens them again."""
         with self._guard:
-            stores, self._stores = self._stores, None
+            database, text = self._database, self._text
+            self._database = self._text = None
             self._is_whole = False
             self._known_at = -1
-            for store in stores or ():
-                store.close()
+            if database:
+                database.close()
+            if text:
+                text.close()
 
     def rebuild(self, progress: Progress | None = None) -> Synced:
         """Make both stores anew from the files; see `sync`."""
@@ -131,11 +144,13 @@ class Index:
 
     def _renew(self, made: tuple[int, ...], *, text_only: bool = False) -> None:
         """Delete the stores, or the text index alone, unless somebody has made one anew since `made`."""
+        from shutil import rmtree  # noqa: PLC0415 - start-up
+
         self.close()
         with self._locked():
             if self._made() == made:
                 # The database last: it is what tells the others that all is new.
-                shutil.rmtree(self._text_path, ignore_errors=True)
+                rmtree(self._text_path, ignore_errors=True)
                 for suffix in () if text_only else ("-wal", "-shm", ""):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(self._database_path + suffix)
@@ -173,12 +188,20 @@ class Index:
 
     # -- keeping it current -------------------------------------------------------------------------------
 
-    def sync(self, paths: Collection[str] | None = None, progress: Progress | None = None) -> Synced:
+    def sync(
+        self,
+        paths: Collection[str] | None = None,
+        progress: Progress | None = None,
+        *,
+        texts: bool = True,
+    ) -> Synced:
         """Make the index say what the files say.
 
         Args:
             paths: only these, memories or folders, as the whole vault names them; all without.
             progress: told how many of how many files are read.
+            texts: whether the text index is to be current, too; without it, a few changed memories are left
+                to the next sync that needs it.
 
         Raises:
             LockTimeout: another process has been at it for ten minutes.
@@ -186,11 +209,17 @@ class Index:
         """
         with self._guard:
             self.vault.recover()
-            return self._sound(lambda: self._sync(paths, progress), lambda: self._sync(None, progress))
+            return self._sound(
+                lambda: self._sync(paths, progress, texts=texts),
+                lambda: self._sync(None, progress, texts=texts),
+            )
 
-    def _sync(self, paths: Collection[str] | None, progress: Progress | None) -> Synced:
+    def _sync(
+        self, paths: Collection[str] | None = None, progress: Progress | None = None, *, texts: bool = True
+    ) -> Synced:
         while True:
-            database, text = self._open()
+            database = self._opened()
+            text = self._opened_text() if texts else None
             if not self._is_whole:
                 paths = None
             elif paths is None and self._vouches and self._vouches() and not _unfinished(database, text):
@@ -198,6 +227,7 @@ class Index:
             changes, found = database.changes(), self._look(database, paths)
             synced = Synced()
             if found.changed or found.gone or _racy(database) or _unfinished(database, text):
+                text = text or self._text_for(database, found)  # it takes the lock, too
                 with self._locked():
                     if database.replaced:
                         continue
@@ -208,9 +238,17 @@ class Index:
             self._is_whole = self._is_whole or paths is None
             return synced
 
-    def _take(self, database: Database, text: TextIndex, found: Look, progress: Progress | None) -> Synced:
-        """Take in what a look found, and what is not done yet."""
-        if _unfinished(database, text) == _LOST:
+    def _text_for(self, database: Database, found: Look) -> TextIndex | None:
+        """The text index, where too much would be left to whoever needs it."""
+        ((waiting,),) = database.rows("SELECT count(*) FROM pending")
+        many = waiting + len(found.changed) + len(found.gone) > _MOST_PENDING
+        return self._opened_text() if many else None
+
+    def _take(
+        self, database: Database, text: TextIndex | None, found: Look, progress: Progress | None
+    ) -> Synced:
+        """Take in what a look found, and with the text index what is not done yet there."""
+        if text and _unfinished(database, text) == _LOST:
             self.notes.append("the text index was made anew: it was not the one that the database knows")
             text.clear()
             with database.writing():
@@ -243,26 +281,31 @@ class Index:
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a query of the database gives; make it current first."""
-        return self._asked(lambda database, _: database.rows(query, values))
+        return self._asked(lambda database: database.rows(query, values))
 
     def text(self, ask: Callable[[TextIndex], R]) -> R:
         """What a question to the text index gives; make it current first."""
+        return self.both(lambda _, text: ask(text))
 
-        def refreshed(_: Database, text: TextIndex) -> R:
+    def both(self, ask: Callable[[Database, TextIndex], R]) -> R:
+        """As `text`, of a question to both stores."""
+
+        def refreshed(database: Database) -> R:
+            text = self._opened_text()
             text.refresh()
-            return ask(text)
+            return ask(database, text)
 
         return self._asked(refreshed)
 
-    def _asked(self, ask: Callable[[Database, TextIndex], R]) -> R:
+    def _asked(self, ask: Callable[[Database], R]) -> R:
         def first() -> R:
-            before, stores = self._stores, self._open()
+            before, database = self._database, self._opened()
             # One that somebody has made anew may hold little yet.
-            return ask(*stores) if before in {None, stores} else again()
+            return ask(database) if before in {None, database} else again()
 
         def again() -> R:
-            self._sync(None, None)
-            return ask(*self._open())
+            self._sync()
+            return ask(self._opened())
 
         with self._guard:
             return self._sound(first, again)
@@ -271,8 +314,13 @@ class Index:
 _LOST = "lost"
 
 
-def _unfinished(database: Database, text: TextIndex) -> str:
-    """Whether the text index is not what the database says: its rest is "pending", or it is "lost"."""
+def _unfinished(database: Database, text: TextIndex | None) -> str:
+    """Whether the text index is not what the database says: its rest is "pending", or it is "lost".
+
+    Where it is not asked for, it may be what it is.
+    """
+    if not text:
+        return ""
     known, there = database.value("opstamp") or 0, text.opstamp
     if database.rows("SELECT 1 FROM pending LIMIT 1"):
         return "pending" if there >= known else _LOST

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index import query as language
-from mdmem.index.hit import Headings, Hit, line_text, lines_text
+from mdmem.index.hit import Headings, Hit, Titles, line_text, lines_text
 from mdmem.index.matching import Match, Matcher
 from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
@@ -20,6 +20,7 @@ from mdmem.text.document import Document
 from mdmem.vault import paths
 
 Each = Literal["memory", "passage"]
+KnownHeadings = Callable[[str, str], Sequence[tuple[int, Titles]] | None]
 
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = re.compile(r"""\\[bfnrt"\\/]""")
@@ -62,6 +63,7 @@ def search(
     text: str,
     *,
     read: Callable[[str], Document],
+    headings: KnownHeadings | None = None,
     base: str = "",
     within: str = "",
     types: Sequence[str] = (),
@@ -82,6 +84,7 @@ def search(
         index: where to search; it must be current.
         text: what for, in the language of `mdmem.index.query`; none is refused.
         read: gives the memory at a path of the vault.
+        headings: gives those of a memory where they are known, by its path and hash; see `Headings`.
         base: the folder of the vault that all is inside of, and the paths of hits are relative to.
         within: a folder or memory below it.
         types, tags: of the memories: one of the types, all of the tags.
@@ -104,7 +107,7 @@ def search(
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     folders = (base, paths.join(base, within)) if within else (base,)
     scorer = Scorer(index, query, folders, _today(today))
-    reader = _Reader(Matcher(query, scorer.worth), read, base, context)
+    reader = _Reader(Matcher(query, scorer.worth), read, headings, base, context)
     hits: list[Hit] = []
     explanations: list[tuple[Part, ...]] = []
     ranking = scorer.passages(limit) if each == "passage" else scorer.memories(limit)
@@ -130,14 +133,20 @@ class _Reader:
 
     Args:
         matcher: finds what of a line matches.
-        read, base, context: as `search` takes them.
+        read, headings, base, context: as `search` takes them.
     """
 
     def __init__(
-        self, matcher: Matcher, read: Callable[[str], Document], base: str, context: int | None
+        self,
+        matcher: Matcher,
+        read: Callable[[str], Document],
+        headings: KnownHeadings | None,
+        base: str,
+        context: int | None,
     ) -> None:
         self._matcher = matcher
         self._read = read
+        self._headings = headings
         self._skip = len(base) + 1 if base else 0
         self._context = context
         self._read_before: dict[str, tuple[Document, Headings] | None] = {}
@@ -178,7 +187,8 @@ class _Reader:
             except MdmemError:
                 self._read_before[path] = None
             else:
-                self._read_before[path] = document, Headings(document)
+                known = self._headings(path, document.hash) if self._headings else None
+                self._read_before[path] = document, Headings(document, known)
         return self._read_before[path]
 
     def _best(self, document: Document, lines: range) -> tuple[int, Match]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from mdmem.index.database import Database, Entry, Seen
 from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
+from mdmem.index.passage import Indexed
 from mdmem.index.readers import MANY, MOST_TOGETHER, readings
 from mdmem.index.reading import Folder, Read, Understood, understand
 from mdmem.index.synced import Progress, Synced, moves
@@ -52,16 +53,16 @@ class _Old(NamedTuple):
 class Sync:
     """One run, under the lock of the index: it reads files, and writes what they say to both stores.
 
-    The database is written first, and notes whose text is still to come: what a crash leaves in between is
-    read again by the next run.
+    The database is written first, and notes whose text is still to come. What a crash leaves in between, or a
+    run without the text index, is read again by the next run.
     """
 
-    def __init__(self, vault: Vault, database: Database, text: TextIndex) -> None:
+    def __init__(self, vault: Vault, database: Database, text: TextIndex | None) -> None:
         self._vault = vault
         self._database = database
         self._text = text
         self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
-        self._pending = {path for (path,) in database.rows("SELECT path FROM pending")}
+        self._pending = {path for (path,) in database.rows("SELECT path FROM pending")} if text else set()
         self._first_seen = FirstSeen(vault, database, is_new=self._first)
         # What became of memories: their id and hash, by path.
         self._created: dict[str, tuple[str, str]] = {}
@@ -70,7 +71,7 @@ class Sync:
 
     def run(self, work: Work, progress: Progress | None = None) -> Synced:
         """Take in what a look found; `progress` is told how many of how many files are done."""
-        if self._pending:
+        if self._text and self._pending:
             self._text.sweep()
         todo = sorted({*work.read, *self._pending} - {path for path, *_ in work.problems})
         # What is read as well as gone may be back by then.
@@ -150,16 +151,22 @@ class Sync:
                 entries.append(self._entry(read, found))
                 self._note(old, entries[-1])
             texts.append(read.path)
-            if not self._first:
-                self._text.remove(read.path)
-            if found.indexed:
-                self._text.add(found.indexed)
+            self._take_text(read.path, found.indexed)
         for path in gone:
             old = self._old(path)
             if old and not old.problem:
                 self._gone[path] = old.ident, old.hash
-            self._text.remove(path)
+            self._take_text(path, None)
         self._write(entries, same, gone, [*texts, *gone], more=more)
+
+    def _take_text(self, path: str, indexed: Indexed | None) -> None:
+        """Take what a memory says in the place of what it said; None for one that is gone."""
+        if self._text is None:
+            return
+        if not self._first:
+            self._text.remove(path)
+        if indexed:
+            self._text.add(indexed)
 
     def _entry(self, read: Read, found: Understood) -> Entry:
         """The rows of a file; what cannot be read as a memory has a problem instead of a record."""
@@ -197,7 +204,7 @@ class Sync:
             for read in same:
                 database.see(read.path, read.seen, racy=read.racy)
             database.write("INSERT OR IGNORE INTO pending VALUES (?)", [(path,) for path in texts])
-        if texts:
+        if texts and self._text:
             opstamp = self._text.commit(more=more)
             with database.writing():
                 database.write("DELETE FROM pending WHERE path = ?", [(path,) for path in texts])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
@@ -19,15 +18,13 @@ import tantivy
 
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index import words
+from mdmem.index.stores import VERSION_FILE
 
 if TYPE_CHECKING:
     from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
 VERSION = 2
-
-VERSION_FILE = "mdmem-version"
-"""Made with the index and never written again."""
 
 _META = "meta.json"
 # Bytes for the documents that a writer has not flushed yet, shared by its threads; 15 MB each is the least. A
@@ -149,9 +146,11 @@ class TextIndex:
 
     def clear(self) -> None:
         """Make it empty, as if it were new."""
+        from shutil import rmtree  # noqa: PLC0415 - start-up
+
         self.close()
         with self._translated("empty the index"):
-            shutil.rmtree(self.folder)
+            rmtree(self.folder)
         self._searched = -1
         self._open()
 

@@ -19,8 +19,8 @@ from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.lines import with_newline
 from mdmem.vault import files, lock
-from mdmem.vault.files import Content, Raced
-from mdmem.vault.journal import BUSY_SECONDS, Journal, Place, Step
+from mdmem.vault.files import Content, Place, Raced
+from mdmem.vault.journal import BUSY_SECONDS, Journal, Step
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.transaction import new_entry
 from mdmem.vault.trash import Entry, FileChange, TrashFolder

@@ -15,9 +15,9 @@ from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.index.record import key_of
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.journal import STAGING
 from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan
+from mdmem.vault.staging import STAGING
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def _others(path: str, paths: Sequence[str]) -> str:
 
 
 def unlike(view: View) -> Iterator[str]:
-    """The memories of which the index says something else than the file; it was made current before."""
+    """The memories of which the index says something else than the file, though it was made current."""
+    view.index.sync()
     paths = view.index.text(lambda text: text.paths())
     texts = {view.inside(path) for path in paths if is_under(path, view.base)}
     for path, _, digest, _ in view.states():

@@ -17,7 +17,6 @@ from mdmem.text.globs import matcher
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
-from mdmem.vault.trash import Entry
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
@@ -37,6 +36,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.watch import Watch
     from mdmem.memory.working import Working
     from mdmem.vault.transaction import Applied
+    from mdmem.vault.trash import Entry
 
 R = TypeVar("R")
 
@@ -129,7 +129,7 @@ class Memory(Kinds["Applied"]):
         """What the index knows of this namespace, once it is current."""
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
-        self.index.sync()
+        self.index.sync(texts=False)
         return View(self.index, self.vault)
 
     def sync(self, *, rebuild: bool = False, progress: Progress | None = None) -> Synced:
@@ -147,6 +147,11 @@ class Memory(Kinds["Applied"]):
         """
         synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
         return synced.under(self.vault.namespace)
+
+    def close(self) -> None:
+        """Close what was opened: the index. What is asked next opens it again."""
+        if "index" in vars(self):
+            self.index.close()
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`."""
@@ -260,11 +265,12 @@ class Memory(Kinds["Applied"]):
 
         index, base = self.index, self.vault.namespace
         index.sync()
-        results = index.text(
-            lambda text: search(
+        results = index.both(
+            lambda database, text: search(
                 text,
                 query,
                 read=index.vault.read,
+                headings=database.headings,
                 base=base,
                 within=within,
                 types=types,

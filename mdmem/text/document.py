@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
@@ -19,8 +19,7 @@ if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
     from mdmem.text.tree import Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """How large a memory may be: bytes of the file and of its frontmatter, depth and number of values."""
 
     max_bytes: int = 4 * 1024 * 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 # How a line begins that can only be text: with a word, emphasis, code, a number, an autolink, or a link that
 # is no definition.
@@ -13,16 +14,21 @@ _PLAIN = (
 )
 
 
-def _run(end: str, other: str) -> re.Pattern[str]:
+BEFORE, HEADING, MARK, TITLE, _, TEXT, BEHIND = range(1, 8)
+
+
+@cache
+def run(*, line_feeds: bool) -> re.Pattern[str]:
     """The pattern of a run.
 
     It is a heading (group 2; 3: its marks, 4: the rest) and lines of text (6), with blank lines before (1),
     between (5) and behind (7) them. Most texts are but some of these.
 
     Args:
-        end: what ends a line.
-        other: the other characters.
+        line_feeds: whether nothing else ends a line.
     """
+    # That any character but one goes on is found out twice as fast as that any but two does.
+    end, other = (r"\n", r"[^\n]") if line_feeds else (r"(?:\r\n|\n|\r)", r"[^\r\n]")
     blank = rf"((?:[ \t]*+{end})++)?+"
     return re.compile(
         rf"{blank}((#{{1,6}})(?:[ \t]++|(?={end}|\Z))({other}*+)(?:{end}|\Z))?+{blank}"
@@ -30,8 +36,5 @@ def _run(end: str, other: str) -> re.Pattern[str]:
     )
 
 
-# That any character but one goes on is found out twice as fast as that any but two does.
-OF_ANY, OF_LINE_FEEDS = _run(r"(?:\r\n|\n|\r)", r"[^\r\n]"), _run(r"\n", r"[^\n]")
-BEFORE, HEADING, MARK, TITLE, _, TEXT, BEHIND = range(1, 8)
 # An item of a list outside of other containers that begins with a line of text (2), perhaps a task.
 ITEM = re.compile(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")

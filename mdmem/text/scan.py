@@ -156,7 +156,7 @@ class _Scanner:
     def _runs(self, at: int) -> int:
         """Take what needs no look at each line, and return where that ends."""
         text, texts = self.text, self.texts
-        run_at = (run.OF_LINE_FEEDS if self._line_feeds else run.OF_ANY).match
+        run_at = run.run(line_feeds=self._line_feeds).match
         while (found := run_at(text, at)) and found.lastindex:
             heading, words = found.span(run.HEADING), found.span(run.TEXT)
             begin, start = heading[0], words[0]

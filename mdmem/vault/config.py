@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from mdmem.errors import ConfigInvalid
-from mdmem.text.document import Limits
+from mdmem.text.document import DEFAULT_LIMITS, Limits
 
 CONFIG_PATH = ".mdmem/config.toml"
 _MOST = 2**63 - 1  # the largest integer of TOML 1.0
@@ -43,31 +43,27 @@ DEFAULT_TEXT = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trash:
+class Trash(NamedTuple):
     """How much is kept for `restore`: bytes of content, and days since it was replaced."""
 
     max_bytes: int = 256 * 1024 * 1024
     max_days: int = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
+class Working(NamedTuple):
     """Working memory: seconds that it lives after its last update; 0 for ever."""
 
     ttl_seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
+class Preferences(NamedTuple):
     """Preferences: what happens when a value changes, and how many one namespace may have."""
 
     policy: str = "keep-latest"
     max_per_user: int = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
+class Secrets(NamedTuple):
     """Secrets that a change adds: what happens to them, and the hashes of those that may stand there."""
 
     policy: str = "refuse"
@@ -80,16 +76,15 @@ _CHOICES = {"preferences": POLICIES, "secrets": SECRET_POLICIES}
 _DIGEST = re.compile(r"[0-9a-f]{16,64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(NamedTuple):
     """The whole config. `mounts` maps a path of the vault to a file, as seen from the vault's folder."""
 
-    limits: Limits = field(default_factory=Limits)
-    trash: Trash = field(default_factory=Trash)
-    working: Working = field(default_factory=Working)
-    preferences: Preferences = field(default_factory=Preferences)
-    secrets: Secrets = field(default_factory=Secrets)
-    mounts: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    trash: Trash = Trash()
+    working: Working = Working()
+    preferences: Preferences = Preferences()
+    secrets: Secrets = Secrets()
+    mounts: Mapping[str, str] = MappingProxyType({})
 
 
 def parse(text: str, path: str = CONFIG_PATH) -> Config:
@@ -102,8 +97,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
-    known = {f.name: f for f in fields(Config)}
-    _refuse_unknown(path, "", tables, known)
+    _refuse_unknown(path, "", tables, Config._fields)
     mounts = tables.pop("mounts", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         raise ConfigInvalid(path=path, reason="[mounts] maps paths of the vault to files, both as strings")
@@ -121,8 +115,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
 def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
     if not isinstance(table, dict):
         raise ConfigInvalid(path=path, reason=f"{name} is a table", remedy=f"write [{name}]")
-    known = {f.name: f for f in fields(kind)}
-    _refuse_unknown(path, f"[{name}] ", table, known)
+    _refuse_unknown(path, f"[{name}] ", table, kind._fields)
     defaults = kind()
     given = dict(table)
     for key, value in table.items():
@@ -146,7 +139,7 @@ def _digests(path: str, where: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in found:
         if key not in known:
             raise ConfigInvalid(

@@ -41,6 +41,13 @@ class Raced(Exception):
         self.late = dict(late or {})
 
 
+class Place(NamedTuple):
+    """Where a memory's file is: the names `parts` below the folder `root`, which is never a link."""
+
+    root: str
+    parts: tuple[str, ...]
+
+
 class Content(NamedTuple):
     """What a file holds, and the metadata that a replacement keeps: permission bits, owner, group.
 

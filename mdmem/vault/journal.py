@@ -20,21 +20,14 @@ from typing import NamedTuple
 
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
-from mdmem.vault.files import Content, Raced
+from mdmem.vault.files import Content, Place, Raced
 from mdmem.vault.paths import check_memory
+from mdmem.vault.staging import STAGING, pending
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 
-STAGING = ".mdmem/local/staging"
 BUSY_SECONDS = 2.0
 _BESIDE = ".mdmem-"
 _NO_FILE = "no file"  # instead of a hash: it equals none
-
-
-class Place(NamedTuple):
-    """Where a memory's file is: the names `parts` below the folder `root`, which is never a link."""
-
-    root: str
-    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +73,13 @@ class _Folders:
 class Journal:
     """The journal of the vault at `root`; `place` says where a memory's file is.
 
-    Every method but `pending` wants the vault's lock held.
+    Every method wants the vault's lock held.
     """
 
     def __init__(self, root: str, place: Callable[[str], Place], trash: TrashFolder) -> None:
         self.root = root
         self.place = place
         self.trash = trash
-
-    def pending(self) -> set[str]:
-        """The kinds of records that stand in the staging folder: `one`, `many`, `done`, or others' names."""
-        try:
-            return {name.rpartition(".")[2] for name in os.listdir(os.path.join(self.root, STAGING))}
-        except (FileNotFoundError, NotADirectoryError):
-            return set()
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """Do all steps, or none.
@@ -141,7 +127,7 @@ class Journal:
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
-        if not self.pending():
+        if not pending(self.root):
             return 0
         recovered = 0
         with files.opened(os.path.join(self.root, STAGING)) as staging:

@@ -22,17 +22,18 @@ from mdmem.errors import (
 )
 from mdmem.text.document import Document, parse
 from mdmem.vault import config, files, lock, mounts
-from mdmem.vault.files import Content
-from mdmem.vault.journal import BUSY_SECONDS, STAGING, Journal, Place
+from mdmem.vault.files import Content, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan, Prepared, refuse_twins
-from mdmem.vault.trash import Entry, TrashFolder
+from mdmem.vault.staging import STAGING, pending
 from mdmem.vault.walk import Found, walk
 
 if TYPE_CHECKING:  # what a command does not use is not imported
     from mdmem.schema import Schemas
     from mdmem.template import Templates
+    from mdmem.vault.journal import Journal
     from mdmem.vault.transaction import Applied, Transaction
+    from mdmem.vault.trash import Entry, TrashFolder
 
 LOCK_SECONDS = 10.0
 _LOCAL = ".mdmem/local"
@@ -127,11 +128,15 @@ class Vault:
     @cached_property
     def trash(self) -> TrashFolder:
         """What was overwritten and deleted."""
+        from mdmem.vault.trash import TrashFolder  # noqa: PLC0415 - start-up
+
         return TrashFolder(os.path.join(self.root, _LOCAL, "trash"), self.config.trash)
 
     @cached_property
     def journal(self) -> Journal:
         """What makes several files change together."""
+        from mdmem.vault.journal import Journal  # noqa: PLC0415 - start-up
+
         return Journal(self.root, self.place_of, self.trash)
 
     def place(self, path: str) -> Place:
@@ -345,6 +350,7 @@ class Vault:
             raise Invalid(findings=tuple(findings))
 
     def _transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
+        from mdmem.vault.journal import BUSY_SECONDS  # noqa: PLC0415 - start-up
         from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - start-up
 
         return Transaction(
@@ -414,13 +420,13 @@ class Vault:
             LockTimeout, StorageFailed: what was left behind cannot be put right now.
         """
         with files.translated(_LOCAL, "read it"):
-            pending = self.journal.pending()
-        if not pending:
+            found = pending(self.root)
+        if not found:
             return 0
         try:
-            with self._lock(LOCK_SECONDS if "many" in pending else 0), files.translated(_LOCAL, "recover"):
+            with self._lock(LOCK_SECONDS if "many" in found else 0), files.translated(_LOCAL, "recover"):
                 return self.journal.recover()
         except MdmemError:
-            if "many" in pending:
+            if "many" in found:
                 raise
             return 0

@@ -21,6 +21,7 @@ from mdmem import index, memory, schema
 from mdmem.cli import main as mdmem
 from mdmem.memory.memory import Memory
 from mdmem.vault import files, journal, lock, transaction, trash, vault
+from mdmem.vault.staging import STAGING
 
 TRACED = {module.__file__ for module in (files, journal, lock, transaction, trash, vault)}
 NEVER = 0
@@ -144,7 +145,7 @@ def run(root: str, old: str, new: str, kills: int) -> list[dict[str, Any]]:
         # Denser towards the end: the changes are made, and their traces cleared away, in the last part.
         at = round(steps * (1 - (1 - number / kills) ** 2)) + 1
         killed = in_fork(lambda at=at: moved(root, old, new, at)) is None  # type: ignore[misc]
-        amid = bool(os.listdir(os.path.join(root, journal.STAGING)))
+        amid = bool(os.listdir(os.path.join(root, STAGING)))
         reports.append({"killed": killed, "amid": amid, **in_fork(lambda: look(root, old, new))})
     return reports
 

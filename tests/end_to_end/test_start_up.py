@@ -14,7 +14,7 @@ import mdmem
 from mdmem.memory.memory import open as open_memory
 
 INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
-PROGRAM = "import sys; from mdmem.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
 TOLD = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 
 SCHEMA = {
@@ -30,6 +30,12 @@ SCHEMA = {
 }
 TEMPLATE = {"jinja2", "markupsafe"}
 INDEX = {"tantivy"}
+# What the SDK of the protocol loads by itself.
+SDK = {
+    *("annotated_types", "anyio", "cryptography", "httpx2", "idna", "mcp", "mcp_types", "opentelemetry"),
+    *("pydantic", "pydantic_core", "python_multipart", "sniffio", "sse_starlette", "starlette"),
+    *("typing_extensions", "typing_inspection", "uvicorn"),
+}
 CONTEXT = {
     *("context", "context_source", "excerpt", "rules"),
     *("project", "bullets", "preference", "strength", "moment"),
@@ -60,18 +66,20 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("set notes/bare.md tier=hot", {"yaml"} | SCHEMA, set()),
     ("notes append db text", set(), {"notes", "content"}),
     ("working update text --thread t1", {"yaml"}, {"working", "content", "expiry", "json_merge", "moment"}),
-    ("preferences list", {"yaml"}, {"preferences", "preference", "aster", "strength", "moment"}),
+    ("preferences list", {"yaml"}, {"preferences", "preference", "strength", "moment"}),
     ("project load", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
     ("project resolve --for a.py --tool claude", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
     ("project sync --check", {"yaml"}, {"instructions", "project", "bullets", "moment", "rules"}),
     ("rules list", set(), {"rules"}),
     ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA, {"importing"}),
+    ("import aster alice.json", {"yaml"} | SCHEMA, {"importing"}),
     ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
     ("context project", {"yaml", "toktok"} | TEMPLATE | INDEX, CONTEXT),
     ("context --estimated", {"yaml"} | TEMPLATE | INDEX, CONTEXT),
     ("hook post-edit", set(), set()),
     ("hook stop", set(), set()),
     ("install cursor --user --dry-run", {"platformdirs"}, set()),
+    ("mcp", SDK | {"ripgrepy"}, {"watch"}),
 ]
 # What any command loads that opens a vault.
 OPENED = {"memory", "verbs", "listing", "seen", "past"}
@@ -110,6 +118,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     memory.write("AGENTS.md", "# Project\n")
     memory.append("notes/bare.md", "more")
     (tmp_path / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
+    (tmp_path / "alice.json").write_text('[{"Category": "ui", "Key": "theme", "Value": "dark"}]')
     return tmp_path
 
 
@@ -154,6 +163,7 @@ def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str]
         "imports",
         "index",
         "install",
+        "mcp",
         "references",
         "search",
     }

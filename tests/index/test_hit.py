@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.index.hit import Headings, line_text, lines_text
+from mdmem.index.record import record
 from mdmem.text.document import Document, parse_text
 
 # What begins, continues or ends a block, so that much of it stands in the way of a heading.
@@ -36,6 +37,18 @@ def test_headings_are_those_of_the_whole_memory(text: str, data: st.DataObject) 
     last = len(whole.lines)
     for line in data.draw(st.lists(st.integers(1, last), max_size=4) if last else st.just([])):
         assert headings.above(line) == above(whole, line)
+
+
+@given(texts)
+@settings(deadline=None, max_examples=300)
+def test_headings_that_the_index_knows_are_those_of_the_memory(text: str) -> None:
+    document = parse_text("a.md", text)
+    rows = record(document, 0).sections
+    headings = Headings(
+        parse_text("a.md", text), [(int(row[1] or 0), tuple(str(row[3]).split("\n"))) for row in rows]
+    )
+    for line in range(1, len(document.lines) + 1):
+        assert headings.above(line) == above(document, line)
 
 
 @pytest.mark.parametrize(

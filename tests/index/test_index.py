@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,32 @@ def test_a_damaged_text_index_leaves_the_database_as_it_is(root: Path, index: In
     index.sync()
     assert paths(index) == both("b", "c", "d")
     assert index.rows("SELECT old, new FROM moves") == [("notes/a.md", "notes/d.md")]
+
+
+def test_what_does_not_need_the_text_index_leaves_a_few_memories_to_what_does(root: Path) -> None:
+    with closing(Index(str(root))) as asked:
+        assert asked.sync(texts=False).created == ("notes/a.md", "notes/b.md", "notes/c.md")
+        assert not (root / STORES / "text").exists()
+    with closing(Index(str(root))) as index:
+        index.sync()
+        assert paths(index) == both("a", "b", "c")
+        (root / "notes/a.md").unlink()
+        (root / "notes/d.md").write_text("# d\n")
+        assert index.sync(texts=False) == Synced(created=("notes/d.md",), removed=("notes/a.md",))
+        assert paths(index) == (both("b", "c", "d")[0], both("a", "b", "c")[1])
+        assert index.sync() == Synced()
+        assert paths(index) == both("b", "c", "d")
+
+
+def test_many_memories_are_taken_into_the_text_index_at_once(root: Path) -> None:
+    names = [f"n{number:02}" for number in range(60)]
+    with closing(Index(str(root))) as index:
+        for few in (names[:30], names[30:]):
+            for name in few:
+                (root / f"notes/{name}.md").write_text(f"# {name}\n")
+            index.sync(texts=False)
+        assert index.rows("SELECT * FROM pending") == []
+        assert paths(index) == both("a", "b", "c", *names)
 
 
 def test_a_store_that_stays_damaged_is_an_error(index: Index) -> None:

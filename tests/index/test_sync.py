@@ -151,7 +151,7 @@ def doubt(index: Index, root: Path, path: str) -> None:
     """Let a file look as it was when it was read, so shortly before that no clock can tell."""
     status = (root / path).lstat()
     seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    index._open()[0].see(path, seen, racy=True)
+    index._opened().see(path, seen, racy=True)
 
 
 def test_a_file_that_is_written_again_and_looks_the_same_is_seen(root: Path, index: Index) -> None:
@@ -172,7 +172,7 @@ def test_a_file_that_is_gone_and_back_by_the_time_it_is_read_has_changed(root: P
     """Some programs save by deleting and making it anew; it was in doubt, too, so it is read as well."""
     put(root, {"a.md": "before"})
     index.sync()
-    database, text = index._open()
+    database, text = index._opened(), index._opened_text()
     put(root, {"a.md": "after"})
     assert Sync(index.vault, database, text).run(Work(read=("a.md",), gone=("a.md",))) == Synced(
         changed=("a.md",)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.mcp.conftest import command
 
-WITHOUT = "import sys; sys.modules['mcp'] = None; from mdmem.cli import main; sys.exit(main())"
+WITHOUT = "import sys; sys.modules['mcp'] = None; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def test_without_its_package_it_names_the_extra(vault_root: Path) -> None:

@@ -17,8 +17,9 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import MdmemError, PathRefused, StorageFailed
 from mdmem.vault import config, files
 from mdmem.vault.files import Raced
-from mdmem.vault.journal import STAGING, Step
+from mdmem.vault.journal import Step
 from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.staging import STAGING
 from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
 

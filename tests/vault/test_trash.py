@@ -87,7 +87,7 @@ def test_a_name_that_is_no_hash_of_its_content_gives_nothing(trash: TrashFolder,
 
 def test_content_from_another_file_system_keeps_its_permissions(trash: TrashFolder) -> None:
     shared = Path("/dev/shm")
-    if not shared.is_dir() or shared.stat().st_dev == Path(trash.path).stat().st_dev:
+    if not os.access(shared, os.W_OK) or shared.stat().st_dev == Path(trash.path).stat().st_dev:
         pytest.skip("there is no second file system here")
     source = shared / f"mdmem-test-{os.getpid()}.md"
     name = digest(b"private")

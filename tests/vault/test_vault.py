@@ -32,8 +32,8 @@ from mdmem.errors import (
 from mdmem.text.document import parse
 from mdmem.text.edit import TextEdit, append, replace
 from mdmem.vault import vault as vault_module
-from mdmem.vault.journal import STAGING
 from mdmem.vault.plan import Change, EditPlan, edit, together
+from mdmem.vault.staging import STAGING
 from mdmem.vault.vault import Vault
 
 VALID = b"---\ntitle: A\n---\n\n# One\n\nfirst\n\n# Two\n\nsecond\n"

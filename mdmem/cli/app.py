@@ -91,11 +91,7 @@ class Target(NamedTuple):
             resource_id=identifier or None,
             shared=self.shared,
         )
-        memory = open_memory(self.vault, scope, actor=self.actor)
-        context = click.get_current_context(silent=True)  # a shell's completion has none
-        if context:
-            context.call_on_close(memory.close)
-        return memory
+        return open_memory(self.vault, scope, actor=self.actor)
 
 
 class LazyGroup(click.Group):

@@ -18,14 +18,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
-from mdmem.index.reading import Folder, Read, Understood, read, understand
+from mdmem.index.reading import MANY, Folder, Read, Understood, read, understand
 from mdmem.text.document import Limits
-
-MOST_TOGETHER = 100
-"""How many files a folder to read from may name at once."""
-
-MANY = 1_500
-"""Fewer files are read faster than a process starts."""
 
 _MOST_PROCESSES = 3
 # What is on the way to a reader and from it, so that it never waits; what is asked fits into a pipe.
@@ -35,21 +29,18 @@ _LENGTH = 8  # bytes, in front of each value
 Answer: TypeAlias = list[tuple[Read, Understood | None] | None]
 
 
-def readings(
-    folders: Sequence[Folder], limits: Limits, *, understood: bool
-) -> Iterator[tuple[Folder, Answer]]:
-    """Read the files of folders.
+def readings(folders: Sequence[Folder], limits: Limits) -> Iterator[tuple[Folder, Answer]]:
+    """Read the files of folders and parse what is new, with the help of other processes when there are many.
 
     Args:
         folders: what to read.
         limits: of a memory.
-        understood: also parse what is new, with the help of other processes when there are many.
 
     Yields:
         Each folder with an answer for each of its files: None for one that is gone. In any order.
     """
     count = sum(len(folder.files) for folder in folders)
-    helpers = min((os.cpu_count() or 1) - 1, _MOST_PROCESSES) if understood and count >= MANY else 0
+    helpers = min((os.cpu_count() or 1) - 1, _MOST_PROCESSES) if count >= MANY else 0
     waiting = deque(folders)
     with contextlib.ExitStack() as stack:
         readers = [stack.enter_context(_Reader(limits)) for _ in range(helpers)]
@@ -60,14 +51,12 @@ def readings(
             ready = next((r for r in readers if r.asked and (not waiting or r.is_ready())), None)
             folder = ready.asked.popleft() if ready else waiting.popleft()
             answer = ready.answer() if ready else None
-            yield folder, _answer(folder, limits, understood=understood) if answer is None else answer
+            yield folder, _answer(folder, limits) if answer is None else answer
 
 
-def _answer(folder: Folder, limits: Limits, *, understood: bool) -> Answer:
+def _answer(folder: Folder, limits: Limits) -> Answer:
     return [
-        (found, understand(found, limits) if understood and found.hash not in folder.known else None)
-        if found
-        else None
+        (found, understand(found, limits) if found.hash not in folder.known else None) if found else None
         for found in read(folder, limits)
     ]
 
@@ -137,7 +126,7 @@ def serve() -> None:
     questions, answers = os.fdopen(0, "rb", 0), os.fdopen(1, "wb", 0)
     while (question := _receive(questions)) is not None:
         folder, limits = question
-        _send(answers, _answer(folder, limits, understood=True))
+        _send(answers, _answer(folder, limits))
 
 
 def _send(pipe: IO[bytes], value: Any) -> None:

@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 import time
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
 from mdmem.index.database import Seen
-from mdmem.index.passage import Indexed, indexed
 from mdmem.index.record import Record, record
 from mdmem.text.document import Limits, parse
 from mdmem.vault import files
 from mdmem.vault.walk import fault
 
+if TYPE_CHECKING:
+    from mdmem.index.passage import Indexed
+
 # Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _COARSE_NS = 1_000_000
+
+
+MOST_TOGETHER = 100
+"""How many files a folder to read from may name at once."""
+
+MANY = 1_500
+"""From so many files on, other processes help; fewer are read faster than one starts."""
 
 
 class Folder(NamedTuple):
@@ -62,7 +71,7 @@ class Read(NamedTuple):
 
 
 class Understood(NamedTuple):
-    """What a file says, for both stores; with a `problem` it is no memory, and there is neither."""
+    """What a file says, for each store that asks; with a `problem` it is no memory, and there is neither."""
 
     record: Record | None
     indexed: Indexed | None
@@ -84,13 +93,18 @@ def read(folder: Folder, limits: Limits) -> list[Read | None]:
         return [None] * len(folder.files)
 
 
-def understand(read: Read, limits: Limits) -> Understood:
-    """Parse what was read."""
+def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
+    """Parse what was read, for the text index where `texts` are wanted."""
     if read.problem:
         return Understood(None, None, read.problem)
     try:
         document = parse(read.path, read.data, limits)
-        return Understood(record(document, read.modified), indexed(document, read.modified))
+        found = record(document, read.modified)
+        if not texts:
+            return Understood(found, None)
+        from mdmem.index.passage import indexed  # noqa: PLC0415 - start-up
+
+        return Understood(found, indexed(document, read.modified))
     except DocumentRefused as error:
         return Understood(None, None, error.message)
 

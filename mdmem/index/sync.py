@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.index.database import Database, Entry, Seen
 from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
-from mdmem.index.passage import Indexed
-from mdmem.index.readers import MANY, MOST_TOGETHER, readings
-from mdmem.index.reading import Folder, Read, Understood, understand
+from mdmem.index.reading import MANY, MOST_TOGETHER, Folder, Read, Understood, read, understand
 from mdmem.index.synced import Progress, Synced, moves
-from mdmem.index.text import TextIndex
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:  # many runs do without
+    from mdmem.index.passage import Indexed
+    from mdmem.index.readers import Answer
+    from mdmem.index.text import TextIndex
 
 # So many memories are committed at once: what an interrupted first run has done is kept.
 _BATCH = 5_000
@@ -105,9 +107,9 @@ class Sync:
         self, paths: Sequence[str], gone: list[str], progress: Progress | None
     ) -> Iterator[tuple[Read, Understood | None]]:
         """The files that are there, understood where that is done already; the others are added to `gone`."""
-        limits, done, many = self._vault.config.limits, 0, self._first or len(paths) >= MANY
-        for folder, reads in readings(list(self._folders(paths, known=many)), limits, understood=many):
-            for (path, _), found in zip(folder.files, reads, strict=True):
+        done = 0
+        for folder, answers in self._answers(paths):
+            for (path, _), found in zip(folder.files, answers, strict=True):
                 if found is None:
                     gone.append(path)
                 else:
@@ -115,6 +117,16 @@ class Sync:
             done += len(folder.files)
             if progress:
                 progress(done, len(paths))
+
+    def _answers(self, paths: Sequence[str]) -> Iterator[tuple[Folder, Answer]]:
+        limits = self._vault.config.limits
+        if len(paths) >= MANY:
+            from mdmem.index.readers import readings  # noqa: PLC0415 - start-up
+
+            yield from readings(list(self._folders(paths, known=True)), limits)
+            return
+        for folder in self._folders(paths, known=False):
+            yield folder, [found and (found, None) for found in read(folder, limits)]
 
     def _folders(self, paths: Sequence[str], *, known: bool) -> Iterator[Folder]:
         """The files at `paths` by their folders, not too many at once; with what is `known` of each."""
@@ -139,19 +151,19 @@ class Sync:
         entries: list[Entry] = []
         same: list[Read] = []
         texts: list[str] = []
-        for read, understood in reads:
-            old = self._old(read.path)
-            is_same = old is not None and _is_as_it_was(old, read)
+        for each, understood in reads:
+            old = self._old(each.path)
+            is_same = old is not None and _is_as_it_was(old, each)
             if is_same:
-                same.append(read)
-                if read.path not in self._pending:
+                same.append(each)
+                if each.path not in self._pending:
                     continue
-            found = understood or understand(read, self._vault.config.limits)
+            found = understood or understand(each, self._vault.config.limits, texts=self._text is not None)
             if not is_same:
-                entries.append(self._entry(read, found))
+                entries.append(self._entry(each, found))
                 self._note(old, entries[-1])
-            texts.append(read.path)
-            self._take_text(read.path, found.indexed)
+            texts.append(each.path)
+            self._take_text(each.path, found.indexed)
         for path in gone:
             old = self._old(path)
             if old and not old.problem:

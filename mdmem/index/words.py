@@ -14,8 +14,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import tantivy
+if TYPE_CHECKING:  # a text is written out without it
+    import tantivy
 
 # Letters of ASCII by their case, all else a space.
 _CASES = bytes(
@@ -61,6 +63,8 @@ def _unspaced() -> re.Pattern[str]:
 @cache
 def analyzer() -> tantivy.TextAnalyzer:
     """What takes a text apart that was written out."""
+    import tantivy  # noqa: PLC0415 - start-up
+
     return _folding().filter(tantivy.Filter.stemmer("english")).build()
 
 
@@ -70,6 +74,8 @@ def _unstemmed() -> tantivy.TextAnalyzer:
 
 
 def _folding() -> tantivy.TextAnalyzerBuilder:
+    import tantivy  # noqa: PLC0415 - start-up
+
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
 

@@ -148,11 +148,6 @@ class Memory(Kinds["Applied"]):
         synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
         return synced.under(self.vault.namespace)
 
-    def close(self) -> None:
-        """Close what was opened: the index. What is asked next opens it again."""
-        if "index" in vars(self):
-            self.index.close()
-
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`."""
         return self.vault.apply(plan)

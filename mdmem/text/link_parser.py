@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -43,9 +44,6 @@ _BLANKS = re.compile(r"[ \t\r\n]*+")
 _IN_ANGLES = re.compile(r"<((?:[^<>\\\r\n]++|\\[^\r\n])*+)>")
 _MOST_PARENTHESES = 32
 _BARE = r"(?:[^\x00-\x20\x7f()\\]++|\\[!-/:-@\[-`{-~]|\\"
-_BARE_DESTINATION = re.compile(
-    rf"{_BARE}|\(" * _MOST_PARENTHESES + rf"{_BARE})*+" + r"\))*+" * _MOST_PARENTHESES
-)
 _LINK_END = re.compile(
     r"(?:[ \t\r\n]++"
     r"(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|'(?:[^'\\]++|\\[\s\S])*+'|\((?:[^()\\]++|\\[\s\S])*+\)))?+"
@@ -365,7 +363,7 @@ class LinkParser:
                 return None
             stop = angles.end()
         else:
-            bare = _BARE_DESTINATION.match(text, start, end)
+            bare = _bare_destination().match(text, start, end)
             stop = bare.end() if bare else start
         closing = _LINK_END.match(text, stop, end)
         return (Span(start, stop), closing.end()) if closing else None
@@ -384,6 +382,12 @@ class LinkParser:
         # In `[label][]`, the empty brackets belong to the link.
         stop = found.end() if found and not label else stop
         return self._labels.get(_normal(text[opening.content : at])), stop
+
+
+@cache
+def _bare_destination() -> re.Pattern[str]:
+    # Compiled where it is first needed: that takes three milliseconds, and few links need it.
+    return re.compile(rf"{_BARE}|\(" * _MOST_PARENTHESES + rf"{_BARE})*+" + r"\))*+" * _MOST_PARENTHESES)
 
 
 def _normal(label: str) -> str:

@@ -41,7 +41,6 @@ CALLED = {
 # Verbs of one side only, with the reason.
 ONLY_API = {
     "apply": "a plan is a value of Python; the command line makes and applies one in the same command",
-    "close": "a command closes what it opened",
     "diff": "--dry-run of the command that makes the plan",
     **{f"rename_{what}": f"mv --{what}" for what in ("heading", "block", "id", "tag")},
     "references.list": "refs",

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mdmem.index.readers import MOST_TOGETHER, Answer, readings
-from mdmem.index.reading import Folder
+from mdmem.index.readers import Answer, readings
+from mdmem.index.reading import MOST_TOGETHER, Folder
 from mdmem.text.document import Limits
 
 COUNT = 1_600  # more than it takes to ask for help
@@ -84,7 +84,7 @@ def alone(folders: list[Folder]) -> Told:
     """What is told without any help: few files at a time."""
     told: Told = {}
     for folder in folders:
-        told |= as_told(readings([folder], LIMITS, understood=True))
+        told |= as_told(readings([folder], LIMITS))
     return told
 
 
@@ -99,7 +99,7 @@ def is_gone(process: subprocess.Popen[bytes]) -> bool:
 def test_with_help_the_answers_are_the_same(
     folders: list[Folder], alone: Told, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    assert as_told(readings(folders, LIMITS, understood=True)) == alone
+    assert as_told(readings(folders, LIMITS)) == alone
     assert len(started) == 2
     assert all(map(is_gone, started))
     assert len(alone) == COUNT + 1
@@ -110,13 +110,10 @@ def test_with_help_the_answers_are_the_same(
     assert alone["n0/1.md"][1].record.summary.title == "T1"
 
 
-def test_nobody_is_asked_where_nothing_is_to_be_understood_or_there_is_little(
+def test_nobody_is_asked_where_there_is_little(
     folders: list[Folder], started: list[subprocess.Popen[bytes]]
 ) -> None:
-    told = as_told(readings(folders, LIMITS, understood=False))
-    assert told["n0/1.md"][1] is None
-    assert told["n0/1.md"][0].data.startswith(b"---")
-    assert as_told(readings(folders[:2], LIMITS, understood=True))
+    assert as_told(readings(folders[:2], LIMITS))
     assert started == []
 
 
@@ -131,7 +128,7 @@ def test_readers_that_are_killed_lose_nothing(
     how: signal.Signals,
 ) -> None:
     def killing() -> Iterator[tuple[Folder, Answer]]:
-        for count, each in enumerate(readings(folders, LIMITS, understood=True)):
+        for count, each in enumerate(readings(folders, LIMITS)):
             if count == answers:
                 for process in started:
                     process.send_signal(how)
@@ -147,11 +144,11 @@ def test_readers_that_cannot_be_started_are_not_needed(
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     monkeypatch.setattr(sys, "executable", program)
-    assert as_told(readings(folders, LIMITS, understood=True)) == alone
+    assert as_told(readings(folders, LIMITS)) == alone
 
 
 def test_who_stops_asking_ends_them(folders: list[Folder], started: list[subprocess.Popen[bytes]]) -> None:
-    found = readings(folders, LIMITS, understood=True)
+    found = readings(folders, LIMITS)
     next(found)
     assert not any(map(is_gone, started))
     assert isinstance(found, Generator)
@@ -168,7 +165,7 @@ def test_a_reader_ends_with_whoever_asks(folders: list[Folder], tmp_path: Path) 
         "os.cpu_count = lambda: 2\n"
         "from mdmem.index.readers import readings\n"
         "from mdmem.text.document import Limits\n"
-        "found = readings(pickle.load(sys.stdin.buffer), Limits(), understood=True)\n"
+        "found = readings(pickle.load(sys.stdin.buffer), Limits())\n"
         "next(found)\n"
         "print(open(f'/proc/self/task/{os.getpid()}/children').read(), flush=True)\n"
         "os.kill(os.getpid(), 9)\n"

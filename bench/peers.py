@@ -4,7 +4,7 @@ Each peer is installed from the package registry into a virtual environment of i
 and is given that folder as its home. They index the notes of one vault, index again with nothing changed and
 with one note changed, and search, always as whole processes. basic-memory searches words alone. memsearch
 needs embeddings: a stand-in on this machine answers at once with meaningless numbers, so that its figures
-hold everything but the model.
+hold everything but the model. The tools of a server are counted in tokens as `bench/run.py protocol` does it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from functools import partial
 from typing import NamedTuple
 
 import machine
+import protocol
 import vaults
 from percentiles import clock
 from table import seconds
@@ -50,6 +51,7 @@ class _Peer(NamedTuple):
     variables: Callable[[str, str], Mapping[str, str]]
     indexing: Callable[[_Installed, str], list[str]]
     searching: Callable[[_Installed, str], list[str]]
+    serving: tuple[str, ...] = ()
 
 
 def _words_alone(home: str, notes: str) -> Mapping[str, str]:
@@ -58,6 +60,8 @@ def _words_alone(home: str, notes: str) -> Mapping[str, str]:
         "BASIC_MEMORY_CONFIG_DIR": os.path.join(home, "config"),
         "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "false",
         "BASIC_MEMORY_AUTO_UPDATE": "false",
+        "FASTMCP_CHECK_FOR_UPDATES": "off",
+        "FASTMCP_SHOW_SERVER_BANNER": "false",
     }
 
 
@@ -69,12 +73,13 @@ def _embedded(installed: _Installed) -> list[str]:
 
 _PEERS = {
     "basic-memory": _Peer(
-        requirement="basic-memory==0.20.3",  # what later ones need is not in every copy of the registry
+        requirement="basic-memory==0.23.2",  # what later ones need is not in every copy of the registry
         interpreters=("python3.12", "python3.13"),
         program="basic-memory",
         variables=_words_alone,
         indexing=lambda peer, _: [peer.program, "reindex", "--search"],
         searching=lambda peer, query: [peer.program, "tool", "search-notes", query],
+        serving=("mcp",),
     ),
     "memsearch": _Peer(
         requirement="memsearch==0.4.23",
@@ -183,6 +188,10 @@ def _measure(peer: _Peer, folder: str, notes: int, seed: int, url: str) -> Itera
     searches = [program(peer.searching(installed, question), environment) for question in questions]
     durations = [clock(partial(search, 0)) for search in searches]
     yield "search", spread(durations).text(seconds)
+    # At the end: a server may index what it finds.
+    if peer.serving:
+        tools, tokens = protocol.listed([installed.program, *peer.serving], environment)
+        yield "its tools, as they are listed", f"{tokens:,} tokens of {protocol.VOCABULARY}, {tools} tools"
 
 
 def _install(peer: _Peer, folder: str) -> str:

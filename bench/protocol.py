@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from mdmem.mcp.toolbox import Toolbox
 from mdmem.mcp.tools import TOOLS
 
 _MOST_TOKENS = 2_500
-_VOCABULARY = "o200k_base"
+VOCABULARY = "o200k_base"
 _MOST_TIMES = 1.5
 _PAIRS = 15
 _IDLE_SECONDS = 20
@@ -44,16 +45,11 @@ _START = {
 _READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-class _Served:
-    """A server on standard input and output."""
+class Served:
+    """A server on standard input and output, which has answered `initialize`."""
 
-    def __init__(self, root: str) -> None:
-        self.process = subprocess.Popen(
-            [installed("mdmem"), "--vault", root, "mcp"],
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.ask(_START)
 
     def ask(self, *messages: dict[str, Any]) -> dict[str, Any]:
@@ -64,6 +60,12 @@ class _Served:
         self.process.stdin.flush()
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools that it offers, as it sends them."""
+        answer = self.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        found: list[dict[str, Any]] = answer["result"]["tools"]
+        return found
 
     def end(self) -> None:
         self.process.kill()
@@ -83,17 +85,29 @@ def measure(setting: Setting) -> list[Row]:
     return [_tools(root), _ready(setting, root), _idle(setting, root), _hostile(setting)]
 
 
-def _tools(root: str) -> Row:
-    """The list of the tools as it is sent, as JSON without blanks."""
-    served = _Served(root)
-    tools = served.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
+def listed(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, int]:
+    """How many tools a server lists, and in how many tokens: as they are sent, as JSON without blanks."""
+    served = Served(command, variables)
+    tools = served.tools()
     served.end()
-    listed = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
     toktok = importlib.import_module("toktok")
-    tokens = int(toktok.batch_count([listed], _VOCABULARY, 1)[0])
+    return len(tools), int(toktok.batch_count([text], VOCABULARY, 1)[0])
+
+
+def _served(root: str) -> Served:
+    return Served(_command(root), environment())
+
+
+def _command(root: str) -> list[str]:
+    return [installed("mdmem"), "--vault", root, "mcp"]
+
+
+def _tools(root: str) -> Row:
+    tools, tokens = listed(_command(root), environment())
     return Row(
         what="the list of all tools, as it is sent",
-        ours=f"{tokens:,} tokens of {_VOCABULARY}, {len(tools)} tools",
+        ours=f"{tokens:,} tokens of {VOCABULARY}, {tools} tools",
         budget=f"≤ {_MOST_TOKENS:,}",
         kept=tokens <= _MOST_TOKENS,
     )
@@ -102,13 +116,13 @@ def _tools(root: str) -> Row:
 def _ready(setting: Setting, root: str) -> Row:
     """From the start of the process to its answer to `initialize`."""
     theirs = program([sys.executable, "-c", "import mcp"], environment())
-    pairs = paired(lambda _: _Served(root).end(), theirs, setting.count(_PAIRS))
+    pairs = paired(lambda _: _served(root).end(), theirs, setting.count(_PAIRS))
     return ratio_row("`mdmem mcp` until it has answered", "`import mcp`", pairs, _MOST_TIMES)
 
 
 def _idle(setting: Setting, root: str) -> Row:
     """What a server takes that has been asked, and watches for a subscription."""
-    served = _Served(root)
+    served = _served(root)
     call = {"name": "search", "arguments": {"query": "words"}}
     served.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     uri = {"uri": "mdmem:///notes/a.md"}

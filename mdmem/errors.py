@@ -478,7 +478,7 @@ class IndexDamaged(Unavailable):
 
     code: ClassVar[str] = "index-damaged"
     says: ClassVar[str] = "{path}: cannot be used as an index: {reason}"
-    advice: ClassVar[str] = "nothing is lost: run mdmem index --rebuild, or delete the folder"
+    advice: ClassVar[str] = "nothing is lost: run `mdmem index --rebuild`, or delete the folder"
     path: str
     reason: str
 

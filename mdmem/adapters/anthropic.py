@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool, on the namespace of `memory`; see `mdmem.memory.tool`.
+class _OnVault:
+    """What both tools are made of, before a class of the SDK.
 
     Args:
         memory: what the model sees as `/memories`.
@@ -39,8 +39,12 @@ class MemoryTool(BetaAbstractMemoryTool):
         dialect: Dialect = "python",
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
-        super().__init__(cache_control=cache_control)
+        super().__init__(cache_control=cache_control)  # type: ignore[call-arg]  # the SDK's class takes it
         self._tool = Tool(memory, dialect)
+
+
+class MemoryTool(_OnVault, BetaAbstractMemoryTool):
+    """The memory tool, on the namespace of `memory`; see `mdmem.memory.tool`."""
 
     def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
         """Do a command as the model gives it.
@@ -61,18 +65,8 @@ class MemoryTool(BetaAbstractMemoryTool):
         return self._tool.clear()
 
 
-class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
     """As `MemoryTool`, for an asynchronous client: each command runs in a thread."""
-
-    def __init__(
-        self,
-        memory: Memory,
-        *,
-        dialect: Dialect = "python",
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> None:
-        super().__init__(cache_control=cache_control)
-        self._tool = Tool(memory, dialect)
 
     async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
         """As `MemoryTool.call`."""

@@ -16,11 +16,13 @@ from mdmem.memory.importing import FORMATS
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
-@click.option("--to", metavar="FOLDER", default="notes", show_default=True, help="The folder to put it in.")
+@click.option("--to", metavar="FOLDER", help="The folder to put it in (notes; for aster, that of each kind).")
 @click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
 @json_option
 @click.pass_obj
-def import_command(target: Target, format_: str, source: str, to: str, dry_run: bool, as_json: bool) -> None:
+def import_command(
+    target: Target, format_: str, source: str, to: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Take in the memory of another system, as one change that `mdmem undo` takes back.
 
     \b
@@ -28,6 +30,7 @@ def import_command(target: Target, format_: str, source: str, to: str, dry_run: 
     basic-memory  a folder of its notes: titles and permalinks become aliases
     claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
     obsidian      a vault: as it is, with a warning for each link that is unclear
+    aster         a folder or a file of its working memory and preferences
 
     Nothing that is there is overwritten; what is left out is named on standard error, with the reason.
     """  # noqa: D301 - as in mdmem.cli.app

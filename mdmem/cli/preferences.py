@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.command import group
-from mdmem.cli.options import base_option, change_command, read_command, read_value, text_argument
+from mdmem.cli.options import base_option, change_command, read_command, read_value
 from mdmem.cli.render import print_json
 
 if TYPE_CHECKING:
@@ -108,15 +108,6 @@ def preferences_delete(category: str, key: str) -> Verb:
 def preferences_sweep() -> Verb:
     """Delete the preferences that have faded; --dry-run proposes it."""
     return lambda m: m.preferences.sweep()
-
-
-@preferences_command.command("import-aster", epilog="Example: mdmem preferences import-aster < alice.json")
-@text_argument("text")
-@click.option("--policy", type=_POLICIES, help="What happens to another value that stands there.")
-@change_command
-def preferences_import_aster(text: str, policy: str | None) -> Verb:
-    """Take in one of aster's preference files, from standard input."""
-    return lambda m: m.preferences.import_aster(text, policy=policy)
 
 
 def _print(found: Iterable[Preference], *, as_json: bool) -> None:

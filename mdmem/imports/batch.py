@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from mdmem.diagnostic import Diagnostic
@@ -14,6 +14,8 @@ from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
 from mdmem.vault.walk import fault
 
+_NAMES = {".md": "Markdown", ".json": "JSON"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -21,11 +23,14 @@ class Batch:
 
     Attributes:
         documents: with paths below the folder that they go to.
+        of_users: what belongs to one user of the source, by the user's id; with paths below the namespace of
+            that user.
         left_out: what of the source is no memory, or could not be read, each with the reason.
         warnings: what was found in the documents.
     """
 
     documents: tuple[Document, ...]
+    of_users: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -60,21 +65,40 @@ def folder(
     """
     if not os.path.isdir(root):
         raise Usage(problem=f"{root}: there is no such folder")
+    documents: list[Document] = []
+    left_out: list[str] = []
+    for path, data in contents(root, ".md", left_out, progress):
+        try:
+            documents.append(convert(parse(path, data, limits)))
+        except DocumentRefused as error:
+            left_out.append(error.message)
+    return Batch(documents=tuple(documents), left_out=tuple(left_out))
+
+
+def contents(
+    root: str, suffix: str, left_out: list[str], progress: Progress | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """The files below a folder whose names end in `suffix`: path below it, and bytes, by their paths.
+
+    Args:
+        root: the folder; hidden folders in it, and links, are not entered.
+        suffix: with the dot.
+        left_out: is told why another file is passed over.
+        progress: told how many of how many have been read.
+    """
     paths = sorted(_files(root))
-    documents, left_out = [], []
     for number, path in enumerate(paths, 1):
         try:
-            if not path.endswith(".md"):
-                left_out.append(f"{path}: no Markdown")
+            if not path.endswith(suffix):
+                left_out.append(f"{path}: no {_NAMES[suffix]}")
             elif os.path.islink(os.path.join(root, path)):
                 left_out.append(f"{path}: a link")
             else:
-                documents.append(convert(parse(path, read(os.path.join(root, path)), limits)))
-        except (DocumentRefused, StorageFailed) as error:
+                yield path, read(os.path.join(root, path))
+        except StorageFailed as error:
             left_out.append(error.message)
         if progress:
             progress(number, len(paths))
-    return Batch(documents=tuple(documents), left_out=tuple(left_out))
 
 
 def _files(root: str) -> Iterator[str]:
@@ -106,12 +130,31 @@ def also_called(document: Document, names: Sequence[str]) -> Document:
     return with_field(document, "aliases", [*known, *dict.fromkeys(new)]) if new else document
 
 
+def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Document:
+    """A new Markdown memory.
+
+    Args:
+        path: where it will be, as in `Batch`.
+        fields: its frontmatter, in this order.
+        body: what stands behind a blank line; nothing where it is empty.
+        limits: what a memory may have.
+
+    Raises:
+        DocumentRefused: it cannot be a memory.
+    """
+    from mdmem.text.yaml_write import inline, key  # noqa: PLC0415 - start-up: it loads yaml
+
+    lines = ["---", *(f"{key(name)}: {inline(value)}" for name, value in fields.items()), "---"]
+    text = "\n".join([*lines, "", body] if body else lines)
+    return parse_text(path, text.removesuffix("\n") + "\n", limits)
+
+
 def with_field(document: Document, name: str, value: Any) -> Document:
     """A memory with a field set; as it is where its frontmatter cannot be edited."""
-    from mdmem.text import field  # noqa: PLC0415 - start-up: it loads yaml
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up: it loads yaml
 
     try:
-        edits = field.set_field(document, name, value)
+        edits = set_field(document, name, value)
     except EditRefused:
         return document
     return parse_text(document.path, splice(document.text, edits, document.path), document.limits)

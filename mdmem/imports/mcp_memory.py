@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
-from mdmem.imports.batch import Batch, read
+from mdmem.imports.batch import Batch, made, read
 from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits, parse_text
+from mdmem.text.document import Document, Limits
 from mdmem.text.form import SUFFIXES
 from mdmem.text.lines import LINE_END
-from mdmem.text.yaml_write import inline
 from mdmem.vault.paths import encode_id
 
 # The kinds of this system: an entity of such a type follows no schema of ours.
@@ -153,20 +152,14 @@ def _note(graph: _Graph, name: str, limits: Limits) -> Document:
     if path != f"{name}.md":
         fields["aliases"] = [name]
     fields["source"] = {"type": "mcp-memory", "ids": [name]}
-    lines = [
-        "---",
-        *(f"{key}: {inline(value)}" for key, value in fields.items()),
-        "---",
-        "",
-        f"# {_line(name)}",
-    ]
+    lines = [f"# {_line(name)}"]
     observations = [_item(text) for text in graph.observations[name]]
     relations = [
         _item(f"{_line(r.kind)} {_link(graph, r.target)}") for r in graph.relations if r.source == name
     ]
     for heading, items in (("Observations", observations), ("Relations", relations)):
         lines += ["", f"## {heading}", "", *items] if items else []
-    return parse_text(path, "\n".join(lines) + "\n", limits)
+    return made(path, fields, "\n".join(lines), limits)
 
 
 def _item(text: str) -> str:

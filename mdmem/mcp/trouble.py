@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from mdmem.vault.vault import Vault
 
 _MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory
 
-# The next move where that of the program would be an option or a command of it.
+# The next move where that of the program would be an option of it, or something that no model can do.
 _MOVES: Mapping[str, str] = {
     "already-exists": "read it with show and give its hash as base, or add to it with section;"
     " to replace it unread, give overwrite=true",
@@ -19,17 +20,22 @@ _MOVES: Mapping[str, str] = {
     "index-damaged": "nothing is lost: call the tool again; the index is made anew",
     "limit-reached": "remove what is not needed any more with rm, then try again",
     "lock-timeout": "call the tool again",
-    "memory-not-found": "see what there is with ls or search",
+    "pattern-invalid": "to look for the characters themselves, leave regex away",
     "ripgrep-failed": "use search instead, and tell the user that `mdmem doctor` says what is wrong",
     "ripgrep-missing": "use search instead, and tell the user that ripgrep is not installed",
     "ripgrep-too-old": "use search instead, and tell the user that ripgrep is too old",
     "text-ambiguous": "give more of the text around it as old, or say with count how often it stands there"
     " (all: every one)",
-    "text-not-found": "no line is similar: read the memory again with show",
+    "too-large": "split it into several memories",
 }
-# Codes whose own hint, where it names what is near, says more.
-_OWN_IF_NEAR = ("memory-not-found", "text-not-found")
-_PATTERN = "to look for the characters themselves, leave regex away"
+# What only the user can mend, who has the program.
+_OF_THE_USER = (
+    *("config-invalid", "extra-missing", "git-failed", "not-utf8", "storage-failed"),
+    *("template-failed", "vault-not-found"),
+)
+# A command of the program in a hint, and the tool that does the same.
+_COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
+_TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "replace", "show": "show", "unset": "replace"}
 
 
 def told(error: MdmemError, vault: Vault) -> Answer:
@@ -44,14 +50,16 @@ def told(error: MdmemError, vault: Vault) -> Answer:
 
 
 def _move(error: MdmemError) -> str:
-    values = error.values
-    if error.code in _OWN_IF_NEAR and (values.get("near") or values.get("left_out")):
+    if error.code == "text-ambiguous" and error.values["overlapping"]:
         return error.hint
-    if error.code == "text-ambiguous" and values.get("overlapping"):
-        return error.hint
-    if error.code == "pattern-invalid":
-        return _PATTERN
-    return _MOVES.get(error.code, error.hint)
+    if error.code in _OF_THE_USER:
+        return f"tell the user: {error.hint}" if error.hint else "tell the user"
+    return _MOVES.get(error.code) or _with_tools(error.hint)
+
+
+def _with_tools(hint: str) -> str:
+    """A hint with tools instead of commands; of a command that no tool stands for the user is to be told."""
+    return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
 
 
 def _places(error: MdmemError) -> dict[str, Any]:
@@ -61,6 +69,8 @@ def _places(error: MdmemError) -> dict[str, Any]:
     if error.code == "conflict":
         found["hash"] = short(values["actual"])
     findings = [finding.as_dict() for finding in values.get("findings", ())]
+    for finding in findings:
+        finding["hint"] = _with_tools(finding["hint"])
     return {**found, "findings": findings} if findings else found
 
 

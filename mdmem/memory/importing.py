@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import splice
+from mdmem.text.form import SUFFIXES
 from mdmem.text.secret import find, redactions
-from mdmem.vault.paths import check_folder, check_memory, check_new, join
+from mdmem.vault.paths import check_folder, check_memory, check_new, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault
 
@@ -19,11 +21,19 @@ if TYPE_CHECKING:
     from mdmem.imports.batch import Batch
     from mdmem.index.synced import Progress
 
-FORMATS = ("mcp-memory", "basic-memory", "claude-code", "obsidian")
+# Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.
+FORMATS = {
+    "mcp-memory": "notes",
+    "basic-memory": "notes",
+    "claude-code": "notes",
+    "obsidian": "notes",
+    "aster": "",
+}
+_WORKING = re.compile(r"(?:.+/)?working/(?:threads|resources)/[^/]+")
 
 
 def importing(
-    vault: Vault, form: str, source: str, to: str, progress: Progress | None
+    vault: Vault, form: str, source: str, to: str | None, progress: Progress | None
 ) -> Callable[[], EditPlan]:
     """What makes the plan of an import; the source is read now, and once.
 
@@ -32,17 +42,17 @@ def importing(
     """
     if form not in FORMATS:
         raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")
-    folder = check_folder(to)
+    folder = check_folder(FORMATS[form] if to is None else to)
     module = import_module(f"mdmem.imports.{form.replace('-', '_')}")
     batch: Batch = module.convert(source, vault.config.limits, progress)
     return lambda: _plan(vault, form, folder, batch)
 
 
 def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
-    changes: dict[str, Change] = {}
+    changes: list[Change] = []
+    names: dict[str, str] = {}
     left_out, same = list(batch.left_out), 0
-    for document in batch.documents:
-        path = join(folder, document.path)
+    for path, document in _placed(vault.namespace, folder, batch, left_out):
         try:
             new = parse(check_memory(path), document.data, document.limits)
             change = _change(vault, new)
@@ -54,15 +64,49 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
             continue
         if change is None:
             same += 1
-        elif path.casefold() in changes:
-            left_out.append(f"{path}: differs only in case from {changes[path.casefold()].path}")
+        elif twin := _claimed(names, change.path):
+            how = "has the same name as" if twin == change.path else "differs only in case from"
+            left_out.append(f"{path}: {how} {twin}")
         else:
-            changes[path.casefold()] = change
+            changes.append(change)
     message = f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else "")
     warnings = tuple(replace(each, path=join(folder, each.path)) for each in batch.warnings)
-    return EditPlan(
-        changes=tuple(changes.values()), message=message, left_out=tuple(left_out), warnings=warnings
-    )
+    return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out), warnings=warnings)
+
+
+def _placed(namespace: str, folder: str, batch: Batch, left_out: list[str]) -> Iterator[tuple[str, Document]]:
+    """Each memory, and its path in the namespace.
+
+    What belongs to a user goes below `users` of the vault. Where the namespace, or the folder in it, is bound
+    to somebody or something, it goes there, if it is that user's, or if no other user has anything.
+    """
+    yield from ((join(folder, document.path), document) for document in batch.documents)
+    bound = join(namespace, folder)
+    for user, documents in batch.of_users.items():
+        try:
+            own = f"users/{encode_id(user)}"
+        except PathRefused as error:
+            left_out.append(f"{len(documents)} memories of a user: {error.message}")
+            continue
+        if bound and len(batch.of_users) > 1 and not is_under(bound, own):
+            reason = f"they are not for {bound}; import them by themselves, or --user {user}"
+            left_out.append(f"{len(documents)} memories of the user {user!r}: {reason}")
+            continue
+        yield from ((join(folder if bound else own, document.path), document) for document in documents)
+
+
+def _claimed(names: dict[str, str], path: str) -> str | None:
+    """What another change makes that `path`, or a folder of it, is or differs from only in case; else None.
+
+    What `path` needs is then kept in `names`.
+    """
+    parts = path.split("/")
+    own = {name.casefold(): name for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
+    for folded, name in own.items():
+        if names.get(folded, name) != name or (folded in names and name == path):
+            return names[folded]
+    names.update(own)
+    return None
 
 
 class _LeftOut(Exception):
@@ -82,9 +126,19 @@ def _change(vault: Vault, new: Document) -> Change | None:
         if before.data != new.data:
             raise _LeftOut("another memory stands there; move it, or import --to another folder")
         return None
+    if twin := _twin(vault, new.path):
+        raise _LeftOut(f"{twin} stands there for the same id; move it, or import --to another folder")
     for finding in vault.schemas.check(new):
         if finding.severity == "error":
             # What a schema says of a value quotes it.
             said = splice(finding.message, redactions(find(finding.message)))
             raise _LeftOut(f"line {finding.position.line}: {said}")
     return Change(path=new.path, before=None, content=new.data)
+
+
+def _twin(vault: Vault, path: str) -> str | None:
+    """The working memory that stands in the other form for the same id, of which only one may be."""
+    if not _WORKING.fullmatch(path):
+        return None
+    stem = path.rpartition(".")[0]
+    return next((stem + suffix for suffix in SUFFIXES if vault.exists(stem + suffix)), None)

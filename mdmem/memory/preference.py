@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -76,24 +76,14 @@ class Preference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A value that somebody wants, with the time at which it was said.
-
-    Attributes:
-        is_said_now: it is the newest word, and saying the same again makes a preference stronger; False for
-            a copy of what was said at `updated`, which changes nothing when it is read in again.
-        fields: what else the file is to say, where it does not yet.
-    """
+    """A value that somebody wants."""
 
     category: str
     key: str
     value: Any
     strength: float
     confidence: float
-    updated: datetime
-    created: datetime | None = None
     why: str | None = None
-    is_said_now: bool = True
-    fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -164,30 +154,27 @@ def settled(document: Document | None, given: Given, policy: str, now: datetime)
         document: the file that there is.
         given: the value that is wanted.
         policy: one of `mdmem.vault.config.POLICIES`.
-        now: the moment at which strengths are compared.
+        now: when it is said, and strengths are compared.
 
     Raises:
         EditRefused: the fields of the file cannot be edited.
         Usage: the value is no JSON value.
     """
+    updated = {"updated": moment.stamp(now)}
     if document is None:
         new = {
             "type": "preference",
             "category": given.category,
             "key": given.key,
             **_fields(given),
-            "created": moment.stamp(given.created or given.updated),
-            "updated": moment.stamp(given.updated),
-            **given.fields,
+            "created": moment.stamp(now),
+            **updated,
         }
         return _written(parse_text(given.path, ""), new, given.why)
     if "value" not in document.fields:
-        return _written(document, {**_fields(given), "updated": moment.stamp(given.updated)}, given.why)
-    outcome = _outcome(read(document, now), given, policy, now)
-    if not outcome:
-        return None
-    missing = {name: value for name, value in given.fields.items() if name not in document.fields}
-    return _written(document, {**outcome, **missing}, given.why)
+        return _written(document, {**_fields(given), **updated}, given.why)
+    outcome = _outcome(read(document, now), given, policy)
+    return _written(document, {**outcome, **updated}, given.why) if outcome else None
 
 
 def _fields(given: Given) -> dict[str, Any]:
@@ -195,26 +182,20 @@ def _fields(given: Given) -> dict[str, Any]:
     return {"value": given.value, "strength": strength, "confidence": confidence}
 
 
-def _outcome(stored: Preference, given: Given, policy: str, now: datetime) -> dict[str, Any]:
+def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     """The fields that change; none where what is stored stays."""
-    is_newer = given.is_said_now or stored.updated is None or given.updated >= stored.updated
-    given_now = decayed(given.strength, given.updated, now)
-    updated = {"updated": moment.stamp(given.updated)}
     if same(stored.value, given.value):
-        strength = confirmed(stored.strength, given_now) if given.is_said_now else rounded(given.strength)
         confidence = rounded(max(stored.confidence, given.confidence))
-        return {"strength": strength, "confidence": confidence, **updated} if is_newer else {}
-    is_stronger = given_now > stored.strength or (given_now == stored.strength and is_newer)
+        return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
+    is_stronger = rounded(given.strength) >= stored.strength
     if policy == "merge":
-        value = _merged(stored.value, given.value) if is_newer else _merged(given.value, stored.value)
+        value = _merged(stored.value, given.value)
         return {
             "value": (given.value if is_stronger else stored.value) if value is None else value,
-            "strength": rounded((stored.strength + given_now) / 2),
+            "strength": rounded((stored.strength + given.strength) / 2),
             "confidence": rounded((stored.confidence + given.confidence) / 2),
-            "updated": moment.stamp(now),
         }
-    takes = is_newer if policy == "keep-latest" else is_stronger
-    return {**_fields(given), **updated} if takes else {}
+    return _fields(given) if policy == "keep-latest" or is_stronger else {}
 
 
 def _merged(old: Any, new: Any) -> Any:

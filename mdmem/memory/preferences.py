@@ -16,7 +16,7 @@ from mdmem.errors import (
     NamedNotFound,
     Usage,
 )
-from mdmem.memory import aster, moment, preference, seen
+from mdmem.memory import moment, preference, seen
 from mdmem.memory.preference import FOLDER, Given, Preference
 from mdmem.memory.strength import Bands, bands, rounded
 from mdmem.memory.verbs import Build
@@ -193,12 +193,11 @@ class Preferences(Generic[R]):
                 value=value,
                 strength=strength,
                 confidence=confidence,
-                updated=now,
                 why=why,
             )
             before = seen.found(self._vault, given.path, base)
             if before is None:
-                self._refuse_over_limit(1)
+                self._refuse_over_limit()
             after = preference.settled(before, given, rule, now)
             if after is None and before is not None:
                 return EditPlan(changes=(), message=_kept(preference.read(before, now), given))
@@ -231,37 +230,6 @@ class Preferences(Generic[R]):
 
         return self._run(build)
 
-    def import_aster(self, text: str, *, policy: str | None = None) -> R:
-        """Take in the preferences of one of aster's files, all of them or none.
-
-        Their times stay. Where a preference is there already, the policy decides, and the later update is
-        the newer one; the same file again changes nothing more (`merge` takes the means again).
-
-        Args:
-            text: the JSON text of the file.
-            policy: as for `set`.
-
-        Raises:
-            Usage: it is not such a file; it names the entry.
-            LimitReached: there would be more preferences than the config allows.
-        """
-        rule = self._policy(policy)
-
-        def build() -> EditPlan:
-            now = self._clock()
-            found = aster.preferences(text, now, strength=STRENGTH, confidence=CONFIDENCE)
-            before = {path: self._vault.find(path) for path in dict.fromkeys(given.path for given in found)}
-            self._refuse_over_limit(sum(document is None for document in before.values()))
-            after = dict(before)
-            for given in found:
-                settled = preference.settled(after[given.path], given, rule, now)
-                after[given.path] = settled or after[given.path]
-            changes = tuple(c for path in before for c in _changes(before[path], after[path]))
-            message = f"import {len(changes)} preferences from aster, keep {len(before) - len(changes)}"
-            return EditPlan(changes=changes, message=message)
-
-        return self._run(build)
-
     # -- what the verbs share -----------------------------------------------------------------------------
 
     def _policy(self, policy: str | None) -> str:
@@ -270,9 +238,9 @@ class Preferences(Generic[R]):
             raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {chosen!r}")
         return chosen
 
-    def _refuse_over_limit(self, more: int) -> None:
+    def _refuse_over_limit(self) -> None:
         limit = self._vault.config.preferences.max_per_user
-        if more and sum(1 for _ in self._paths()) + more > limit:
+        if sum(1 for _ in self._paths()) >= limit:
             remedy = (
                 "sweep those that have faded (`mdmem preferences sweep`), or raise [preferences] max_per_user"
             )

@@ -179,6 +179,8 @@ class Tool:
             named = self._named(old)
             if not new or self._stands(new):
                 self._refuse_as(f"The destination {new_path} already exists")
+            if new.startswith(f"{named}/"):
+                self._refuse_as(f"The path {old_path} cannot be moved into itself")
             try:
                 self._memory.mv(named, kept_as(new) if named.endswith(SUFFIXES) else new)
             except MemoryNotFound:

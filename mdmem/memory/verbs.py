@@ -303,7 +303,7 @@ class Verbs(Generic[R]):
         format: str,  # noqa: A002 - its name on the command line
         source: str,
         *,
-        to: str = "notes",
+        to: str | None = None,
         progress: Progress | None = None,
     ) -> R:
         """Take in the memory of another system, as one change that `undo` takes back whole.
@@ -314,7 +314,7 @@ class Verbs(Generic[R]):
         Args:
             format: see `mdmem.memory.importing.FORMATS`.
             source: its file or folder.
-            to: the folder to put it in.
+            to: the folder to put it in; without one `notes`, or for aster the folders of its kinds.
             progress: told how many of how many are read.
 
         Raises:

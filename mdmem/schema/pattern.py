@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _MANY = 10  # a repeat of more than this counts as one without end
-_CLASS = re.compile(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\Z)", re.DOTALL)
+_CLASS = re.compile(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\\?\Z)", re.DOTALL)
 _ATOM = re.compile(rf"\\.|{_CLASS.pattern}", re.DOTALL)
 _DOLLAR = re.compile(rf"({_ATOM.pattern})|\$", re.DOTALL)
 _DOUBTFUL = re.compile(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)

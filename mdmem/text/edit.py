@@ -126,7 +126,7 @@ def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
 def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
     try:
         pattern = re.compile(old, re.MULTILINE)
-    except (re.error, RecursionError, OverflowError) as error:
+    except (re.error, RecursionError, OverflowError, FutureWarning) as error:
         raise PatternInvalid(pattern=old, reason=str(error)) from None
     # For `re` only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")

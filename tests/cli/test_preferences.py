@@ -76,8 +76,3 @@ def test_a_stronger_preference_can_be_kept(cli: Cli) -> None:
         "preferences", "set", "ui", "theme", "light", "--strength", "0.2", "--policy", "keep-stronger"
     )
     assert ended.out.startswith("nothing to change: kept preference ui/theme")
-
-
-def test_the_file_of_another_system_is_taken_in(cli: Cli, files: Files) -> None:
-    assert cli("preferences", "import-aster", stdin=b"{").code == 2
-    assert not files.everything()

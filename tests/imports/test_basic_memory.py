@@ -114,6 +114,20 @@ def test_of_two_names_that_differ_only_in_case_one_is_taken(memory: Memory, sour
     assert applied.plan.left_out == ("notes/plain.md: differs only in case from notes/Plain.md",)
 
 
+def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(memory: Memory, source: Path) -> None:
+    for name in ("caf\u00e9.md", "cafe\u0301.md", "Coffee/other.md"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text(name)
+    if len(list(source.glob("caf*.md"))) == 1 or len(list(source.glob("[cC]offee"))) == 1:
+        pytest.skip("this file system does not tell them apart")
+    applied = memory.import_("basic-memory", str(source))
+    assert applied.plan.left_out == (
+        "notes/caf\u00e9.md: has the same name as notes/caf\u00e9.md",
+        "notes/coffee/Coffee Brewing Methods.md: differs only in case from notes/Coffee",
+        "notes/coffee/grinding.md: differs only in case from notes/Coffee",
+    )
+
+
 def test_a_reason_does_not_quote_a_secret(memory: Memory, source: Path) -> None:
     token = "AKIA" + "QWERTYUIOPASDF23"
     (source / "bad.md").write_text(f"---\ncreated: {token}\n---\n")

@@ -2,42 +2,91 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+import mdmem
 from mdmem import errors
+from mdmem.cli.app import app
+from mdmem.diagnostic import about_file
 from mdmem.errors import MdmemError, NearLine
 from mdmem.mcp.trouble import told
 from mdmem.memory.memory import Memory
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
-
-# Errors that the façade raises while a tool runs, whose own hint speaks of the program.
-WITH_A_MOVE: list[MdmemError] = [
-    errors.AlreadyExists(path="a.md", remedy="give its hash (--base), or say --overwrite"),
-    errors.Conflict(path="a.md", base="1" * 64, actual="2" * 64),
-    errors.IndexDamaged(path="index", reason="torn"),
-    errors.LimitReached(what="preferences", limit=5, remedy="sweep (`mdmem preferences sweep`)"),
-    errors.LockTimeout(path="lock", seconds=10),
-    errors.MemoryNotFound(path="a.md"),
-    errors.PatternInvalid(pattern="(", reason="unclosed"),
-    errors.RipgrepFailed(program="rg", reason="killed"),
-    errors.RipgrepMissing(),
-    errors.RipgrepTooOld(program="rg", version="1"),
-    errors.TextAmbiguous(path="a.md", old="x", expected=1, lines=(1, 2)),
-    errors.TextNotFound(path="a.md", old="x"),
-]
+from tests.test_errors import EXAMPLES, KINDS, example
 
 
-@pytest.mark.parametrize("error", WITH_A_MOVE, ids=lambda error: error.code)
-def test_the_next_move_is_one_that_a_model_can_make(memory: Memory, error: MdmemError) -> None:
+def sparse(kind: type[MdmemError]) -> MdmemError:
+    """An error that says nothing but what it has to."""
+    return kind(**{name: EXAMPLES[name] for name in kind.fields if not hasattr(kind, name)})
+
+
+ERRORS = [*map(example, KINDS), *map(sparse, KINDS)]
+COMMANDS = "|".join(app.list_commands(click.Context(app)))
+OF_THE_PROGRAM = re.compile(rf"\bmdmem (?:{COMMANDS})\b|(?<![\w-])--[a-z]")
+# What no tool does: set-up, health, and what coding tools read.
+ELSEWHERE = {"adapters", "cli", "hosts", "imports", "instructions", "mcp"} | {"doctor.py", "instructions.py"}
+
+
+def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:
+    """Whether a model is told to use a command or an option, which only the user has."""
     data = told(error, memory.vault).data["error"]
-    assert data["code"] == error.code
-    assert data["hint"]
-    assert "--" not in data["hint"]
-    assert "`mdmem" not in data["hint"].replace("tell the user that `mdmem doctor` says", "")
+    hints = [data["hint"], *(finding["hint"] for finding in data.get("findings", ()))]
+    return any(OF_THE_PROGRAM.search(hint) and "tell the user" not in hint for hint in hints)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
+def test_no_error_tells_a_model_to_use_the_program(memory: Memory, error: MdmemError) -> None:
+    assert told(error, memory.vault).data["error"]["code"] == error.code
+    assert not speaks_of_the_program(error, memory)
+
+
+def remedies() -> Iterator[tuple[str, str, str]]:
+    """What any place in the library says to do next: the place, the error, and the text of the source."""
+    root = Path(mdmem.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        if ELSEWHERE & {path.relative_to(root).parts[0], path.name}:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Call):
+                given = [each.value for each in node.keywords if each.arg in {"remedy", "hint"}]
+                yield from (
+                    (where, ast.unparse(node.func), text) for text in filter(None, map(literal, given))
+                )
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in {"remedy", "hint"}:
+                yield where, "", literal(node.value)
+
+
+def literal(node: ast.expr) -> str:
+    """A text as it stands in the source, with `x` for what is filled in."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+
+
+def test_what_any_place_says_to_do_next_is_told_in_terms_of_the_tools(memory: Memory) -> None:
+    tried = 0
+    for place, name, text in remedies():
+        kind = getattr(errors, name, None)
+        if kind is None:
+            found = about_file("a.md", "schema", "wrong", text)
+            assert not speaks_of_the_program(errors.Invalid(findings=(found,)), memory), place
+        assert not speaks_of_the_program(example(kind or errors.EditRefused).but(remedy=text), memory), place
+        tried += bool(OF_THE_PROGRAM.search(text))
+    assert tried > 5
+
+
+def test_a_refused_edit_names_the_tool_that_can(tools: Tools) -> None:
+    tools("write", path="a.json", content="{}\n")
+    refused = tools.error("section", path="a.json", text="more", where="append")
+    assert (refused["code"], refused["hint"]) == ("edit-refused", "change its fields with replace")
 
 
 @pytest.mark.parametrize(

@@ -157,13 +157,11 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "preferences.set": lambda m: m.preferences.set("ui", "font", "12"),
     "preferences.delete": lambda m: m.preferences.delete("ui", "old"),
     "preferences.sweep": lambda m: m.preferences.sweep(),
-    "preferences.import_aster": lambda m: m.preferences.import_aster(ASTER),
     "project.append": lambda m: m.project.append("Decisions", "Use SQLite"),
     "project.step": lambda m: m.project.step("deploy", "done"),
     "project.params": lambda m: m.project.params({"model": "large"}),
 }
 PIN_OF_SECOND = f"<!-- pin {sha256(b'second = 2' + bytes([10])).hexdigest()[:16]} -->"
-ASTER = '[{"Category": "ui", "Key": "x", "Value": "12", "UpdatedAt": "2024-01-21T20:30:00Z"}]'
 
 
 @pytest.fixture

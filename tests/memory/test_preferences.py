@@ -1,4 +1,4 @@
-"""Preferences: what a new value does to an old one, how strengths fade, and what other files hold."""
+"""Preferences: what a new value does to an old one, and how strengths fade."""
 
 from __future__ import annotations
 
@@ -406,109 +406,6 @@ def test_delete_and_sweep_are_plans_first(
     with pytest.raises(NamedNotFound):
         preferences.delete("ui", "font")
     assert preferences.list(hidden=True) == []
-
-
-# ---------------------------------------------------------------------------------------- aster's files
-
-
-def entry(**changed: object) -> dict[str, object]:
-    return {
-        "ID": "pref-u1-17",
-        "UserID": "u1",
-        "Category": "ui",
-        "Key": "theme",
-        "Value": "dark",
-        "Strength": 0.6,
-        "Confidence": 0.8,
-        "CreatedAt": "2024-01-01T08:00:00.123456789+08:00",
-        "UpdatedAt": "2024-01-21T20:30:00.5+08:00",
-        "AccessCount": 17,
-        "Metadata": None,
-        **changed,
-    }
-
-
-def test_aster_preferences_come_in_as_one_change(root: Path, preferences: Preferences[Applied]) -> None:
-    text = json.dumps([entry(), entry(Key="font/size", Value="12", Metadata={"from": "chat"}, Pinned=True)])
-    done = preferences.import_aster("\ufeff" + text)
-    assert [file.path for file in done.files] == ["preferences/ui/theme.md", "preferences/ui/font%2Fsize.md"]
-    assert theme(root) == (
-        "---\ntype: preference\ncategory: ui\nkey: theme\nvalue: dark\nstrength: 0.6\nconfidence: 0.8\n"
-        "created: 2024-01-01T00:00:00Z\nupdated: 2024-01-21T12:30:00Z\n"
-        "source:\n  type: aster\n  ids:\n    - pref-u1-17\n---\n"
-    )
-    found = preferences.get("ui", "font/size")
-    assert (found.value, found.strength) == ("12", 0.54)
-    written = (root / found.path).read_text()
-    assert "metadata:\n  Pinned: true\n  from: chat\n" in written
-    assert "17" not in written.replace("pref-u1-17", "")
-
-
-def test_the_same_aster_file_again_changes_nothing(preferences: Preferences[Applied]) -> None:
-    text = json.dumps([entry(), entry(Key="font", Value="mono", UpdatedAt="0001-01-01T00:00:00Z")])
-    for policy in ("keep-latest", "keep-stronger", "merge"):
-        done = preferences.import_aster(text, policy=policy)
-        assert bool(done.files) == (policy == "keep-latest")
-
-
-def test_aster_preferences_go_through_the_policy_and_the_later_one_is_newer(
-    preferences: Preferences[Applied],
-) -> None:
-    preferences.set("ui", "theme", "light", strength=0.3)
-    older = json.dumps([entry()])
-    assert preferences.import_aster(older).files == ()
-    assert preferences.import_aster(older, policy="keep-stronger").files != ()
-    assert preferences.get("ui", "theme").value == "dark"
-    newer = json.dumps([entry(Value="blue", UpdatedAt="2024-01-31T00:00:00Z", Strength=0.5)])
-    preferences.import_aster(newer, policy="keep-latest")
-    found = preferences.get("ui", "theme")
-    assert (found.value, found.stored_strength) == ("blue", 0.5)
-
-
-def test_other_spellings_of_the_fields_and_no_preferences_at_all(preferences: Preferences[Applied]) -> None:
-    text = (
-        '[{"category": "ui", "key": "theme", "value": "dark", "updated_at": "2024-01-31", "access_count": 3}]'
-    )
-    preferences.import_aster(text)
-    found = preferences.get("ui", "theme")
-    assert (round(found.strength, 1), found.confidence) == (0.7, 0.8)
-    assert preferences.import_aster("null").files == ()
-    assert preferences.import_aster("[]").files == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("{}", "not a list"),
-        ("[1]", "entry 1 is not an object"),
-        (json.dumps([entry(), entry(Category=3)]), "entry 2: category"),
-        (json.dumps([{"Category": "ui", "Key": "theme"}]), r"entry 1 \(ui/theme\) has no value"),
-        (json.dumps([entry(Strength=1.5)]), r"entry 1 \(ui/theme\): strength"),
-        (json.dumps([entry(Confidence=True)]), "confidence"),
-        (json.dumps([entry(UpdatedAt="yesterday")]), "updatedat is a time"),
-        (json.dumps([entry(Metadata=[1])]), "metadata is an object"),
-        (json.dumps([entry(Key="..")]), r"entry 1 \(ui/\.\.\)"),
-    ],
-)
-def test_a_malformed_aster_file_is_refused_whole_and_names_the_entry(
-    root: Path, preferences: Preferences[Applied], text: str, problem: str
-) -> None:
-    with pytest.raises(Usage, match=problem):
-        preferences.import_aster(text)
-    assert not (root / "preferences").exists()
-
-
-def test_the_limit_counts_for_a_whole_import(root: Path, clock: Clock) -> None:
-    (root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 1\n")
-    vault = Vault(str(root))
-    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
-    with pytest.raises(LimitReached):
-        kind.import_aster(json.dumps([entry(), entry(Key="font")]))
-    assert kind.list() == []
-    kind.import_aster(json.dumps([entry(), entry(Value="light")]))
-    assert kind.get("ui", "theme").value == "light"
 
 
 # ------------------------------------------------------------------------------- many names, many writers

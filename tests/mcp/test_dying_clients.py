@@ -1,0 +1,174 @@
+"""A client on HTTP that dies in the middle: no lock stays, nothing is torn, and the server goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.subscriptions import ResourceUpdated
+
+import mdmem
+from mdmem.memory.memory import Memory
+from mdmem.vault.staging import STAGING
+from tests.mcp.conftest import SECONDS, TOKEN, Served, on_http, run
+from tests.mcp.test_clients import to_http
+
+WORKER = Path(__file__).with_name("client_worker.py")
+MODES = ("auto", "legacy")
+
+
+@pytest.fixture(scope="module")
+def vault_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("served") / "memories"
+    mdmem.init(root)
+    (root / "notes").mkdir()
+    return root
+
+
+@pytest.fixture(scope="module")
+def served(vault_root: Path) -> Iterator[Served]:
+    with on_http(vault_root) as server:
+        yield server
+        assert server.process.poll() is None
+        server.process.terminate()
+        assert server.process.stderr is not None
+        # What the SDK says of its own is no matter of ours.
+        assert os.path.join("mdmem", "mcp") not in server.process.stderr.read()
+
+
+@contextmanager
+def clients(served: Served, modes: Iterable[str], *given: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """Clients in processes of their own, which are gone at the end."""
+    with ExitStack() as stack:
+        processes = []
+        for mode in modes:
+            arguments = [sys.executable, str(WORKER), served.url, TOKEN, mode, *given]
+            process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+            processes.append(stack.enter_context(process))
+            stack.callback(process.kill)
+        yield processes
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(SECONDS) == -signal.SIGKILL
+
+
+def until_it_says(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdout is not None
+    while (line := process.stdout.readline().strip()) != word:
+        assert line, f"it ended before it said {word!r}"
+
+
+def until(is_so: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def serves(served: Served, memory: Memory) -> None:
+    """The server answers another client, and its locks are free for it and for this process."""
+
+    async def work() -> None:
+        async with to_http(served.url) as another:
+            given = {"path": "notes/after.md", "content": "after it\n", "overwrite": True}
+            result = await another.call_tool("write", given)
+            assert not result.is_error, result.content
+            result = await another.call_tool("search", {"query": "after"})
+            (hit,) = result.structured_content["hits"]
+            assert hit["path"] == "notes/after.md"
+
+    run(work)
+    assert memory.append("notes/after.md", "more").files
+    assert memory.doctor().findings == ()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_killed_while_it_reads(served: Served, memory: Memory, vault_root: Path, mode: str) -> None:
+    for number in range(400):
+        (vault_root / f"notes/read-{mode}-{number}.md").write_text(f"needle{mode}\n" * 30)
+    with clients(served, [mode], "call", "search", json.dumps({"query": f"needle{mode}"})) as (process,):
+        until_it_says(process, "progress")
+        kill(process)
+    serves(served, memory)
+    assert memory.search(f"needle{mode}", limit=5).left_out == 395
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_killed_while_it_changes(
+    served: Served, memory: Memory, vault_root: Path, mode: str
+) -> None:
+    """The change that has begun is done whole: every link leads to where the memory went."""
+    (vault_root / f"notes/old-{mode}.md").write_text("# Old\n")
+    links = [vault_root / f"notes/{mode}-{number}.md" for number in range(200)]
+    for each in links:
+        each.write_text(f"see [[old-{mode}]]\n")
+    staging, moved = vault_root / STAGING, vault_root / f"notes/new-{mode}.md"
+    given = {"source": f"notes/old-{mode}.md", "target": f"notes/new-{mode}.md"}
+    with clients(served, [mode], "call", "mv", json.dumps(given)) as (process,):
+        until_it_says(process, "connected")
+        until(lambda: moved.exists() or (staging.exists() and os.listdir(staging)))
+        kill(process)
+    until(lambda: moved.exists() and not os.listdir(staging))
+    assert {each.read_text() for each in links} == {f"see [[new-{mode}]]\n"}
+    assert not (vault_root / f"notes/old-{mode}.md").exists()
+    serves(served, memory)
+
+
+def test_a_client_killed_while_it_listens_keeps_nobody_from_being_told(
+    served: Served, memory: Memory, vault_root: Path
+) -> None:
+    memory.write("notes/a.md", "one\n")
+    uri = "mdmem:///notes/a.md"
+    with clients(served, MODES, "listen", uri) as processes:
+        for process in processes:
+            until_it_says(process, "listening")
+            kill(process)
+
+    async def work() -> None:
+        async with to_http(served.url) as another, another.listen(resource_subscriptions=[uri]) as events:
+            for text in ("two\n", "three\n"):
+                (vault_root / "notes/a.md").write_text(text)
+                assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
+
+    run(work)
+    serves(served, memory)
+
+
+BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+HEAD = f"""\
+POST /mcp HTTP/1.1
+Host: {{host}}
+Authorization: Bearer {TOKEN}
+Content-Type: application/json
+Accept: application/json, text/event-stream
+Content-Length: {len(BODY)}
+
+"""
+
+
+def test_clients_that_disconnect_in_the_head_in_the_body_and_before_the_answer(
+    served: Served, memory: Memory
+) -> None:
+    host = served.url.split("/")[2]
+    name, _, port = host.partition(":")
+    head = HEAD.format(host=host).replace("\n", "\r\n").encode()
+    for sent in (head[:40], head + BODY.encode()[:20], head + BODY.encode()):
+        for is_reset in (False, True):
+            with socket.create_connection((name, int(port))) as connection:
+                if is_reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(sent)
+    serves(served, memory)

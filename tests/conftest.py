@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,24 @@ settings.load_profile("mdmem")
 
 # Where this is set, every program that a test starts compiles all that it imports once more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+# Most of the time that tests take is a disk's flushing, and none is cut off its power: they write to memory
+# where there is room for it. What asks something of a file system itself goes to a real one all the same.
+MEMORY_DISK = "/dev/shm"
+ROOM = 1 << 30
+if os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY_DISK)
+
+
+# Half a million objects are made before the first test and stay until the last: that Python looks through
+# them again and again, for any that nothing refers to, takes a tenth of the time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused, NamedNotFound
 from mdmem.schema import SchemaInfo, Schemas, formats, pattern, wording
+from mdmem.schema.catalog import Catalog
 from mdmem.schema.lint import inspect
 from mdmem.text.document import Document, parse_text
 
@@ -49,8 +50,14 @@ def lint(schema: Any, **others: Any) -> list[Diagnostic]:
 # ------------------------------------------------------------------------------------------------ built-in
 
 
-def test_the_built_in_schemas_have_no_findings() -> None:
-    assert Schemas({}).lint() == []
+@pytest.mark.parametrize("name", BUILTIN)
+def test_the_built_in_schemas_have_no_findings(name: str) -> None:
+    assert inspect(Catalog({}), name) == []
+
+
+def test_a_built_in_schema_that_an_own_one_breaks_is_found() -> None:
+    found = Schemas({"memory": "{}"}).lint()
+    assert ("schemas/preference.json", "schema-ref") in {(each.path, each.code) for each in found}
 
 
 def test_the_built_in_schemas_are_listed_with_their_titles() -> None:
@@ -905,7 +912,7 @@ def test_a_sound_pattern_has_none(sound: Any) -> None:
     assert pattern.fault(sound) is None
 
 
-@pytest.mark.parametrize("doubtful", ["[[a]", "[a--z]", "[&&]", "[[", "(?x)a b", "(?ix:a)"])
+@pytest.mark.parametrize("doubtful", ["[[a]", "[a--z]", "[&&]", "[[", "[1--1\\", "(?x)a b", "(?ix:a)"])
 def test_a_pattern_that_python_will_come_to_read_in_another_way_has_a_fault(doubtful: Any) -> None:
     assert pattern.fault(doubtful)
 

@@ -432,7 +432,7 @@ BOMBS = {
     "shared arguments compared": arguments("varargs == varargs[0]"),
     "shared arguments written": arguments("varargs"),
     "shared arguments tested": arguments("varargs is lower"),
-    "deep tuple": "{% set x = () %}" + "{% set x = (x,) %}" * 5000 + "{{ {x: 1} }}",
+    "deep tuple": "{% set x = () %}" + "{% set x = (x,) %}" * 2500 + "{{ {x: 1} }}",
     "replace": "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
     "replace nothing": "{{ ('a' * 100000)|replace('', 'b' * 100000) }}",
     "replace method": "{{ ('a' * 100000).replace('a', 'b' * 100000) }}",

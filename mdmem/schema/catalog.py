@@ -48,6 +48,7 @@ class Catalog:
         self._own = own
         self.sound: dict[str, bool] = {}
         self._parsed: dict[str, Schema | None] = {}
+        self._closures: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -115,6 +116,11 @@ class Catalog:
 
     def closure(self, name: str) -> tuple[str, ...]:
         """The schema and every schema that it refers to, directly or through another."""
+        if name not in self._closures:
+            self._closures[name] = self._followed(name)
+        return self._closures[name]
+
+    def _followed(self, name: str) -> tuple[str, ...]:
         found = {name: None}
         waiting = [name]
         while waiting:

@@ -113,9 +113,16 @@ class Schemas:
 
     def lint(self) -> list[Diagnostic]:
         """Everything that is wrong with the schemas themselves."""
+        suspects = [name for name in self._catalog.names if not self._is_known(name)]
+        if not suspects:
+            return []
         from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
 
-        return [finding for name in self._catalog.names for finding in inspect(self._catalog, name)]
+        return [finding for name in suspects for finding in inspect(self._catalog, name)]
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a schema is known to be sound: a built-in one that refers to no other but these."""
+        return all(map(self._catalog.is_builtin, self._catalog.closure(name)))
 
     def _violations(self, document: Document, name: str) -> list[Diagnostic]:
         if document.tree is None and self._catalog.accepts_nothing_written(name):
@@ -158,9 +165,7 @@ class Schemas:
         if name not in self._faults:
             from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
 
-            closure = self._catalog.closure(name)
-            # The built-in ones by themselves are known to be sound.
-            suspects = () if all(map(self._catalog.is_builtin, closure)) else closure
+            suspects = () if self._is_known(name) else self._catalog.closure(name)
             found = (f for each in suspects for f in inspect(self._catalog, each) if f.severity == "error")
             self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
         return self._faults[name]

@@ -238,7 +238,9 @@ class _LinesMerge:
         head_theirs, rest_theirs = self.parts.theirs.split_heading(theirs)
         if "".join(head_ours).strip() != "".join(head_theirs).strip():
             return None
-        return head_theirs + rest_theirs + (rest_ours if rest_ours != rest_theirs else [])
+        # They may differ in the blank lines before it.
+        head = max(head_theirs, head_ours, key=len)
+        return head + rest_theirs + (rest_ours if rest_ours != rest_theirs else [])
 
     def _conflict(self, kind: ConflictKind, region: Three[slice]) -> list[str]:
         texts, theirs = self._cut(region), self.parts.theirs

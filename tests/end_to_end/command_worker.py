@@ -7,6 +7,7 @@ input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import json
@@ -66,6 +67,7 @@ def serve() -> None:
             importlib.import_module(module.name)
     for name in ("ctypes", "difflib", "hashlib", "jsonschema", "jinja2"):  # imported when they are used
         importlib.import_module(name)
+    gc.freeze()  # a collection would copy the memory that the forks share
     if sys.argv[1:]:
         os.setgroups([])
         os.setgid(int(sys.argv[1]))

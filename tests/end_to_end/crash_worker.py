@@ -1,54 +1,56 @@
 """Kills, or fails, a process at every step of applying a plan, and reports what the vault looked like after.
 
-Run as `crash_worker.py FOLDER WHAT HOW STRIDE [INNER]`; prints one JSON object. Each trial runs in a fork of
-this process, which has one thread and everything imported, so that a trial takes milliseconds.
+For each line on standard input, `[FOLDER, WHAT, HOW, STRIDE, INNER]` as JSON, it prints one JSON object. Each
+trial runs in a fork of this process, which has one thread and everything imported, so that a trial takes
+milliseconds.
 
 WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `mounted` (change the one that is mounted),
-or `many`, which is all of these at once and changes of 17 more.
+or `many`, which is all of these at once and changes of 7 more.
 
-HOW is one of these, where a step is a line of the vault's code, and a call one of the system's file
-functions:
+HOW is one of these, where a call is one of the system's file functions, and a step a call that finds other
+files than the one before it did. Nothing but files is left of who was killed, so a kill before any other call
+or line leaves behind what one before the last step leaves.
 
     kill          SIGKILL before the n-th step
     kill+kill     the same, and the process that recovers is killed before its m-th step
-    ENOSPC        (or another errno) the n-th call fails
+    ENOSPC        (or another errno) the n-th call fails; of several, `ENOSPC,EIO`, each in turn
     ENOSPC*       every call from the n-th on fails
     ENOSPC+kill   the n-th call fails, and SIGKILL comes before the m-th step after that
 
-`n` goes through all steps, STRIDE apart, and `m` INNER apart. `:plain` behind HOW tries it as on a file
-system that cannot exchange two files.
+`n` goes through all steps or calls, STRIDE apart, and `m` INNER apart. `:plain` behind HOW tries it as on a
+file system that cannot exchange two files.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import json
 import os
 import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from types import FrameType
+from itertools import cycle
 from typing import Any, NamedTuple
 
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
-from mdmem.vault import files, journal, lock, transaction, trash, vault
+from mdmem.vault import files
 from mdmem.vault.plan import Change, EditPlan
 
-TRACED = {module.__file__ for module in (files, journal, lock, transaction, trash, vault)}
-FAILING = (
+CALLS = (
     *("open", "read", "write", "fsync", "fstat", "stat", "listdir"),
     *("rename", "mkdir", "rmdir", "unlink", "link", "fchmod", "fchown"),
 )
-NOTES, MOUNTED, MADE = 20, 100, 99
-MOST_STEPS = 100_000
-DOCTOR_EVERY = 30  # it compiles every schema, which takes longer than the trial
+NOTES, MOUNTED, MADE = 10, 100, 99
+MOST_CALLS = 100_000
+DOCTOR_EVERY = 20  # it makes an index, which takes longer than the trial
 AGAIN_EVERY = 10
 MOST_WRONG = 5  # reported; one says enough
 
@@ -119,111 +121,137 @@ def state(workspace: str) -> State:
 # ------------------------------------------------------------------------------------------- what goes wrong
 
 
-class Kill:
-    """SIGKILL before the line `step` of the vault's code, counted from the call of `start`."""
+class Calls:
+    """What comes before each call of the system's file functions, from `start` on."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
+    def __init__(self) -> None:
         self.seen = 0
 
-    @property
-    def reached(self) -> bool:
-        return self.seen >= self.step
-
     def start(self) -> None:
-        sys.settrace(self._trace)
-        frame: FrameType | None = sys._getframe()
-        while frame:  # functions that are running already
-            if frame.f_code.co_filename in TRACED:
-                frame.f_trace = self._trace
-            frame = frame.f_back
-
-    def _trace(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        if frame.f_code.co_filename not in TRACED:
-            return None
-        if event == "line":
-            self.seen += 1
-            if self.seen == self.step:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return self._trace
-
-
-class Fail:
-    """The call `step` of the system's file functions fails with errno `number`; with `go_on`, all later too.
-
-    `then` starts in that moment.
-    """
-
-    def __init__(self, step: int, number: int, *, go_on: bool = False, then: Kill | None = None) -> None:
-        self.step = step
-        self.number = number
-        self.go_on = go_on
-        self.then = then
-        self.seen = 0
-
-    @property
-    def reached(self) -> bool:
-        return self.seen >= self.step
-
-    def start(self) -> None:
-        for name in FAILING:
+        for name in CALLS:
             setattr(os, name, self._wrapped(getattr(os, name)))
         program = files._rename_program()
         if program:
-            failing = program[0], self._exchange(program[1])
-            files._rename_program = cache(lambda: failing)
+            exchanging = program[0], self._exchange(program[1])
+            files._rename_program = cache(lambda: exchanging)
 
-    def _fails(self) -> bool:
+    def before(self) -> int:
+        """What the call fails with; 0 when it is made."""
+        raise NotImplementedError
+
+    def _comes(self) -> int:
         self.seen += 1
-        if self.seen == self.step and self.then:
-            self.then.start()
-        return self.seen == self.step or (self.go_on and self.seen > self.step)
+        return self.before()
 
     def _wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            if self._fails():
-                raise OSError(self.number, os.strerror(self.number))
+            number = self._comes()
+            if number:
+                raise OSError(number, os.strerror(number))
             return function(*arguments, **named)
 
         return call
 
     def _exchange(self, function: Any) -> Callable[..., int]:
         def call(*arguments: Any) -> int:
-            if self._fails():
-                ctypes.set_errno(self.number)
+            number = self._comes()
+            if number:
+                ctypes.set_errno(number)
                 return -1
             return int(function(*arguments))
 
         return call
 
 
+class Kill(Calls):
+    """SIGKILL before the call `step`; never, when that is 0."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
+
+    def before(self) -> int:
+        if self.seen == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+
+class Watch(Calls):
+    """No fault, but a look for them: `steps` are the calls that find other files than the one before did."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.folder = folder
+        self.steps: list[int] = []
+        self._found: object = None
+
+    def before(self) -> int:
+        found = sorted(_statuses(self.folder))
+        if found != self._found:
+            self._found = found
+            self.steps.append(self.seen)
+        return 0
+
+
+def _statuses(folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every file and folder, and what the system says of it but for when it was read."""
+    for entry in os.scandir(folder):
+        at = entry.stat(follow_symlinks=False)
+        yield entry.path, (at.st_ino, at.st_mode, at.st_nlink, at.st_size, at.st_mtime_ns, at.st_ctime_ns)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _statuses(entry.path)
+
+
+class Fail(Calls):
+    """The call `step` fails with errno `number`; with `go_on`, all later too. `then` starts at that call."""
+
+    def __init__(self, step: int, number: int, *, go_on: bool = False, then: Calls | None = None) -> None:
+        super().__init__()
+        self.step = step
+        self.number = number
+        self.go_on = go_on
+        self.then = then
+
+    def before(self) -> int:
+        if self.seen == self.step and self.then:
+            self.then.start()
+        return self.number if self.seen == self.step or (self.go_on and self.seen > self.step) else 0
+
+
 class Ended(NamedTuple):
-    """How a process ended: `done`, `killed`, the code of an error, or `bug: …`; whether the fault came."""
+    """How a process ended: `done`, `killed`, the code of an error, or `bug: …`; whether its call failed.
+
+    `steps` are those that a `Watch` found.
+    """
 
     said: str
-    reached: bool
+    failed: bool
+    steps: Sequence[int] = ()
 
 
-def in_fork(work: Callable[[], object], fault: Kill | Fail) -> Ended:
-    """Do `work` in a fork of this process."""
+def in_fork(work: Callable[[], object], fault: Calls) -> Ended:
+    """Do `work` in a fork of this process, with a fault."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         said = "done"
+        fault.start()
         try:
             work()
         except MdmemError as error:
             said = error.code
         except BaseException as error:  # noqa: BLE001 - the report names whatever came out
             said = f"bug: {error!r}"
-        sys.settrace(None)
-        _report(writer, json.dumps(Ended(said, fault.reached)).encode())
+        failed = isinstance(fault, Fail) and fault.seen >= fault.step
+        watch = fault.then if isinstance(fault, Fail) else fault
+        steps = watch.steps if isinstance(watch, Watch) else ()
+        _report(writer, json.dumps(Ended(said, failed, steps)).encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         sent = pipe.read()
     _, status = os.waitpid(child, 0)
-    return Ended("killed", reached=True) if os.WIFSIGNALED(status) else Ended(*json.loads(sent))
+    return Ended("killed", failed=True) if os.WIFSIGNALED(status) else Ended(*json.loads(sent))
 
 
 # --------------------------------------------------------------------------------------------------- trials
@@ -253,24 +281,21 @@ class Trials:
         self.memory.apply(self.plan)
         self.after = state(workspace)
 
-    def apply(self, fault: Kill | Fail) -> Ended:
+    def apply(self, fault: Calls) -> Ended:
         """Make a fresh vault, and apply the plan to it in a process with a fault."""
         prepare(self.workspace)
+        return in_fork(lambda: self.memory.apply(self.plan), fault)
 
-        def work() -> None:
-            fault.start()
-            self.memory.apply(self.plan)
-
-        return in_fork(work, fault)
-
-    def recover(self, fault: Kill) -> Ended:
+    def recover(self, fault: Calls) -> Ended:
         """Read the vault, which recovers it, in a process with a fault."""
 
         def work() -> None:
-            fault.start()
             Memory(f"{self.workspace}/memories").vault.recover()
 
         return in_fork(work, fault)
+
+    def watch(self) -> Watch:
+        return Watch(self.workspace)
 
     def judge(self, said: str, *, strict: bool, step: tuple[int, int]) -> None:
         """Open the vault as the next command does, and note what is not as it must be.
@@ -288,7 +313,7 @@ class Trials:
             "an unexpected exception": not said.startswith("bug"),
             "something is lost": not self._lost(memory, now),
             "something is left": not _left(memory.vault.root),
-            "the doctor is unhappy": report.trials % DOCTOR_EVERY or not memory.doctor().findings,
+            "the doctor is unhappy": report.trials % DOCTOR_EVERY or _is_sound(memory),
             "it cannot be done again": report.trials % AGAIN_EVERY or self._can_be_done(memory, now),
         }
         report.trials += 1
@@ -315,6 +340,15 @@ class Trials:
         return [p for p, text in gone.items() if memory.vault.content(sha256(text).hexdigest()) != text]
 
 
+def _is_sound(memory: Memory) -> bool:
+    """Whether the doctor finds nothing; asked in a fork, for what its index takes would burden all others."""
+
+    def work() -> None:
+        assert memory.doctor().findings == ()
+
+    return in_fork(work, Kill(0)).said == "done"
+
+
 def _left(root: str) -> list[str]:
     """Temporary files that nobody will clear away."""
     local = f"{root}/.mdmem/local"
@@ -322,52 +356,45 @@ def _left(root: str) -> list[str]:
     return [path for path in found if "/staging/" in path or path.endswith((".part", "~"))]
 
 
-def steps(stride: int) -> Iterator[int]:
-    return iter(range(1, MOST_STEPS, stride))
-
-
 def killed(trials: Trials, stride: int) -> None:
-    for step in steps(stride):
-        ended = trials.apply(Kill(step))
-        trials.judge(ended.said, strict=True, step=(step, 0))
-        if not ended.reached:
-            return
+    whole = trials.apply(trials.watch())
+    trials.judge(whole.said, strict=True, step=(0, 0))
+    for step in whole.steps[::stride]:
+        trials.judge(trials.apply(Kill(step)).said, strict=True, step=(step, 0))
 
 
 def killed_twice(trials: Trials, stride: int, inner: int) -> None:
-    for step in steps(stride):
-        for again in steps(inner):
-            if not trials.apply(Kill(step)).reached:
-                return
-            ended = trials.recover(Kill(again))
+    for step in trials.apply(trials.watch()).steps[::stride]:
+        trials.apply(Kill(step))
+        for again in trials.recover(trials.watch()).steps[::inner]:
+            trials.apply(Kill(step))
+            trials.recover(Kill(again))
             trials.judge("killed", strict=True, step=(step, again))
-            if not ended.reached:
-                break
 
 
-def failed(trials: Trials, number: int, stride: int, *, go_on: bool) -> None:
-    for step in steps(stride):
+def failed(trials: Trials, numbers: Sequence[int], stride: int, *, go_on: bool) -> None:
+    for step, number in zip(range(1, MOST_CALLS, stride), cycle(numbers), strict=False):
         ended = trials.apply(Fail(step, number, go_on=go_on))
         # Where not even the undoing can be done, the next command does what is left, whatever that is.
         trials.judge(ended.said, strict=not go_on, step=(step, 0))
-        if not ended.reached:
+        if not ended.failed:
             return
 
 
 def failed_and_killed(trials: Trials, number: int, stride: int, inner: int) -> None:
-    for step in steps(stride):
-        for again in steps(inner):
-            kill = Kill(again)
-            ended = trials.apply(Fail(step, number, then=kill))
-            if not ended.reached:
-                return
+    for step in range(1, MOST_CALLS, stride):
+        whole = trials.apply(Fail(step, number, then=trials.watch()))
+        trials.judge(whole.said, strict=True, step=(step, 0))
+        if not whole.failed:
+            return
+        for again in whole.steps[::inner]:
+            ended = trials.apply(Fail(step, number, then=Kill(again)))
             trials.judge(ended.said, strict=True, step=(step, again))
-            if ended.said != "killed":
-                break
 
 
-def main(folder: str, what: str, how: str, stride: int, inner: int = 1) -> None:
+def tried(folder: str, what: str, how: str, stride: int, inner: int) -> Report:
     how, _, plain = how.partition(":")
+    program = files._rename_program
     if plain:
         files._rename_program = cache(lambda: None)
     trials = Trials(folder, what)
@@ -379,9 +406,18 @@ def main(folder: str, what: str, how: str, stride: int, inner: int = 1) -> None:
     elif second:
         failed_and_killed(trials, getattr(errno, first), stride, inner)
     else:
-        failed(trials, getattr(errno, how.removesuffix("*")), stride, go_on=how.endswith("*"))
-    sys.stdout.write(json.dumps(vars(trials.report)))
+        numbers = [getattr(errno, name) for name in how.removesuffix("*").split(",")]
+        failed(trials, numbers, stride, go_on=how.endswith("*"))
+    files._rename_program = program
+    return trials.report
+
+
+def serve() -> None:
+    gc.freeze()  # a collection would copy the memory that the forks share
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(vars(tried(*json.loads(line)))) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))
+    serve()

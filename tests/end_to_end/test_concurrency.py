@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -20,7 +23,6 @@ WORKER = Path(__file__).with_name("writer_worker.py")
 SHARED = "notes/shared.md"
 FILES, GENERATIONS = 20, 25
 EDITED = 150
-Process = subprocess.Popen[str]
 
 
 class Job(NamedTuple):
@@ -50,40 +52,77 @@ def each(how: str, processes: int, times: int) -> list[Job]:
     return [Job(how, f"w{number}", times) for number in range(processes)]
 
 
+class Process:
+    """One that does a job: a fork of the worker."""
+
+    def __init__(self) -> None:
+        (stdin, into), (out, stdout), (errors, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self.theirs = stdin, stdout, stderr
+        self.stdin, self.stdout, self.stderr = os.fdopen(into, "w"), os.fdopen(out), os.fdopen(errors)
+        self.pid = 0
+
+    def running(self) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, 0)
+            return True
+        return False
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        for end in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                end.close()
+
+
+class Processes(NamedTuple):
+    """Some processes, and what says how each has ended."""
+
+    every: Sequence[Process]
+    codes: IO[str]
+
+    def ended(self) -> list[Ended]:
+        """How they ended, once they have."""
+        said = [(process.stdout.read(), process.stderr.read()) for process in self.every]
+        codes = dict(json.loads(self.codes.readline()) for _ in self.every)
+        return [
+            Ended(codes[process.pid], (out.split() or [""])[-1], errors)
+            for process, (out, errors) in zip(self.every, said, strict=True)
+        ]
+
+
 @contextmanager
-def started(root: Path, jobs: Sequence[Job]) -> Iterator[list[Process]]:
+def started(root: Path, jobs: Sequence[Job]) -> Iterator[Processes]:
     """The processes, all ready, and none at work before the `with` block begins."""
     with ExitStack() as stack:
-        processes = []
-        for job in jobs:
-            command = [sys.executable, str(WORKER), str(root), job.how, job.name, str(job.times)]
-            pipe = subprocess.PIPE
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-            stack.callback(process.kill)
-            processes.append(stack.enter_context(process))
+        processes = [Process() for _ in jobs]
         for process in processes:
-            assert process.stdout
+            stack.callback(process.close)
+        orders = json.dumps([(*job, process.theirs) for job, process in zip(jobs, processes, strict=True)])
+        theirs = [descriptor for process in processes for descriptor in process.theirs]
+        command = [sys.executable, str(WORKER), str(root), orders]
+        launched = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=theirs)
+        stack.enter_context(launched)
+        for descriptor in theirs:
+            os.close(descriptor)
+        assert launched.stdout
+        for process, pid in zip(processes, json.loads(launched.stdout.readline()), strict=True):
+            process.pid = pid
+            stack.callback(process.kill)
+        for process in processes:
             assert process.stdout.readline() == "ready\n"
         for process in processes:
-            assert process.stdin
             process.stdin.write("\n")
             process.stdin.flush()
-        yield processes
-
-
-def ended(processes: Sequence[Process]) -> list[Ended]:
-    """How the processes ended, once they have."""
-    found = []
-    for process in processes:
-        said, errors = process.communicate()
-        found.append(Ended(process.returncode, (said.split() or [""])[-1], errors))
-    return found
+        yield Processes(processes, launched.stdout)
 
 
 def run(root: Path, jobs: Sequence[Job]) -> None:
     """Let the processes do their jobs; none may be refused."""
     with started(root, jobs) as processes:
-        found = ended(processes)
+        found = processes.ended()
     assert "\n".join(process.errors for process in found if process.code) == ""
     assert [process.last for process in found] == [str(job.times - 1) for job in jobs]
 
@@ -199,7 +238,7 @@ def test_the_last_of_many_values_of_one_preference_stands(vault_root: Path) -> N
 def test_of_several_that_move_one_file_one_wins(vault_root: Path) -> None:
     write(vault_root, SHARED, "Where am I?\n")
     with started(vault_root, each("move", 6, 1)) as processes:
-        found = ended(processes)
+        found = processes.ended()
     winners = [number for number, process in enumerate(found) if process.code == 0]
     assert len(winners) == 1
     losers = [process for process in found if process.code]
@@ -213,7 +252,7 @@ def test_of_several_that_move_one_file_one_wins(vault_root: Path) -> None:
 
 def test_of_several_that_make_one_file_one_wins(vault_root: Path) -> None:
     with started(vault_root, each("make", 6, 1)) as processes:
-        found = ended(processes)
+        found = processes.ended()
     winners = [number for number, process in enumerate(found) if process.code == 0]
     assert len(winners) == 1
     assert {process.last for process in found if process.code} == {"already-exists"}
@@ -240,22 +279,23 @@ def set_root(vault_root: Path) -> Path:
 def test_a_reader_never_sees_a_torn_or_an_older_file(set_root: Path) -> None:
     memory = Memory(str(set_root))
     seen = [0] * FILES
-    with started(set_root, [Job("many", "writer", GENERATIONS)]) as (process,):
-        while process.poll() is None:
+    with started(set_root, [Job("many", "writer", GENERATIONS)]) as processes:
+        (writer,) = processes.every
+        while writer.running():
             now = [generation(memory.show(f"set/{number}.md").text) for number in range(FILES)]
             assert all(after >= before for before, after in zip(seen, now, strict=True))
             seen = now
-        assert ended([process])[0].code == 0
+        assert processes.ended()[0].code == 0
     assert {generation(memory.show(f"set/{number}.md").text) for number in range(FILES)} == {GENERATIONS}
     assert_clean(set_root)
 
 
 def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: Path) -> None:
     for last in range(6):
-        with started(set_root, [Job("many", "writer", 1_000)]) as (process,):
-            assert process.stdout
-            assert f"{last}\n" in process.stdout  # reads up to that line
-            process.kill()
+        with started(set_root, [Job("many", "writer", 1_000)]) as processes:
+            (writer,) = processes.every
+            assert f"{last}\n" in writer.stdout  # reads up to that line
+            writer.kill()
         memory = Memory(str(set_root))
         found = {generation(memory.show(f"set/{number}.md").text) for number in range(FILES)}
         assert len(found) == 1
@@ -265,12 +305,12 @@ def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: 
 
 def test_a_writer_that_is_killed_while_it_holds_the_lock_blocks_nobody(vault_root: Path) -> None:
     memory = Memory(str(vault_root))
-    with started(vault_root, [Job("hold", "holder", 1)]) as (holder,):
-        assert holder.stdout
+    with started(vault_root, [Job("hold", "holder", 1)]) as holding:
+        (holder,) = holding.every
         assert holder.stdout.readline() == "0\n"
         with started(vault_root, [Job("append", "waiting", 1)]) as waiting:
             holder.kill()
-            assert ended(waiting) == [Ended(0, "0", "")]
+            assert waiting.ended() == [Ended(0, "0", "")]
         memory.append(SHARED, "ours")
     assert lines(vault_root) == Counter(["waiting-0", "ours"])
     assert_clean(vault_root)

@@ -1,7 +1,12 @@
-"""One of many processes that write the same memories. Run as `writer_worker.py VAULT HOW NAME COUNT`.
+"""Many processes that write the same memories. Run as `writer_worker.py VAULT JOBS`.
 
-It says `ready`, waits for a line on standard input, writes COUNT times, and says which number it has written
-each time. It ends with exit code 1, and the code of the error, when it is refused. HOW is one of `WAYS`.
+JOBS is a JSON list of `[HOW, NAME, COUNT, DESCRIPTORS]`; each is done by a fork of this process, which has
+everything imported, with these descriptors as its standard input, output and error. This process prints a
+JSON list of the ids of the others, and as each ends, a list of its id and its exit code.
+
+A process says `ready`, waits for a line on standard input, writes COUNT times, and says which number it has
+written each time. It ends with exit code 1, and the code of the error, when it is refused. HOW is one of
+`WAYS`.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import contextlib
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 
 from mdmem.errors import FileBusy, MdmemError
@@ -19,6 +25,7 @@ from mdmem.vault.plan import Change, EditPlan
 PATH = "notes/shared.md"
 FILES = 20
 MOST_BUSY = 100
+MOST_DESCRIPTORS = 256
 SPINS = 5_000  # some milliseconds
 
 
@@ -138,5 +145,35 @@ def main(root: str, how: str, name: str, count: int) -> int:
     return 0
 
 
+def forked(root: str, how: str, name: str, count: int, descriptors: list[int]) -> int:
+    """Do a job in a fork of this process; its id."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+        os.closerange(len(descriptors), MOST_DESCRIPTORS)
+        code = main(root, how, name, count)
+    except BaseException:  # noqa: BLE001 - as an interpreter ends
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def launch(root: str, jobs: list[tuple[str, str, int, list[int]]]) -> None:
+    children = [forked(root, *job) for job in jobs]
+    for *_, descriptors in jobs:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    say(json.dumps(children))
+    for _ in children:
+        child, status = os.wait()
+        say(json.dumps([child, os.waitstatus_to_exitcode(status)]))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
+    launch(sys.argv[1], json.loads(sys.argv[2]))

@@ -95,6 +95,11 @@ def test_an_append_does_not_fall_into_the_section_that_the_other_side_put_there(
     )
 
 
+def test_a_blank_line_that_one_side_put_before_a_heading_of_both_stays() -> None:
+    result = merged("body\n---\n---", "body\n\n# A\n---\n---", "body\n# A\n---\n---")
+    assert result == Merged(text="body\n\n# A\n---\n---")
+
+
 def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
     base = "# A\n## Notes\n- a\n# B\n## Notes\n- b\n"
     ours, theirs = base.replace("- a", "- ours"), base.replace("# B\n", "# B2\n")

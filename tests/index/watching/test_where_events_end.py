@@ -197,7 +197,7 @@ with watch.Watcher(str(root)) as watcher:
 """
 
 
-@pytest.mark.parametrize(("what", "limit"), [("watches", "4"), ("instances", "0")])
+@pytest.mark.parametrize(("what", "limit"), [("watches", "3"), ("instances", "0")])
 def test_an_exhausted_limit_is_said_and_outlived(root: Path, what: str, limit: str) -> None:
     """In a user namespace of its own, a process may have fewer watches, or none at all."""
     alone = ["unshare", "--user", "--map-root-user"]

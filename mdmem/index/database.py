@@ -157,19 +157,22 @@ class Database:
             found = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
         return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in found}
 
-    def headings(self, path: str, digest: str) -> list[tuple[int, tuple[str, ...]]] | None:
-        """The headings of a memory: the line of each, with the titles above it and its own, in order.
+    def headings(self, paths: Sequence[str]) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
+        """The headings of memories as they were indexed, by path and hash.
 
-        Args:
-            path: of the memory.
-            digest: its hash. Where it had another one when it was indexed, there is None.
+        Each comes with its line and the titles of the sections that it stands in, its own the last; in order.
         """
+        marks = ", ".join("?" * len(paths))
         query = (
-            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
-            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
+            "SELECT d.path, d.hash, s.line, s.path FROM documents AS d LEFT JOIN sections AS s"  # noqa: S608 - marks
+            f" ON s.document = d.id WHERE d.path IN ({marks}) ORDER BY d.id, s.n"
         )
-        found = self.rows(query, (path, digest))
-        return [(line, tuple(titles.split("\n"))) for line, titles in found if line] if found else None
+        found: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
+        for path, digest, line, titles in self.rows(query, paths):
+            headings = found.setdefault((path, digest), [])
+            if line:
+                headings.append((line, tuple(titles.split("\n"))))
+        return found
 
     def changes(self) -> int:
         """A number that differs when another connection has changed the database."""

@@ -8,7 +8,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from mdmem.index import words
 from mdmem.index.query import Query
@@ -19,13 +18,6 @@ _WORD = re.compile("(?:[^\\W_]++|[\u0300-\u036f]++)++")
 _MOST_KEPT = 1 << 15
 # What parts words in ASCII, as spaces: that takes a fifth of the time.
 _SPACED = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
-
-
-class Match(NamedTuple):
-    """What of a line matched: start and end in code points, end exclusive; and what the words are worth."""
-
-    spans: tuple[tuple[int, int], ...]
-    worth: float
 
 
 class Matcher:
@@ -50,8 +42,8 @@ class Matcher:
         self._beginnings = tuple(word for word in beginnings if not words.is_unspaced(word))
         self._stretches = [word for word in (*known, *beginnings) if words.is_unspaced(word)]
 
-    def match(self, line: str) -> Match:
-        """What matches in a line."""
+    def spans(self, line: str) -> tuple[tuple[int, int], ...]:
+        """What matches in a line: start and end in code points, end exclusive."""
         telling = self._telling(_words_in(line))
         spans = [word.span() for word in _WORD.finditer(line) if word[0] in telling]
         for stretch in self._stretches:
@@ -59,7 +51,7 @@ class Matcher:
             while at >= 0:
                 spans.append((at, at + len(stretch)))
                 at = line.find(stretch, at + 1)
-        return Match(_joined(spans), self.worth(line))
+        return _joined(spans)
 
     def _telling(self, written: frozenset[str]) -> set[str]:
         """Those words of a text that stand for a word of the query."""
@@ -70,7 +62,7 @@ class Matcher:
         return telling
 
     def worth(self, line: str) -> float:
-        """What the words in a line are worth: as `match` says, without where they stand."""
+        """What the words in a line are worth, each of them once."""
         written = _words_in(line)
         self._vocabulary.meet(written)
         found = {word for word, spelt in self._words if not spelt.isdisjoint(written)}

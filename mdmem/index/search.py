@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mdmem.errors import MdmemError, Usage
 from mdmem.index import query as language
 from mdmem.index.hit import Headings, Hit, Titles, line_text, lines_text
-from mdmem.index.matching import Match, Matcher
+from mdmem.index.matching import Matcher
 from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
 from mdmem.index.text import Place, TextIndex
@@ -20,8 +20,10 @@ from mdmem.text.document import Document
 from mdmem.vault import paths
 
 Each = Literal["memory", "passage"]
-KnownHeadings = Callable[[str, str], Sequence[tuple[int, Titles]] | None]
+KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]]
 
+# Of how many memories the headings are asked for at once; of more, they are read from the memory.
+_MOST_KNOWN = 500
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = re.compile(r"""\\[bfnrt"\\/]""")
 
@@ -84,7 +86,7 @@ def search(
         index: where to search; it must be current.
         text: what for, in the language of `mdmem.index.query`; none is refused.
         read: gives the memory at a path of the vault.
-        headings: gives those of a memory where they are known, by its path and hash; see `Headings`.
+        headings: gives those of memories by their paths, as far as they are known: by path and hash.
         base: the folder of the vault that all is inside of, and the paths of hits are relative to.
         within: a folder or memory below it.
         types, tags: of the memories: one of the types, all of the tags.
@@ -107,15 +109,17 @@ def search(
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     folders = (base, paths.join(base, within)) if within else (base,)
     scorer = Scorer(index, query, folders, _today(today))
-    reader = _Reader(Matcher(query, scorer.worth), read, headings, base, context)
     hits: list[Hit] = []
     explanations: list[tuple[Part, ...]] = []
     ranking = scorer.passages(limit) if each == "passage" else scorer.memories(limit)
+    first = [index.path(ranked.address) for ranked in ranking.best[:limit]]
+    known = headings(first[:_MOST_KNOWN]) if headings else {}
+    reader = _Reader(Matcher(query, scorer.worth), read, known, base, context)
     gone = 0
-    for ranked in ranking.best:
+    for place, ranked in enumerate(ranking.best):
         if len(hits) == limit:
             break
-        hit = reader.hit(ranked, index.path(ranked.address))
+        hit = reader.hit(ranked, first[place] if place < limit else index.path(ranked.address))
         if hit is None:
             gone += 1
             continue
@@ -133,14 +137,15 @@ class _Reader:
 
     Args:
         matcher: finds what of a line matches.
-        read, headings, base, context: as `search` takes them.
+        read, base, context: as `search` takes them.
+        headings: those that are known, by path and hash of the memory.
     """
 
     def __init__(
         self,
         matcher: Matcher,
         read: Callable[[str], Document],
-        headings: KnownHeadings | None,
+        headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]],
         base: str,
         context: int | None,
     ) -> None:
@@ -158,12 +163,12 @@ class _Reader:
             return None
         document, headings = found
         lines = _lines_of(document, ranked.place)
-        line, match = self._best(document, lines)
-        if ranked.place and not match.spans:
+        line, matches = self._best(document, lines)
+        if ranked.place and not matches:
             # It was changed since it was indexed: what was found may stand elsewhere.
-            line, match = self._best(document, range(1, len(document.lines) + 1))
+            line, matches = self._best(document, range(1, len(document.lines) + 1))
             lines = range(line, line + 1)
-            if not match.spans:
+            if not matches:
                 return None
         around = lines if self._context is None else _near(document, line, self._context)
         texts, place = lines_text(document, around), line - around.start
@@ -172,7 +177,7 @@ class _Reader:
             line=line,
             heading=headings.above(line) if len(document.lines) else (),
             text=texts[place],
-            matches=match.spans,
+            matches=matches,
             before=tuple(texts[:place]),
             after=tuple(texts[place + 1 :]),
             date=_written(ranked.day),
@@ -187,12 +192,15 @@ class _Reader:
             except MdmemError:
                 self._read_before[path] = None
             else:
-                known = self._headings(path, document.hash) if self._headings else None
+                known = self._headings.get((path, document.hash))
                 self._read_before[path] = document, Headings(document, known)
         return self._read_before[path]
 
-    def _best(self, document: Document, lines: range) -> tuple[int, Match]:
-        """The line that matches best, the first of these, and how; a heading only where it matches better."""
+    def _best(self, document: Document, lines: range) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """The line that matches best, the first of these, and what of it does.
+
+        A heading comes after other lines that match as well.
+        """
         texts = lines_text(document, lines) or [""]
         if document.is_json:
             texts = [_ESCAPE.sub("  ", text) for text in texts]
@@ -201,7 +209,7 @@ class _Reader:
             worth = self._matcher.worth(text)
             if worth > most or (is_heading and worth == most):
                 best, most, is_heading = place, worth, text.startswith("#")
-        return lines.start + best, self._matcher.match(texts[best])
+        return lines.start + best, self._matcher.spans(texts[best])
 
 
 def _lines_of(document: Document, place: Place | None) -> range:

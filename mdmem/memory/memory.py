@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
@@ -213,7 +213,7 @@ class Memory(Kinds["Applied"]):
             pattern,
             root=self.vault.root,
             mounts=self.vault.mounted(folder),
-            read=lambda path: self.vault.read(relative(path, base)),
+            read=lambda path: self.vault.read(relative(path, base), recovered=True),
             namespace=folder,
             base=base,
             globs=globs,
@@ -264,7 +264,7 @@ class Memory(Kinds["Applied"]):
             lambda database, text: search(
                 text,
                 query,
-                read=index.vault.read,
+                read=partial(index.vault.read, recovered=True),
                 headings=database.headings,
                 base=base,
                 within=within,

@@ -159,8 +159,12 @@ class Vault:
 
     # -- reading ------------------------------------------------------------------------------------------
 
-    def read(self, path: str) -> Document:
+    def read(self, path: str, *, recovered: bool = False) -> Document:
         """The memory at `path`.
+
+        Args:
+            path: of the memory.
+            recovered: whether `recover` was called a moment ago.
 
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
@@ -168,14 +172,15 @@ class Vault:
             DocumentRefused: its bytes cannot be a memory.
             StorageFailed: the system refused.
         """
-        document = self.find(path)
+        document = self.find(path, recovered=recovered)
         if document is None:
             raise MemoryNotFound(path=path, near=self._near(path))
         return document
 
-    def find(self, path: str) -> Document | None:
+    def find(self, path: str, *, recovered: bool = False) -> Document | None:
         """As `read`, with None where there is no memory."""
-        self.recover()
+        if not recovered:
+            self.recover()
         content = self._content(path, _READ_SETTLE_SECONDS)
         return parse(path, content.data, self.config.limits) if content else None
 

@@ -207,11 +207,11 @@ def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> No
 def test_headings_are_known_of_the_content_that_was_indexed_alone(database: Database) -> None:
     text = "# A\n\n## B\n\ntext\n\n# C\n"
     put(database, entry("a.md", text), entry("bare.md", "text\n"))
-    found = database.headings("a.md", f"hash of {text}")
-    assert found == [(1, ("A",)), (3, ("A", "B")), (7, ("C",))]
-    assert database.headings("bare.md", "hash of text\n") == []
-    assert database.headings("a.md", "another hash") is None
-    assert database.headings("b.md", f"hash of {text}") is None
+    assert database.headings(["bare.md", "a.md", "nowhere.md"]) == {
+        ("a.md", f"hash of {text}"): [(1, ("A",)), (3, ("A", "B")), (7, ("C",))],
+        ("bare.md", "hash of text\n"): [],
+    }
+    assert database.headings([]) == {}
 
 
 def test_what_is_forgotten_is_gone_and_what_is_not_there_is_no_error(database: Database) -> None:

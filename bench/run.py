@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import append
 import crash
+import hooks
 import index
 import large
 import machine
@@ -39,6 +40,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "ranked": ranked.measure,
     "serving": serving.measure,
     "watching": watching.measure,
+    "hooks": hooks.measure,
     "moving": moving.measure,
     "protocol": protocol.measure,
     "oracle": oracle.measure,

@@ -1,0 +1,84 @@
+"""Hooks: whole processes, as a host runs them, each answer looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import vaults
+from machine import environment, installed
+from percentiles import clock
+from setting import Setting
+from table import Row, milliseconds
+from timing import spread
+
+from mdmem.memory.memory import Memory
+
+_NOTES = 1_000
+_TIMES = 30
+_MOST = 0.150
+_THREAD = "bench"
+# What an answer has to hold to be one.
+_TOLD = {
+    "session-start": "additionalContext",
+    "post-edit": "dangling",
+    "pre-compact": f"threads/{_THREAD}",
+    "stop": "block",
+}
+
+
+def measure(setting: Setting) -> list[Row]:
+    root = setting.path("hooks")
+    vaults.make(root, setting.count(_NOTES), setting.seed)
+    memory = Memory(root)
+    memory.working.update("Tests are green.", thread=_THREAD)
+    memory.project.append("Decisions", "Use SQLite")
+    memory.sync()
+    memory.index.close()
+    chance = setting.chance("hooks")
+    return [_row(setting, root, event, chance) for event in _TOLD]
+
+
+def _row(setting: Setting, root: str, event: str, chance: random.Random) -> Row:
+    notes = [os.path.join(folder, name) for folder, _, names in os.walk(f"{root}/notes") for name in names]
+    files = (chance.choice(notes) for _ in range(setting.count(_TIMES)))
+    durations = spread(_durations(root, event, files))
+    return Row(
+        what=f"`mdmem hook {event}` in {setting.count(_NOTES):,} notes, whole process",
+        ours=durations.text(milliseconds),
+        budget=f"≤ {milliseconds(_MOST)}",
+        kept=durations.median <= _MOST,
+    )
+
+
+def _durations(root: str, event: str, files: Iterator[str]) -> Iterator[float]:
+    """How long each answer takes: behind an edit that breaks a link, whichever the event is."""
+    for number, path in enumerate(files):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"\nSee [[nowhere-{number}]].\n")
+        given = {"session_id": "bench", "cwd": root, "tool_name": "Edit", "tool_input": {"file_path": path}}
+        if event != "post-edit":
+            _answer(root, "post-edit", given)
+        yield clock(partial(_asked, root, event, given))
+
+
+def _asked(root: str, event: str, given: Mapping[str, Any]) -> None:
+    told = _answer(root, event, {**given, "stop_hook_active": False})
+    if _TOLD[event] not in told:
+        raise RuntimeError(f"mdmem hook {event} answered {told!r}")
+
+
+def _answer(root: str, event: str, given: Mapping[str, Any]) -> str:
+    return subprocess.run(
+        [installed("mdmem"), "--vault", root, "hook", event],
+        env=environment(),
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout

@@ -33,7 +33,6 @@ from mdmem.memory.content import (
 from mdmem.memory.expiry import FIELD, Life, has_passed, life, living, written
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.memory.verbs import Build
-from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit, field
 from mdmem.text.document import Document, parse_text
 from mdmem.text.form import SUFFIXES
@@ -409,6 +408,8 @@ class Working(Generic[R]):
 
     def _check(self, document: Document, schema: str) -> None:
         """Refuse a JSON value that no `$schema` can stand in, where it breaks the schema."""
+        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
+
         schemas = self._vault.schemas
         own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
         # A value without fields follows the schema of its folder: so that is made to be this one.

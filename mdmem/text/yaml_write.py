@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import Any
-
-import yaml
 
 from mdmem.text.tree import Style
 from mdmem.text.yaml_scalar import resolve
@@ -31,7 +31,6 @@ _ISO_DATE = re.compile(
 )
 # Booleans and integers of YAML 1.1 that PyYAML does not know.
 _OLD_YAML = re.compile(r"[yYnN]|[-+]?[0-9][0-9,_]*")
-_OLD_RESOLVER = yaml.resolver.Resolver()
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -136,8 +135,21 @@ def _is_plain(text: str, *, flow: bool) -> bool:
         return False
     if _ISO_DATE.fullmatch(text):
         return _is_date(text)
-    tag: str = _OLD_RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    return tag == _TEXT_TAG
+    return _old_tag()(text) == _TEXT_TAG
+
+
+@cache
+def _old_tag() -> Callable[[str], str]:
+    """What tells the tag that a YAML 1.1 reader gives a plain scalar."""
+    import yaml  # noqa: PLC0415 - start-up
+
+    resolver = yaml.resolver.Resolver()
+
+    def tag(text: str) -> str:
+        found: str = resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+        return found
+
+    return tag
 
 
 def _float(value: float) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import click
 
+from mdmem.text.regex import regex
+
 # `- one more`, or a frontmatter with its lines; not `--title=Use SQLite`.
-_NO_OPTION = re.compile(r"-[^\s=]*\s|-{3,}\Z")
+_NO_OPTION = regex(r"-[^\s=]*\s|-{3,}\Z")
 _MARK = "\0"  # no argument of a program holds one
 
 

@@ -10,8 +10,9 @@ from typing import IO, Self
 
 from mdmem.errors import GitFailed
 from mdmem.git.program import command, environment
+from mdmem.text.regex import regex
 
-OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CHUNK = 1 << 20
 _BLOB = re.compile(rb"[0-9a-f]+ blob (?P<size>[0-9]+)\n")
 _OTHER_CONTENT = re.compile(rb"(?:[0-9a-f]+ [a-z]+|symlink|dangling|loop|notdir) (?P<size>[0-9]+)\n")

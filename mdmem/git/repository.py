@@ -10,11 +10,12 @@ from typing import NamedTuple
 from mdmem.errors import GitFailed
 from mdmem.git.objects import OBJECT_ID
 from mdmem.git.program import Ended, program, run
+from mdmem.text.regex import regex
 
-_NOT_A_REPOSITORY = re.compile(r"not a git repository|must be run in a work tree|not a working tree")
-_NOT_COMMITTED = re.compile(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
+_NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
+_NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
 _BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
-_TWO_NAMES = re.compile(r"[RC][0-9]+")
+_TWO_NAMES = regex(r"[RC][0-9]+")
 
 
 class Renamed(NamedTuple):

@@ -15,11 +15,12 @@ from typing import Any
 from mdmem.errors import Usage
 from mdmem.hosts import editing
 from mdmem.memory.memory import Memory
+from mdmem.text.regex import regex
 
 Given = Mapping[str, Any]
 _SESSIONS = "sessions"
 _SESSION_SECONDS = 7 * 24 * 3600
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
+_PATCHED = regex(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 _THREADS = "/working/threads/"
 CONTEXT_TOKENS = 2_000
 """About how much a session begins with."""

@@ -16,17 +16,18 @@ from mdmem.text import json_tree
 from mdmem.text.frontmatter import BOM
 from mdmem.text.layout import parts
 from mdmem.text.parsed import TooDeep
+from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
 _MAX_DEPTH = 64
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = r"//[^\r\n]*|/\*.*?\*/"
-_STRING_OR_COMMENT = re.compile(f"{_STRING}|{_COMMENT}", re.DOTALL)
-_STRING_OR_TRAILING = re.compile(_STRING + r"|,(?=[ \t\r\n]*[}\]])", re.DOTALL)
-_COMMENT_BEHIND = re.compile(rf"[ \t]*(?:{_COMMENT})", re.DOTALL)
-_COMMA = re.compile(r"[ \t\r\n]*,")
-_NOT_LINE_END = re.compile(r"[^\r\n]")
-_LINE_END = re.compile(r"\r\n|\n|\r")
+_STRING_OR_COMMENT = regex(f"{_STRING}|{_COMMENT}", re.DOTALL)
+_STRING_OR_TRAILING = regex(_STRING + r"|,(?=[ \t\r\n]*[}\]])", re.DOTALL)
+_COMMENT_BEHIND = regex(rf"[ \t]*(?:{_COMMENT})", re.DOTALL)
+_COMMA = regex(r"[ \t\r\n]*,")
+_NOT_LINE_END = regex(r"[^\r\n]")
+_LINE_END = regex(r"\r\n|\n|\r")
 
 
 class Settings:

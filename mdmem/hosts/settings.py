@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mdmem.errors import EditRefused, StorageFailed
 from mdmem.hosts import jsonc, toml
 from mdmem.hosts.addition import Addition, Step, added, at, refuse, stepped
+from mdmem.text.regex import regex
 from mdmem.vault import files
 from mdmem.vault.files import Raced
 
@@ -23,7 +24,7 @@ NAME = "mdmem"
 """What our entry is called among the MCP servers of a host."""
 SERVERS = ("mcpServers", "mcp_servers", "servers", "context_servers")
 HOOKS = "hooks"
-_OUR_HOOK = re.compile(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
+_OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
 
 
 class Receipt(NamedTuple):

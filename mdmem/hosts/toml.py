@@ -10,9 +10,10 @@ from typing import Any
 
 from mdmem.hosts.addition import Addition, Step, refuse
 from mdmem.text.frontmatter import BOM
+from mdmem.text.regex import regex
 
-_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = regex(r"^[ \t]*\[", re.MULTILINE)
+_BARE = regex(r"[A-Za-z0-9_-]+")
 _DELETE = "\x7f"  # the one character that JSON may write as it is and TOML may not
 
 

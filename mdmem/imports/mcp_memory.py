@@ -21,12 +21,13 @@ from mdmem.index.synced import Progress
 from mdmem.text.document import Document, Limits
 from mdmem.text.form import SUFFIXES
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 from mdmem.vault.paths import encode_id
 
 # The kinds of this system: an entity of such a type follows no schema of ours.
 _KINDS = frozenset(("memory", "note", "preference", "project", "rule", "working"))
 # Names that a wikilink can hold as they are.
-_PLAIN = re.compile(r"\w(?:[\w .,'()+@-]*[\w)])?")
+_PLAIN = regex(r"\w(?:[\w .,'()+@-]*[\w)])?")
 
 
 class _Relation(NamedTuple):

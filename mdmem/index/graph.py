@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from mdmem.text.regex import regex
+
 # What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.
-_NOT_PLAIN = re.compile(r"[^\w ./:-]")
+_NOT_PLAIN = regex(r"[^\w ./:-]")
 
 
 class Triple(NamedTuple):

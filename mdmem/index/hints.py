@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mdmem.text.form import SUFFIXES
+from mdmem.text.regex import regex
 
 # A save is several events: hints are ready when none has come for a while, or the first one is that old.
 QUIET_SECONDS = 0.025
@@ -18,7 +18,7 @@ LONGEST_SECONDS = 0.08
 _SETTINGS = ".mdmem"
 _LOCAL = "local"
 # A name that holds one of these cannot be a memory's: what changed there is found by looking at its folder.
-_UNUSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNUSABLE = regex("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def entry_of(folder: str, name: str) -> str | None:

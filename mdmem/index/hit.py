@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -12,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.text.outline import Section
 
 _BOM = "\ufeff"
-_BLANK_LINE = r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)"
+_BLANK_LINE = regex(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
 _DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_WRITTEN_DAY = rf"\s*({_DAY})(?![0-9])"
-_NAMED_DAY = rf"(?<![0-9]){_DAY}(?![0-9])"
+_WRITTEN_DAY = regex(rf"\s*({_DAY})(?![0-9])")
+_NAMED_DAY = regex(rf"(?<![0-9]){_DAY}(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,10 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
         `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
     """
     for name in _DATE_FIELDS:
-        written = re.match(_WRITTEN_DAY, str(fields.get(name, "")))
+        written = _WRITTEN_DAY.match(str(fields.get(name, "")))
         if written:
             return written.group(1)
-    named = re.search(_NAMED_DAY, path.rpartition("/")[2])
+    named = _NAMED_DAY.search(path.rpartition("/")[2])
     if named:
         return named.group()
     return "" if modified is None else time.strftime("%Y-%m-%d", time.gmtime(modified))
@@ -156,7 +156,7 @@ class Headings:
         text, end = document.text, len(document.text)
         if self._end < 0 and not document.is_json:
             # Nothing behind a blank line makes a heading of what stands before it.
-            gap = re.compile(_BLANK_LINE).search(text, at)
+            gap = _BLANK_LINE.search(text, at)
             end = gap.end() if gap else end
         if end == len(text):
             self._sections = document.sections

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
 from mdmem.text.diff import Hunk, hunks
+from mdmem.text.regex import regex
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 # Lines with half of their words in common are versions of one line.
 _ALIKE = 0.5
 # What tells a line from the many `else:` and `)`, and how many such lines tell a block from others.

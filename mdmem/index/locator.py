@@ -12,11 +12,12 @@ from mdmem.index.resolve import PATH_KINDS, place_of
 from mdmem.index.workspace import Workspace
 from mdmem.text.form import SUFFIXES
 from mdmem.text.inline import Citation
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from mdmem.index.view import View
 
-_LOCATOR = re.compile(
+_LOCATOR = regex(
     r"(?P<mark>[#:]L?)\d+(?P<column>,\d+)?(?:(?P<to>-L?)\d+(?P<last_column>,\d+)?)?",
     re.ASCII | re.IGNORECASE,
 )

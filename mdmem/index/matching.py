@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,9 +10,10 @@ from functools import cache, lru_cache
 
 from mdmem.index import words
 from mdmem.index.query import Query
+from mdmem.text.regex import regex
 
 # Letters and digits, with the accents that may stand behind a letter as characters of their own.
-_WORD = re.compile("(?:[^\\W_]++|[\u0300-\u036f]++)++")
+_WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")
 # How many words of texts, and of the index, are kept from one search to the next: some megabytes.
 _MOST_KEPT = 1 << 15
 # What parts words in ASCII, as spaces: that takes a fifth of the time.

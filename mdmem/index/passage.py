@@ -13,6 +13,7 @@ from mdmem.diagnostic import Span
 from mdmem.index import words
 from mdmem.index.hit import day_of, fields_of
 from mdmem.text.document import Document
+from mdmem.text.regex import regex
 
 # Code points. A paragraph or list that is longer is cut between two lines; a line that is longer than the
 # most is cut between two words, or anywhere.
@@ -20,11 +21,11 @@ LONG = 600
 MOST = 4_000
 
 _END = r"(?:\r\n|\n|\r)"
-_GAP = re.compile(rf"{_END}(?:[ \t]*{_END})+")
+_GAP = regex(rf"{_END}(?:[ \t]*{_END})+")
 # The same where all lines end so; it begins with one character, which makes it ten times faster.
-_PLAIN_GAP = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)*")
-_NEXT_LINE = re.compile(_END)
-_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_PLAIN_GAP = regex(r"\n[ \t]*\n(?:[ \t]*\n)*")
+_NEXT_LINE = regex(_END)
+_ESCAPE = regex(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 # Fields that are searched otherwise, or are no text of the memory.
 _NOT_TEXT = frozenset((
     *("title", "tags", "aliases", "type", "id", "confidence", "tier", "access", "$schema"),

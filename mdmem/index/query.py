@@ -20,6 +20,7 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from mdmem.index import words
+from mdmem.text.regex import regex
 
 # A question has some ten words, a pasted paragraph a hundred. Each costs time, and further ones find nothing.
 MOST_WORDS = 64
@@ -33,13 +34,13 @@ _QUOTED = "|".join(
     f"{opening}[^{closing}]{{0,1000}}{closing}"
     for opening, closing in ('""', "“”", "„“", "«»", "「」", "『』")
 )
-_PIECE = re.compile(
+_PIECE = regex(
     rf"(?P<minus>-(?=[^\s-]))?(?:(?P<name>tag|type|path|before|after):(?P<value>{_QUOTED}|[^\s\"]+)"
     rf"|(?P<phrase>{_QUOTED})|(?P<word>[^\s\"“„«「『]+)|(?P<stray>.))",
     re.IGNORECASE | re.DOTALL,
 )
-_DATE = re.compile(r"([0-9]{4})(?:-(0[1-9]|1[0-2])(?:-(0[1-9]|[12][0-9]|3[01]))?)?")
-_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+_DATE = regex(r"([0-9]{4})(?:-(0[1-9]|1[0-2])(?:-(0[1-9]|[12][0-9]|3[01]))?)?")
+_NOT_TEXT = regex("[\0\ud800-\udfff]")
 
 # Words that hold a sentence together or say how something is asked.
 _STOP_WORDS = """

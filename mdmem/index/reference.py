@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mdmem.index import citations
+from mdmem.text.regex import regex
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
 FILE, LINES, FUNCTION, CLASS, VARIABLE = "file_path", "line_range", "function", "class", "variable"
@@ -31,7 +32,7 @@ STALE = frozenset((citations.GONE, citations.CHANGED, citations.MOVED))
 BROKEN = STALE.union((DANGLING, citations.AMBIGUOUS))
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
-_CITED_LINES = re.compile(
+_CITED_LINES = regex(
     r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
 )
 

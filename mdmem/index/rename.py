@@ -5,7 +5,6 @@ As in a move, a link is asked what it means before and after, and written anew w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
@@ -18,13 +17,14 @@ from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.inline import Link
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 from mdmem.text.scan import Section
 from mdmem.vault.plan import Change, EditPlan
 
 _NESTED = "#"
-_BLOCK_ID = re.compile(r"[A-Za-z0-9-]+")
-_NOT_IN_IDS = re.compile(r"[#|\[\]`\r\n]|\A[./\s]|\s\Z")
-_NOT_IN_WIKILINKS = re.compile(r"[#|^\[\]`\\\s]+")
+_BLOCK_ID = regex(r"[A-Za-z0-9-]+")
+_NOT_IN_IDS = regex(r"[#|\[\]`\r\n]|\A[./\s]|\s\Z")
+_NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 
 # What the anchor of a link to the memory becomes, and whether it is sure; None when it stays.
 _NewAnchor = Callable[[Link, bool], tuple[str, bool] | None]

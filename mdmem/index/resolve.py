@@ -20,7 +20,6 @@ the first by code points: a read takes it and says so, a write refuses. Titles n
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -29,11 +28,12 @@ from typing import NamedTuple, Protocol
 from mdmem.index.record import alias_key, key_of
 from mdmem.text.form import SUFFIXES
 from mdmem.text.inline import Link
+from mdmem.text.regex import regex
 
 MARKDOWN = SUFFIXES[0]
 PATH_KINDS = frozenset(("markdown", "reference", "definition"))
 # The namespaces that a path lies in (`mdmem.vault.scope.Scope.namespace`).
-_NAMESPACE = re.compile(
+_NAMESPACE = regex(
     r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
 )
 

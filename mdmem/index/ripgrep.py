@@ -16,14 +16,15 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
+from mdmem.text.regex import regex
 
 MINIMUM = (13, 0)
 _ERRORS_KEPT = 1 << 20
-_VERSION = re.compile(r"ripgrep ([0-9]+(?:\.[0-9]+)*)")
+_VERSION = regex(r"ripgrep ([0-9]+(?:\.[0-9]+)*)")
 # The start of what ripgrep says; what follows may quote the pattern, so it must not be searched.
-_BAD_GLOB = re.compile(r"(?:rg: )?error parsing glob '(?P<glob>.*)': (?P<reason>.*)", re.DOTALL)
-_BAD_PATTERN = re.compile(r"(?:rg: )?(?:regex parse error|the literal |compiled regex)", re.IGNORECASE)
-_FILE_ERROR = re.compile(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-9]+)\)\s*", re.DOTALL)
+_BAD_GLOB = regex(r"(?:rg: )?error parsing glob '(?P<glob>.*)': (?P<reason>.*)", re.DOTALL)
+_BAD_PATTERN = regex(r"(?:rg: )?(?:regex parse error|the literal |compiled regex)", re.IGNORECASE)
+_FILE_ERROR = regex(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-9]+)\)\s*", re.DOTALL)
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
 
 

@@ -7,7 +7,6 @@ with tantivy's k1 of 1.2 and b of 0.75 (Robertson and Zaragoza, The Probabilisti
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
@@ -18,10 +17,11 @@ from tantivy import DocAddress, FieldType, Occur, Query as Search
 from mdmem.index import weights
 from mdmem.index.query import Filters, Query, Term
 from mdmem.index.text import Place, TextIndex, Whole, of_memory, schema, wholes_query
+from mdmem.text.regex import regex
 
 _TEXTS = ("whole", "title", "tags")
 _MEMORY_FIELDS = {"title": weights.TITLE, "headings": weights.HEADINGS, "tags": weights.TAGS}
-_META, _ESCAPED = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
+_META, _ESCAPED = regex(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
 

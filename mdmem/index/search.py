@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
 from mdmem.index.text import Place, TextIndex
 from mdmem.text.document import Document
+from mdmem.text.regex import regex
 from mdmem.vault import paths
 
 Each = Literal["memory", "passage"]
@@ -25,7 +25,7 @@ KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tupl
 # Of how many memories the headings are asked for at once; of more, they are read from the memory.
 _MOST_KNOWN = 500
 # In JSON, the letter of a line end is no part of a word.
-_ESCAPE = re.compile(r"""\\[bfnrt"\\/]""")
+_ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import PatternInvalid
+from mdmem.text.regex import regex
 
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = Sequence[Value]
 
-_CONDITION = re.compile(r"(?P<key>[^\s=<>!~]+)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.DOTALL)
-_PRESENCE = re.compile(r"(?P<absent>!?)\s*(?P<key>[^\s=<>!~]+)")
-_DAY = re.compile(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
-_DATED = re.compile(r"[0-9]{4}(?:-|\Z)")
-_INTEGER = re.compile(r"[-+]?[0-9]{1,100}")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_CONDITION = regex(r"(?P<key>[^\s=<>!~]+)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.DOTALL)
+_PRESENCE = regex(r"(?P<absent>!?)\s*(?P<key>[^\s=<>!~]+)")
+_DAY = regex(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
+_DATED = regex(r"[0-9]{4}(?:-|\Z)")
+_INTEGER = regex(r"[-+]?[0-9]{1,100}")
+_NUMBER = regex(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _ORDERS: dict[str, Callable[[int], bool]] = {
     "<": lambda order: order < 0,
     "<=": lambda order: order <= 0,

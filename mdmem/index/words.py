@@ -9,12 +9,13 @@ Every change of what becomes of a text needs another `mdmem.index.text.VERSION`.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:  # a text is written out without it
     import tantivy
@@ -24,11 +25,11 @@ _CASES = bytes(
     ord("A") if chr(code) in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" else ord("a" if chr(code).islower() else " ")
     for code in range(128)
 ).ljust(256)
-_LETTERS = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,64}(?![A-Za-z])")
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z]{2})|[A-Z]")
+_LETTERS = regex(r"(?<![A-Za-z])[A-Za-z]{3,64}(?![A-Za-z])")
+_PARTS = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z]{2})|[A-Z]")
 # Scripts that are written without spaces between words (Unicode 15.1, blocks): Thai and Lao, Myanmar, Khmer,
 # kana, bopomofo, Han with its extensions; and Hangul, whose words carry their particles.
-_UNSPACED = (
+_UNSPACED = regex(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af]+"
 )
@@ -52,12 +53,6 @@ _ENDINGS = (
 )
 
 Run = tuple[str, ...]
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    # Compiled when it is first needed: it takes a millisecond, and ASCII needs it never.
-    return re.compile(_UNSPACED)
 
 
 @cache
@@ -93,8 +88,8 @@ def written_out(text: str) -> str:
     if text.isascii():
         return f"{text}\n{' '.join(_humps(text))}" if _has_humps(text) else text
     text = unicodedata.normalize("NFKC", text)
-    pairs = [pair for run in _unspaced().findall(text) for pair in _pairs(run)]
-    return " ".join((_unspaced().sub(" ", text) if pairs else text, "\n", *_humps(text), *pairs))
+    pairs = [pair for run in _UNSPACED.findall(text) for pair in _pairs(run)]
+    return " ".join((_UNSPACED.sub(" ", text) if pairs else text, "\n", *_humps(text), *pairs))
 
 
 def _humps(text: str) -> list[str]:
@@ -150,7 +145,7 @@ def beginnings(text: str) -> list[str]:
 
 def is_unspaced(text: str) -> bool:
     """Whether a text begins with a character of a script without spaces."""
-    return not text.isascii() and bool(_unspaced().match(text))
+    return not text.isascii() and bool(_UNSPACED.match(text))
 
 
 def is_lone(text: str) -> bool:
@@ -169,7 +164,7 @@ def _stretches(text: str) -> Sequence[str]:
     if text.isascii():
         return (text,)
     text = unicodedata.normalize("NFKC", text)
-    ends = [0, *(end for run in _unspaced().finditer(text) for end in run.span()), len(text)]
+    ends = [0, *(end for run in _UNSPACED.finditer(text) for end in run.span()), len(text)]
     return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 

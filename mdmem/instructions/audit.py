@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from mdmem.instructions.source import Places, Source
 from mdmem.instructions.tool import AGENTS, TOOLS
 from mdmem.text import tokens
 from mdmem.text.lines import Lines
+from mdmem.text.regex import regex
 
 # Variants of one tool are not compared with it.
 _COMPARED = tuple(name for name in TOOLS if not name.startswith("copilot-"))
@@ -27,7 +27,7 @@ _NAMES = frozenset(
     ]
 )
 _NOT_ENTERED = frozenset([".git", ".hg", ".venv", "node_modules", "__pycache__"])
-_PARAGRAPHS = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r)){2,}")
+_PARAGRAPHS = regex(r"(?:[ \t]*(?:\r\n|\n|\r)){2,}")
 _SHORTEST_PARAGRAPH = 80  # characters; shorter ones are the same by chance
 
 

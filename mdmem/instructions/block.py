@@ -8,17 +8,15 @@ only out of date.
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END, with_newline
+from mdmem.text.regex import regex
 
-_BEGIN = re.compile(
-    r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)"
-)
-_END = re.compile(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")
-_MARK = re.compile(r"(?<![^\r\n])[ \t]*<!-- mdmem:(?:begin|end)\b")
+_BEGIN = regex(r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)")
+_END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")
+_MARK = regex(r"(?<![^\r\n])[ \t]*<!-- mdmem:(?:begin|end)\b")
 
 
 class Block(NamedTuple):

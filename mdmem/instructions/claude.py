@@ -14,14 +14,15 @@ from mdmem.instructions.reading import Reading
 from mdmem.instructions.source import Text
 from mdmem.text.frontmatter import locate
 from mdmem.text.lines import Lines
+from mdmem.text.regex import regex
 from mdmem.text.scan import scan
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MEMORY_LINES = 200
 _MEMORY_BYTES = 25_000
 _HOPS = 4
-_COMMENT = re.compile(r"(?<![^\r\n]) {0,3}<!--")
-_REST_IS_BLANK = re.compile(r"[ \t]*(?:\r\n|\n|\r|\Z)")
+_COMMENT = regex(r"(?<![^\r\n]) {0,3}<!--")
+_REST_IS_BLANK = regex(r"[ \t]*(?:\r\n|\n|\r|\Z)")
 
 
 class Claude:

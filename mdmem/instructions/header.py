@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,14 +11,15 @@ from mdmem.text.document import parse_text
 from mdmem.text.frontmatter import locate
 from mdmem.text.globs import matcher
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 
 # What Claude Code expands the braces of one rule to at most (its documentation, 2026-09).
 _MOST_PATTERNS = 1_000
 _MOST_PATTERN_BYTES = 4 * 1024 * 1024
-_COMMA = re.compile(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
-_FIELD = re.compile(r"([A-Za-z]\w*):[ \t]*(.*)")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_COMMA = regex(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
+_FIELD = regex(r"([A-Za-z]\w*):[ \t]*(.*)")
+_ITEM = regex(r"[ \t]*-[ \t]+(.*)")
+_BRACES = regex(r"\{([^{}]*)\}")
 
 
 class Header(NamedTuple):

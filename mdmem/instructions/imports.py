@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -16,10 +15,11 @@ from mdmem.text.frontmatter import locate
 from mdmem.text.lines import Lines
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.outline import without_marks
+from mdmem.text.regex import regex
 from mdmem.text.scan import scan
 
-_IMPORT = re.compile(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
-_LOOKS_LIKE_A_FILE = re.compile(r"[./~]")
+_IMPORT = regex(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
+_LOOKS_LIKE_A_FILE = regex(r"[./~]")
 
 
 class Import(NamedTuple):

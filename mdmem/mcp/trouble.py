@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp.answer import BUDGET, Answer, clipped, short
+from mdmem.text.regex import regex
 from mdmem.vault.vault import Vault
 
 _MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory
@@ -34,7 +34,7 @@ _OF_THE_USER = (
     *("template-failed", "vault-not-found"),
 )
 # A command of the program in a hint, and the tool that does the same.
-_COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
+_COMMAND = regex(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "replace", "show": "show", "unset": "replace"}
 
 

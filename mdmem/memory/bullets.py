@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from mdmem.diagnostic import Span
 from mdmem.text.document import Document
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 
 _TAB_STOP = 4
 _CODE_INDENT = 4
-_ITEM = re.compile(r"([ \t]*)([-+*]|[0-9]{1,9}[.)])(?:([ \t]+)(?=\S)|[ \t]*$)")
-_BREAK = re.compile(r"[ \t]*(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,})$")
+_ITEM = regex(r"([ \t]*)([-+*]|[0-9]{1,9}[.)])(?:([ \t]+)(?=\S)|[ \t]*$)")
+_BREAK = regex(r"[ \t]*(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,})$")
 # What begins a block of its own inside a bullet, and so ends its first paragraph.
-_BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|$)|#{1,6}(?:[ \t]|$)|>|`{3}|~{3}|<|\|)")
-_ENDS_PARAGRAPH = re.compile(_BLOCK.pattern.removesuffix(r"|\|)") + rf")|{_BREAK.pattern}")
-_HTML = re.compile(r" {0,3}<(?:!--|/?[A-Za-z][A-Za-z0-9-]*(?:[ \t/>]|$))")
-_COMMENT_END = re.compile(r"-->.*")
-_BLANK_LINE = re.compile(r"(?>\r\n|\n|\r)[ \t]*(?=[\r\n]|\Z)")
+_BLOCK = regex(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|$)|#{1,6}(?:[ \t]|$)|>|`{3}|~{3}|<|\|)")
+_ENDS_PARAGRAPH = regex(_BLOCK.pattern.removesuffix(r"|\|)") + rf")|{_BREAK.pattern}")
+_HTML = regex(r" {0,3}<(?:!--|/?[A-Za-z][A-Za-z0-9-]*(?:[ \t/>]|$))")
+_COMMENT_END = regex(r"-->.*")
+_BLANK_LINE = regex(r"(?>\r\n|\n|\r)[ \t]*(?=[\r\n]|\Z)")
 # A first line of nothing but these would be a thematic break, or a list in the list.
-_MARKS_ONLY = re.compile(r"(?:-[- \t]*|\*[* \t]*|_[_ \t]*|\+[+ \t]*)$")
+_MARKS_ONLY = regex(r"(?:-[- \t]*|\*[* \t]*|_[_ \t]*|\+[+ \t]*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

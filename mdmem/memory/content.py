@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
+from mdmem.text.regex import regex
 from mdmem.text.section import append_block
 
-_PADDING = re.compile(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
+_PADDING = regex(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
 
 def unpadded(text: str) -> str:

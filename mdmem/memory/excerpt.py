@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,13 +12,14 @@ from mdmem.index.hit import day_of, fields_of
 from mdmem.memory.bullets import bullets
 from mdmem.text.document import Document
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 from mdmem.text.visible import fenced, in_line
 from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
 
 _INFO = "memory"
 _A_BLANK_LINE = 2  # line ends
-_DATED = re.compile(r"[*_`]*([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9])")
+_DATED = regex(r"[*_`]*([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9])")
 _BOM = "\ufeff"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -12,6 +11,7 @@ from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.form import SUFFIXES
+from mdmem.text.regex import regex
 from mdmem.text.secret import find, redactions
 from mdmem.vault.paths import check_folder, check_memory, check_new, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
@@ -29,7 +29,7 @@ FORMATS = {
     "obsidian": "notes",
     "aster": "",
 }
-_WORKING = re.compile(r"(?:.+/)?working/(?:threads|resources)/[^/]+")
+_WORKING = regex(r"(?:.+/)?working/(?:threads|resources)/[^/]+")
 
 
 def importing(

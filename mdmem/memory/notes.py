@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from mdmem.text import frontmatter, scan, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import Lines
+from mdmem.text.regex import regex
 from mdmem.vault.paths import check_folder, check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
@@ -27,8 +27,8 @@ R = TypeVar("R")
 _FOLDER = "notes"
 _SUFFIX = ".md"
 _MARKS = "##"
-_CLOSING_MARKS = re.compile(r"(?:\A|(?<= ))(?=#+\Z)")
-_BLOCK_ID = re.compile(r"(?:\A|(?<= ))(?=\^[A-Za-z0-9-]+\Z)")
+_CLOSING_MARKS = regex(r"(?:\A|(?<= ))(?=#+\Z)")
+_BLOCK_ID = regex(r"(?:\A|(?<= ))(?=\^[A-Za-z0-9-]+\Z)")
 # Only behind one of these can a text end inside something that swallows a heading.
 _VERBATIM_MARKS = ("```", "~~~", "<")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,13 +14,14 @@ from mdmem.memory.strength import LEAST_VISIBLE, confirmed, decayed, rounded
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.field import set_field
+from mdmem.text.regex import regex
 from mdmem.text.tree_edit import same
 from mdmem.vault.paths import decode_id, encode_id
 
 FOLDER = "preferences"
 # Who writes a preference by hand, without these, means it.
 _BY_HAND = 1.0
-_SHAPE = re.compile(rf"{FOLDER}/([^/]+)/([^/]+)\.md")
+_SHAPE = regex(rf"{FOLDER}/([^/]+)/([^/]+)\.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from mdmem.text import section as text_section
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
+from mdmem.text.regex import regex
 from mdmem.text.scan import Section
 from mdmem.text.tree_edit import merged
 from mdmem.vault.plan import Change, EditPlan, edit
@@ -28,14 +29,14 @@ R = TypeVar("R")
 PATH = "AGENTS.md"
 _TEMPLATE = "project"
 _TITLE = "Project memory"
-_MARKS = re.compile(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
-_ATX = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
-_MARKER = re.compile(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
-_LINE_END = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
-_BLANK_LINES = re.compile(r"[ \t]*(?>\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
+_MARKS = regex(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
+_ATX = regex(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
+_MARKER = regex(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
+_DATE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
+_LINE_END = regex(r"[ \t]*(?:\r\n|\n|\r)")
+_BLANK_LINES = regex(r"[ \t]*(?>\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
 # Sections that say what was chosen; aster writes the Chinese ones.
-_CHOICES = re.compile(
+_CHOICES = regex(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE
 )
 _COMMENT = "<!--"

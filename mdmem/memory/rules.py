@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,13 +11,14 @@ from typing import Any, TypeAlias
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.text.document import Document
 from mdmem.text.globs import matcher
+from mdmem.text.regex import regex
 from mdmem.vault.paths import join
 from mdmem.vault.scope import Scope
 from mdmem.vault.vault import Vault
 
 _FOLDER = "rules"
 _SUFFIX = ".md"
-_COMMA = re.compile(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
+_COMMA = regex(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
 _KINDS = {"users": "user", "projects": "project", "resources": "resource"}
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any, NoReturn, TypeAlias
 
 from mdmem import builtin
 from mdmem.errors import NamedNotFound
+from mdmem.text.regex import regex
 from mdmem.text.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool
 
 PREFIX = "mdmem:"
 _SUFFIX = ".json"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ONE = (
     *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames"),
     *("then", "unevaluatedItems", "unevaluatedProperties"),

@@ -15,23 +15,24 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from mdmem.schema import pattern
+from mdmem.text.regex import regex
 
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(
+_DATE = regex(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = regex(
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::(?:[0-5][0-9]|60)(?:\.[0-9]+)?)?"
     r"(?:[Zz]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
 )
-_DURATION = re.compile(
+_DURATION = regex(
     r"P(?:[0-9]+W|(?=.)(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?)"
 )
-_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_LOCAL = re.compile(r"""[^\s@"(),:;<>\[\\\]\x00-\x1f\x7f]+""")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_NOT_IN_IRI = re.compile(r"""[\x00-\x20"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})""")
-_TEMPLATE = re.compile(r"(?:[^\x00-\x20\"'<>\\^`{|}]|\{[+#./;?&=,!@|]?[A-Za-z0-9_.%,:*]+\})*")
-_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")
-_RELATIVE_POINTER = re.compile(r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)")
+_LABEL = regex(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_UUID = regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_LOCAL = regex(r"""[^\s@"(),:;<>\[\\\]\x00-\x1f\x7f]+""")
+_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NOT_IN_IRI = regex(r"""[\x00-\x20"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})""")
+_TEMPLATE = regex(r"(?:[^\x00-\x20\"'<>\\^`{|}]|\{[+#./;?&=,!@|]?[A-Za-z0-9_.%,:*]+\})*")
+_POINTER = regex(r"(?:/(?:[^~/]|~[01])*)*")
+_RELATIVE_POINTER = regex(r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)")
 _MOST_HOST_CHARACTERS = 253
 
 

@@ -10,15 +10,17 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mdmem.text.regex import regex
+
 _MANY = 10  # a repeat of more than this counts as one without end
-_CLASS = re.compile(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\\?\Z)", re.DOTALL)
-_ATOM = re.compile(rf"\\.|{_CLASS.pattern}", re.DOTALL)
-_DOLLAR = re.compile(rf"({_ATOM.pattern})|\$", re.DOTALL)
-_DOUBTFUL = re.compile(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)
-_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
-_COUNT = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
-_OPENING = re.compile(r"\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?")
-_NO_GROUP = re.compile(r"\(\?(?:P=\w+|#[^)]*|[a-zA-Z-]+)\)")
+_CLASS = regex(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\\?\Z)", re.DOTALL)
+_ATOM = regex(rf"\\.|{_CLASS.pattern}", re.DOTALL)
+_DOLLAR = regex(rf"({_ATOM.pattern})|\$", re.DOTALL)
+_DOUBTFUL = regex(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)
+_VERBOSE = regex(r"\(\?[a-zA-Z]*x")
+_COUNT = regex(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
+_OPENING = regex(r"\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?")
+_NO_GROUP = regex(r"\(\?(?:P=\w+|#[^)]*|[a-zA-Z-]+)\)")
 
 
 def fault(pattern: str) -> str | None:

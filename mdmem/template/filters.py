@@ -11,19 +11,20 @@ from typing import Any
 from mdmem.text import yaml_write
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
+from mdmem.text.regex import regex
 from mdmem.text.scan import Heading, Scan, scan
 
 _LONGEST_KEY = 1000  # YAML allows 1,024 characters, quotes included, for a key in one line
 _DEEPEST_HEADING = 6
-_LEADING_MARKS = re.compile(r"\A(?:#+\s*)+")
-_CLOSING_MARKS = re.compile(r"(?:\A|(?<= ))(#+)\Z")
-_BLOCK_ID = re.compile(r"(?:\A|(?<= ))\^(?=[A-Za-z0-9-]+\Z)")
-_BLANK_START = re.compile(r"\A(?:[ \t]*\n)+")
-_ATX = re.compile(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)", re.MULTILINE)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LEADING_MARKS = regex(r"\A(?:#+\s*)+")
+_CLOSING_MARKS = regex(r"(?:\A|(?<= ))(#+)\Z")
+_BLOCK_ID = regex(r"(?:\A|(?<= ))\^(?=[A-Za-z0-9-]+\Z)")
+_BLANK_START = regex(r"\A(?:[ \t]*\n)+")
+_ATX = regex(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)", re.MULTILINE)
+_FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 _HTML_ENDS = (">", "-->", "?>", "]]>", "</pre>")  # CommonMark 0.31.2, section 4.6, kinds 1 to 5
 # Directives alone: C libraries take a width between `%` and the letter, and fill that many characters.
-_DIRECTIVES = re.compile(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*+", re.DOTALL)
+_DIRECTIVES = regex(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*+", re.DOTALL)
 
 
 def to_yaml(value: Any) -> str:

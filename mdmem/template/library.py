@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -13,11 +12,12 @@ from typing import Any
 from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.template.model import Shown, TemplateInfo
+from mdmem.text.regex import regex
 
 BUILTIN_PREFIX = "builtin/"  # names a built-in template, also where one of the vault's own stands over it
 _DEFAULT_MAX_CHARS = 1_000_000
 _SUFFIXES = ("", ".md", ".json")
-_DESCRIPTION = re.compile(r"\ufeff?\{#-?[ \t]*(.*?)[ \t]*-?#\}")
+_DESCRIPTION = regex(r"\ufeff?\{#-?[ \t]*(.*?)[ \t]*-?#\}")
 
 
 class Templates:
@@ -31,6 +31,8 @@ class Templates:
                 that is named like a built-in template replaces it, and may extend it as `builtin/<name>`.
         """
         self._own = own
+        # The one that was looked at last: it may be rendered again and again.
+        self._last: Shown | None = None
 
     def names(self) -> list[TemplateInfo]:
         """The templates that can be rendered, by name."""
@@ -122,8 +124,11 @@ class Templates:
     def _shown(self, full: str, source: str) -> Shown:
         from mdmem.template import rendering  # noqa: PLC0415 - Jinja costs 45 ms, most commands need none
 
-        variables = rendering.variables(full, source, self._lookup)
-        return Shown(name=full, source=source, variables=variables)
+        last = self._last
+        if last is None or (last.name, last.source) != (full, source):
+            variables = rendering.variables(full, source, self._lookup)
+            self._last = last = Shown(name=full, source=source, variables=variables)
+        return last
 
     def _lookup(self, name: str) -> str | None:
         """The source of a template that another one names."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +15,7 @@ from mdmem.template import variables as reading
 from mdmem.template.library import refusal
 from mdmem.template.model import Variable
 from mdmem.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
+from mdmem.text.regex import regex
 
 Lookup = Callable[[str], str | None]
 
@@ -42,7 +42,7 @@ _REMEDIES = (
     (SecurityError, "a template can use its variables, the filters and the other templates, nothing else"),
     (UndefinedError, "give the value, or guard it by `default`"),
 )
-_MISSING = re.compile(r"'([^']+)' is undefined")
+_MISSING = regex(r"'([^']+)' is undefined")
 
 
 def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:

@@ -30,6 +30,7 @@ from jinja2.utils import Namespace
 
 from mdmem.template import allowed, filters
 from mdmem.template.metering import COUNTED, JOINED, MOST_BITS, WEIGHED, Metering
+from mdmem.text.regex import regex
 
 _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
 PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
@@ -42,7 +43,7 @@ _JINJA: Mapping[str, Any] = FILTERS
 _TESTS: Mapping[str, Any] = TESTS
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
 # Conversions with a width and a precision of at most three digits, and none taken from the arguments.
-_PERCENT = re.compile(
+_PERCENT = regex(
     r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*+(?:[1-9][0-9]{0,2})?(?:\.[0-9]{0,3}+)?[diouxXeEfFgGcrsa%])*+",
     re.DOTALL,
 )

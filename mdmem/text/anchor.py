@@ -16,18 +16,19 @@ from typing import NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.text.document import Document
 from mdmem.text.outline import Section
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
 BLOCK_MARK = "^"
 _NESTED = "#"
-_NOT_IN_SLUGS = re.compile(r"[^a-z0-9_ -]")
-_NOT_LOOSE = re.compile(r"[^a-z0-9]")
-_SPACES = re.compile(r"\s+")
-_CIRCLED = re.compile("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
+_NOT_IN_SLUGS = regex(r"[^a-z0-9_ -]")
+_NOT_LOOSE = regex(r"[^a-z0-9]")
+_SPACES = regex(r"\s+")
+_CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
 _LONGEST_MARKED = 1_000  # code points; finding what belongs together is quadratic in them
-_MAY_BE_MARKED = re.compile(r"[\\`\[<&_*]")
+_MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
 # Inline Markdown of a heading: what is shown is in one of the groups, or nothing is.
-_MARKED = re.compile(
+_MARKED = regex(
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|(?P<fence>`+)(?!`)(?P<code>.+?)(?<!`)(?P=fence)(?!`)"
     r"|(?P<kept>\[\[[^\]]*\]\])"

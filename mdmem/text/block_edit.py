@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,12 +10,13 @@ from mdmem.errors import EditRefused
 from mdmem.text import yaml_write
 from mdmem.text.edit import TextEdit
 from mdmem.text.layout import Layout, parts
+from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
-_COLON = re.compile(r"[ \t]*:")
-_COMMENT = re.compile(r"[ \t]+#")
-_DASH = re.compile(r"[\r\n] *-")
-_KEEPS_BLANKS = re.compile(r"[|>][0-9]?\+")
+_COLON = regex(r"[ \t]*:")
+_COMMENT = regex(r"[ \t]+#")
+_DASH = regex(r"[\r\n] *-")
+_KEEPS_BLANKS = regex(r"[|>][0-9]?\+")
 _DEFAULT_DASH_OFFSET = 2
 
 

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
 
@@ -51,22 +52,22 @@ _NUMBER = r"([1-9][0-9]{0,8})"
 _LINES = rf"#L?{_NUMBER}(?:,[0-9]{{1,9}})?(?:-L?{_NUMBER}(?:,[0-9]{{1,9}})?)?(?![A-Za-z0-9_/@#:-]|[.,][0-9])"
 _COLON = rf":{_NUMBER}(?:-{_NUMBER}|:[0-9]{{1,9}})?(?![A-Za-z0-9_/@#-]|[.,:][0-9])"
 _SYMBOL = r"#([^\W\d][\w$]*+(?:(?:\.|::)[^\W\d][\w$]*+)*+)"
-_LOCATOR = re.compile(rf"{_LINES}|{_COLON}|{_SYMBOL}")
+_LOCATOR = regex(rf"{_LINES}|{_COLON}|{_SYMBOL}")
 _SYMBOL_GROUP = 5
-_PIN = re.compile(r"[ \t]?<!-- pin ([0-9a-f]{16}) -->")
+_PIN = regex(r"[ \t]?<!-- pin ([0-9a-f]{16}) -->")
 _PIN_LENGTH = len("<!-- pin 0123456789abcdef -->")
 
 # A path between backticks; some frameworks name folders and files with brackets, `$` and `@`.
 _SEGMENT = r"(?:[\w.+@$-]++|\[[\w.-]++\]|\([\w.-]++\))"
-_IN_CODE = re.compile(rf"((?:{_SEGMENT}/)*+{_SEGMENT})(?=[#:]|\Z)")
+_IN_CODE = regex(rf"((?:{_SEGMENT}/)*+{_SEGMENT})(?=[#:]|\Z)")
 _LONGEST_EXTENSION = 10
-_HIDDEN_FILE = re.compile(r"(?:\A|/)\.[A-Za-z][\w.-]+\Z")
+_HIDDEN_FILE = regex(r"(?:\A|/)\.[A-Za-z][\w.-]+\Z")
 # An absolute path is a place on one machine, a package is none, and a host is not the workspace.
-_ELLIPSIS = re.compile(r"(?:\A|/)\.{3,}(?:/|\Z)")
+_ELLIPSIS = regex(r"(?:\A|/)\.{3,}(?:/|\Z)")
 _HOSTS = (".com", ".dev", ".io", ".net", ".org")
 _LONGEST = 300
 # In prose a path is looked for from its end backwards.
-_BACKWARDS = re.compile(r"[\w./+-]+", re.ASCII)
+_BACKWARDS = regex(r"[\w./+-]+", re.ASCII)
 _BEFORE = frozenset(" \t\r\n([{<\"'*_~|,;–—‘“«→")  # noqa: RUF001 - as people type them
 _FIRST_CJK = "\u2e80"
 

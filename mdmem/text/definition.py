@@ -5,17 +5,17 @@ CommonMark 0.31.2, section 4.7 (https://spec.commonmark.org/0.31.2/#link-referen
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
-_IN_LINE = re.compile(
+_IN_LINE = regex(
     r"\[(?=[^\]]*[^\s\]])([^\[\]\\]{1,999})\]:[ \t]*(<[^<>\\]*>|[^\s<]\S*)"
     r"(?:[ \t]+(?:\"[^\"\\]*\"|'[^'\\]*'))?[ \t]*$"
 )
-_OVER_LINES = re.compile(
+_OVER_LINES = regex(
     r"[ \t]*+(\[((?:[^\[\]\\]++|\\[\s\S])++)\]:[ \t]*+(?:(?:\r\n|\n|\r)[ \t]*+)?"
     r"(<(?:[^<>\\\r\n]++|\\[^\r\n])*+>|(?!<)[^\x00-\x20\x7f]++)"
     r"(?:(?:[ \t]++(?:(?:\r\n|\n|\r)[ \t]*+)?|(?:\r\n|\n|\r)[ \t]*+)"
@@ -23,7 +23,7 @@ _OVER_LINES = re.compile(
     r"(?=[ \t]*+(?:[\r\n]|\Z)))?+)[ \t]*+(?:\r\n|\n|\r|\Z)"
 )
 _LONGEST_LABEL = 999
-_PARENTHESIS = re.compile(r"\\[\s\S]|[()]")
+_PARENTHESIS = regex(r"\\[\s\S]|[()]")
 
 
 class Definition(NamedTuple):

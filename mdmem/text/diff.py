@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -10,13 +9,14 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from mdmem.text.lines import LINE_END, with_newline
+from mdmem.text.regex import regex
 from mdmem.text.three import Three
 
 # difflib compares every pair of equal lines, so repeated lines cost their product. Behind this many pairs
 # a stretch counts as replaced whole: still a true diff, only a coarser one.
 _MOST_PAIRS = 40_000
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
-_MUST_QUOTE = re.compile(r'[\x00-\x1f\x7f"\\]')
+_HEADING = regex(r" {0,3}#{1,6}[ \t]")
+_MUST_QUOTE = regex(r'[\x00-\x1f\x7f"\\]')
 _LINE_END_NAMES = {"\r\n": "CRLF", "\n": "LF", "\r": "CR"}
 
 

@@ -13,8 +13,9 @@ from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFoun
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
+from mdmem.text.regex import regex
 
-_CRLF = re.compile(r"\r\n")
+_CRLF = regex(r"\r\n")
 
 
 class TextEdit(NamedTuple):

@@ -5,13 +5,12 @@ CommonMark 0.31.2, section 4.5 (https://spec.commonmark.org/0.31.2/#fenced-code-
 
 from __future__ import annotations
 
-import re
-
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 
 # A line that opens a fence without a blank before it; its group is the mark.
-OPENING = re.compile(r"(`{3,}(?=[^`\r\n]*+(?:[\r\n]|\Z))|~{3,})[^\r\n]*+(?:\r\n|\n|\r|\Z)")
-_REST = {mark: re.compile(rf"{mark}*+[ \t]*+(?:\r\n|\n|\r|\Z)") for mark in "`~"}
+OPENING = regex(r"(`{3,}(?=[^`\r\n]*+(?:[\r\n]|\Z))|~{3,})[^\r\n]*+(?:\r\n|\n|\r|\Z)")
+_REST = {mark: regex(rf"{mark}*+[ \t]*+(?:\r\n|\n|\r|\Z)") for mark in "`~"}
 _WIDEST_INDENT = 3
 
 

@@ -8,7 +8,6 @@ compared, value by value, with what was wanted, before an edit is handed out.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -23,13 +22,14 @@ from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.layout import parts
 from mdmem.text.parsed import Flaw
+from mdmem.text.regex import regex
 from mdmem.text.tree import Key, KeyPath, Node, dotted, undotted
 from mdmem.text.tree_edit import TreeEdit, merged, same
 
 # Findings that leave it certain where every value stands; all others make an exact edit impossible.
 _HARMLESS = frozenset(("duplicate-key", "unknown-tag", "lone-surrogate"))
-_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
-_MARK = re.compile(r"(?:![^\s]*\s+)?([&*])([-\w]+)")  # libyaml takes these characters for names
+_INDEX = regex(r"0|[1-9][0-9]{0,8}")
+_MARK = regex(r"(?:![^\s]*\s+)?([&*])([-\w]+)")  # libyaml takes these characters for names
 _LARGEST = 10**3500  # longer integers cannot be read back
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,12 @@ from mdmem.text import yaml_write
 from mdmem.text.edit import TextEdit
 from mdmem.text.layout import Layout, parts
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
-_COLON = re.compile(r"[ \t]*:")
-_COMMA = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*+)*+,")
-_COMMENT_AHEAD = re.compile(r"[ \t]+#")
+_COLON = regex(r"[ \t]*:")
+_COMMA = regex(r"(?:[ \t\r\n]|#[^\r\n]*+)*+,")
+_COMMENT_AHEAD = regex(r"[ \t]+#")
 
 
 class FlowEdit(Layout):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text.parsed import Flaw, Parsed
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
 
 BOM = "\ufeff"
-_OPENING = re.compile(r"---[ \t]*(?:\r\n|\n|\r)")
+_OPENING = regex(r"---[ \t]*(?:\r\n|\n|\r)")
 # That the dashes come first lets the search jump from one to the next.
-_CLOSING = re.compile(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
+_CLOSING = regex(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
 # A first line of dashes with no second one is a thematic break unless a key follows it.
-_KEY_FOLLOWS = re.compile(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
+_KEY_FOLLOWS = regex(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
 
 
 class Frontmatter(NamedTuple):

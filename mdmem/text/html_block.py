@@ -6,10 +6,10 @@ CommonMark 0.31.2, section 4.6 (https://spec.commonmark.org/0.31.2/#html-blocks)
 from __future__ import annotations
 
 import re
-from functools import cache
 
-# Compiled where it is first needed: that takes a millisecond, and most texts have no tags.
-_OPEN = (
+from mdmem.text.regex import regex
+
+_OPEN = regex(
     r"(?P<raw><(?:script|pre|style|textarea)(?=[ \t>]|$))|(?P<comment><!--)|(?P<processing><\?)"
     r"|(?P<cdata>(?-i:<!\[CDATA\[))|(?P<declaration><![A-Z])|(?P<block></?(?:address|article|aside|base"
     r"|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption"
@@ -17,24 +17,20 @@ _OPEN = (
     r"|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr"
     r"|track|ul)(?=[ \t>]|/>|$))"
     r"|(?P<tag><(?:/[A-Z][A-Z0-9-]*+|[A-Z][A-Z0-9-]*+(?:[ \t]++[A-Z_:][A-Z0-9:._-]*+(?:[ \t]*+=[ \t]*+"
-    r"(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?)*[ \t]*+/?)[ \t]*>[ \t]*$)"
+    r"(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?)*[ \t]*+/?)[ \t]*>[ \t]*$)",
+    re.IGNORECASE | re.ASCII,
 )
 # What ends a block that only a blank line ends.
-UNTIL_BLANK = re.compile(r"(?!)")
+UNTIL_BLANK = regex(r"(?!)")
 _CLOSE = {
-    "raw": re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE | re.ASCII),
-    "comment": re.compile(r"-->"),
-    "processing": re.compile(r"\?>"),
-    "cdata": re.compile(r"\]\]>"),
-    "declaration": re.compile(r">"),
+    "raw": regex(r"</(?:script|pre|style|textarea)>", re.IGNORECASE | re.ASCII),
+    "comment": regex(r"-->"),
+    "processing": regex(r"\?>"),
+    "cdata": regex(r"\]\]>"),
+    "declaration": regex(r">"),
     "block": UNTIL_BLANK,
     "tag": UNTIL_BLANK,
 }
-
-
-@cache
-def _open() -> re.Pattern[str]:
-    return re.compile(_OPEN, re.IGNORECASE | re.ASCII)
 
 
 def closing(content: str, at: int, *, interrupts: bool) -> re.Pattern[str] | None:
@@ -45,7 +41,7 @@ def closing(content: str, at: int, *, interrupts: bool) -> re.Pattern[str] | Non
         at: its first character that is neither a space nor a tab.
         interrupts: whether the line before is one of a paragraph.
     """
-    opening = _open().match(content, at)
+    opening = _OPEN.match(content, at)
     if not opening or not opening.lastgroup or (opening.lastgroup == "tag" and interrupts):
         return None
     return _CLOSE[opening.lastgroup]

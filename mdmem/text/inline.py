@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from mdmem.text.lines import Lines
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.outline import Scan, without_marks
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.tag import Tag
 from mdmem.text.url import Url
@@ -20,7 +20,7 @@ from mdmem.text.url import Url
 __all__ = ["Citation", "Inline", "Link", "Tag", "Url", "scan"]
 
 # Where a locator or a tag may begin. Patterns that begin with one certain character are found fast.
-_HASH, _COLON = re.compile(r"#(?=[^\s#])"), re.compile(r":[0-9]")
+_HASH, _COLON = regex(r"#(?=[^\s#])"), regex(r":[0-9]")
 
 
 class Inline(NamedTuple):

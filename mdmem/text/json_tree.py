@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from mdmem.diagnostic import Span
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.regex import regex
 from mdmem.text.tree import Key, Member, Node, dotted
 
-_BLANK = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANK = regex(r"[ \t\n\r]*")
+_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_SURROGATE = regex("[\ud800-\udfff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _MOST_DIGITS = 4000  # Python refuses to read longer integers
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 
 from mdmem.diagnostic import Position, Span
 from mdmem.text.lazy import lazy
+from mdmem.text.regex import regex
 
 # Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
 # which are characters inside a line for Markdown, git and every editor.
-LINE_END = re.compile(r"\r\n|\n|\r")
+LINE_END = regex(r"\r\n|\n|\r")
 
 
 class Lines:

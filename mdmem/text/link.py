@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
 
@@ -47,17 +48,15 @@ class Destination(NamedTuple):
     anchor_span: Span
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|//")
-_ESCAPED = re.compile(
-    r"\\([!-/:-@\[-`{-~])|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
-)
+_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|//")
+_ESCAPED = regex(r"\\([!-/:-@\[-`{-~])|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # A destination without escapes: target, and anchor.
-_AS_WRITTEN = re.compile(r"([^\\&%#]*+)(?:#([^\\&%]*+))?+")
+_AS_WRITTEN = regex(r"([^\\&%#]*+)(?:#([^\\&%]*+))?+")
 # The first "#" that begins an anchor: one that belongs to an entity does not.
-_HASH = re.compile(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_HASH = regex(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
+_PERCENT = regex(r"(?:%[0-9A-Fa-f]{2})+")
 # Target, anchor and alias. The bar may have a backslash before it: in a table it has to.
-WIKILINK = re.compile(
+WIKILINK = regex(
     r"!?\[\[((?:[^\[\]#|\\\r\n]++|\\(?!\|))*+)"
     r"(?:#((?:[^\[\]|\\\r\n]++|\\(?!\|))*+))?+(?:\\?\|([^\[\]\r\n]*+))?+\]\]"
 )

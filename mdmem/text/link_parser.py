@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from mdmem.text.definition import Definition
 from mdmem.text.lines import Lines
 from mdmem.text.link import Destination, Link
 from mdmem.text.opener import Opener
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.url import Url
 
@@ -27,24 +27,25 @@ _MARKS = "[`<"
 # What means something in a text. The most usual forms are matched whole: a wikilink (groups 1 to 3: target,
 # anchor, alias), a code span (4), a link (5: its text, 6: its destination). Of many brackets in a row only
 # the last two can begin a wikilink. Each alternative begins with one certain character: so the search jumps.
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\[\[([^\[\]#|\\`\r\n]*+)(?:#([^\[\]|\\`\r\n]*+))?+(?:\|([^\[\]`\r\n]*+))?+\]\]"
     r"|`([^`]++)`(?!`)"
     r"|\[([^\[\]\\`<]*+)\]\(([^\x00-\x20\x7f()<\\]++)\)"
     r"|\\[\s\S]|``*+|<(?=[\w/!?.+])|\[\[*(?=\[\[)|\[|\]"
 )
 _CODE, _DESTINATION = 4, 6
-_TICKS = re.compile("`+")
-_AUTOLINK = re.compile(
+_TICKS = regex("`+")
+_AUTOLINK = regex(
     r"<(?:([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20<>]*+)|[\w.!#$%&'*+/=?^`{|}~-]++@[\w.-]++)>", re.ASCII
 )
-_LABEL = re.compile(r"\[((?:[^\[\]\\]++|\\[\s\S])*+)\]")
+_LABEL = regex(r"\[((?:[^\[\]\\]++|\\[\s\S])*+)\]")
 _LONGEST_LABEL = 999
-_BLANKS = re.compile(r"[ \t\r\n]*+")
-_IN_ANGLES = re.compile(r"<((?:[^<>\\\r\n]++|\\[^\r\n])*+)>")
+_BLANKS = regex(r"[ \t\r\n]*+")
+_IN_ANGLES = regex(r"<((?:[^<>\\\r\n]++|\\[^\r\n])*+)>")
 _MOST_PARENTHESES = 32
 _BARE = r"(?:[^\x00-\x20\x7f()\\]++|\\[!-/:-@\[-`{-~]|\\"
-_LINK_END = re.compile(
+_BARE_DESTINATION = regex(rf"{_BARE}|\(" * _MOST_PARENTHESES + rf"{_BARE})*+" + r"\))*+" * _MOST_PARENTHESES)
+_LINK_END = regex(
     r"(?:[ \t\r\n]++"
     r"(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|'(?:[^'\\]++|\\[\s\S])*+'|\((?:[^()\\]++|\\[\s\S])*+\)))?+"
     r"[ \t\r\n]*+\)"
@@ -363,7 +364,7 @@ class LinkParser:
                 return None
             stop = angles.end()
         else:
-            bare = _bare_destination().match(text, start, end)
+            bare = _BARE_DESTINATION.match(text, start, end)
             stop = bare.end() if bare else start
         closing = _LINK_END.match(text, stop, end)
         return (Span(start, stop), closing.end()) if closing else None
@@ -382,12 +383,6 @@ class LinkParser:
         # In `[label][]`, the empty brackets belong to the link.
         stop = found.end() if found and not label else stop
         return self._labels.get(_normal(text[opening.content : at])), stop
-
-
-@cache
-def _bare_destination() -> re.Pattern[str]:
-    # Compiled where it is first needed: that takes three milliseconds, and few links need it.
-    return re.compile(rf"{_BARE}|\(" * _MOST_PARENTHESES + rf"{_BARE})*+" + r"\))*+" * _MOST_PARENTHESES)
 
 
 def _normal(label: str) -> str:

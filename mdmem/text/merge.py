@@ -9,7 +9,6 @@ second equal line must append again to what is there, rather than merge.
 
 from __future__ import annotations
 
-import re
 import sys
 from bisect import bisect_left
 from collections import Counter
@@ -22,13 +21,14 @@ from mdmem.text.document import Document
 from mdmem.text.frontmatter import Frontmatter
 from mdmem.text.lines import LINE_END
 from mdmem.text.merge_conflict import ConflictKind, MergeConflict, value_conflict
+from mdmem.text.regex import regex
 from mdmem.text.scan import Heading, sections
 from mdmem.text.three import Three, complete, merged_order
 
 __all__ = ["MergeConflict", "Merged", "merge"]
 
-_FINAL_LINE_END = re.compile(r"(?:\r\n|\n|\r)\Z")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+_FINAL_LINE_END = regex(r"(?:\r\n|\n|\r)\Z")
+_LINE = regex(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _PieceKey = tuple[tuple[str, ...], int]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
@@ -10,6 +9,7 @@ from mdmem.text.inline import Bare
 from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.tag import Tag
 from mdmem.text.url import Url
@@ -17,7 +17,7 @@ from mdmem.text.url import Url
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
 
-_NAME = re.compile(r"[^\s,]+")
+_NAME = regex(r"[^\s,]+")
 _ESCAPES = {"single": "''", "double": "\\"}
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
-_TAG = re.compile(
+from mdmem.text.regex import regex
+
+_TAG = regex(
     r"<(?:/[A-Za-z][A-Za-z0-9-]*+\s*+|[A-Za-z][A-Za-z0-9-]*+(?:\s++[A-Za-z_:][\w.:-]*+"
     r"(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+)*+\s*+/?)>",
     re.ASCII,
 )
 _LONGEST = 2000
-_OPEN = re.compile(r"<(?:(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))")
+_OPEN = regex(r"<(?:(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z]))")
 _CLOSE = ("", "-->", "?>", "]]>", ">")
 
 

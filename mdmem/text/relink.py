@@ -16,22 +16,23 @@ from mdmem.text.citation import Citation
 from mdmem.text.edit import TextEdit
 from mdmem.text.layout import parts
 from mdmem.text.link import Link, percent_decoded, unescaped
+from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
-_NOT_IN_TARGETS = re.compile(r"[#|\[\]`\r\n]|\A\s|\s\Z")
-_NOT_IN_ANCHORS = re.compile(r"[|\[\]`\r\n]|\A\s|\s\Z")
+_NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")
+_NOT_IN_ANCHORS = regex(r"[|\[\]`\r\n]|\A\s|\s\Z")
 # What a destination cannot hold as it is, in every place that it may stand in: a table, a value in quotes,
 # text with code or other links in it.
-_ENCODED = re.compile(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
-_BLANK = re.compile(r" ")
-_PARENTHESIS = re.compile(r"[()]")
-_UNESCAPED_PARENTHESIS = re.compile(r"(?<!\\)[()]")
+_ENCODED = regex(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
+_BLANK = regex(r" ")
+_PARENTHESIS = regex(r"[()]")
+_UNESCAPED_PARENTHESIS = regex(r"(?<!\\)[()]")
 _MOST_PARENTHESES = 32
-_OTHER_LETTERS = re.compile(r"[^\x00-\x7f]")
+_OTHER_LETTERS = regex(r"[^\x00-\x7f]")
 # What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
-_NOT_IN_FIELDS = {"single": re.compile("'"), "double": re.compile(r"[\"\\]"), "plain": re.compile(r":\s|\s#")}
-_ENCODED_LETTER = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")
+_NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": regex(r":\s|\s#")}
+_ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
 
 
 def retarget(link: Link, text: str, target: str) -> TextEdit:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+
+from mdmem.text.regex import regex
 
 # How a line begins that can only be text: with a word, emphasis, code, a number, an autolink, or a link that
 # is no definition.
@@ -14,27 +15,25 @@ _PLAIN = (
 )
 
 
-BEFORE, HEADING, MARK, TITLE, _, TEXT, BEHIND = range(1, 8)
-
-
-@cache
-def run(*, line_feeds: bool) -> re.Pattern[str]:
+def _run(end: str, other: str) -> re.Pattern[str]:
     """The pattern of a run.
 
     It is a heading (group 2; 3: its marks, 4: the rest) and lines of text (6), with blank lines before (1),
     between (5) and behind (7) them. Most texts are but some of these.
 
     Args:
-        line_feeds: whether nothing else ends a line.
+        end: what ends a line.
+        other: the other characters.
     """
-    # That any character but one goes on is found out twice as fast as that any but two does.
-    end, other = (r"\n", r"[^\n]") if line_feeds else (r"(?:\r\n|\n|\r)", r"[^\r\n]")
     blank = rf"((?:[ \t]*+{end})++)?+"
-    return re.compile(
+    return regex(
         rf"{blank}((#{{1,6}})(?:[ \t]++|(?={end}|\Z))({other}*+)(?:{end}|\Z))?+{blank}"
         rf"(?:({_PLAIN}{other}*+(?:{end}(?:{_PLAIN}|\[){other}*+)*+)(?:{end}|\Z){blank})?+"
     )
 
 
+# That any character but one goes on is found out twice as fast as that any but two does.
+OF_ANY, OF_LINE_FEEDS = _run(r"(?:\r\n|\n|\r)", r"[^\r\n]"), _run(r"\n", r"[^\n]")
+BEFORE, HEADING, MARK, TITLE, _, TEXT, BEHIND = range(1, 8)
 # An item of a list outside of other containers that begins with a line of text (2), perhaps a task.
-ITEM = re.compile(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")
+ITEM = regex(rf"([-+*] |[0-9]{{1,9}}[.)] )((?:{_PLAIN}|\[[ xX\[])[^\r\n]*+)(?:\r\n|\n|\r|\Z)")

@@ -17,18 +17,19 @@ from mdmem.text.cursor import Cursor
 from mdmem.text.definition import Definition
 from mdmem.text.lines import LINE_END
 from mdmem.text.outline import Block, Heading, Scan, Section, sections, without_marks
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 
 __all__ = ["Block", "Heading", "Scan", "Section", "scan", "sections", "without_marks"]
 
 # These match at the first character of a line that is neither a space nor a tab.
-_FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
-_ATX = re.compile(r"(#{1,6})(?:[ \t]+|$)")
-_SETEXT = re.compile(r"(?:=+|-+)[ \t]*$")
-_BREAK = re.compile(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
-_ITEM = re.compile(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|$)")
-_REST_IS_BLANK = re.compile(r"[ \t]*$")
-_BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]++)[ \t]*+(?=[\r\n]|\Z)")
+_FENCE = regex(r"`{3,}(?=[^`]*$)|~{3,}")
+_ATX = regex(r"(#{1,6})(?:[ \t]+|$)")
+_SETEXT = regex(r"(?:=+|-+)[ \t]*$")
+_BREAK = regex(r"(?:(?:\*[ \t]*+){3,}|(?:_[ \t]*+){3,}|(?:-[ \t]*+){3,})$")
+_ITEM = regex(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|$)")
+_REST_IS_BLANK = regex(r"[ \t]*$")
+_BLOCK_ID = regex(r"\^([A-Za-z0-9-]++)[ \t]*+(?=[\r\n]|\Z)")
 _CODE_INDENT = 4
 _WIDEST_PADDING = 4
 _QUOTE = 0
@@ -156,7 +157,7 @@ class _Scanner:
     def _runs(self, at: int) -> int:
         """Take what needs no look at each line, and return where that ends."""
         text, texts = self.text, self.texts
-        run_at = run.run(line_feeds=self._line_feeds).match
+        run_at = (run.OF_LINE_FEEDS if self._line_feeds else run.OF_ANY).match
         while (found := run_at(text, at)) and found.lastindex:
             heading, words = found.span(run.HEADING), found.span(run.TEXT)
             begin, start = heading[0], words[0]

@@ -6,7 +6,6 @@ HTML that is never closed, is refused: Markdown reads a line by what stands abov
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 
 from mdmem.diagnostic import Span
@@ -15,15 +14,16 @@ from mdmem.text import frontmatter, scan
 from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 from mdmem.text.scan import Heading, Section
 
 SEPARATOR = " > "
-_MARKS = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
-_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))+")
-_LIST_ITEM = re.compile(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
-_NESTED_ITEM = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
-_IN_ITEM = re.compile(r"[ \t]*$|  |\t")
-_COMMENT = re.compile(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
+_MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
+_BLANK_LINES = regex(r"(?:[ \t]*(?:\r\n|\n|\r))+")
+_LIST_ITEM = regex(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_NESTED_ITEM = regex(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_IN_ITEM = regex(r"[ \t]*$|  |\t")
+_COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
 _MOST_NAMED = 20
 _LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
 _PROBE = "\n\n# probe"

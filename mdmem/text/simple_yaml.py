@@ -12,6 +12,7 @@ from typing import Any
 
 from mdmem.diagnostic import Span
 from mdmem.text.parsed import Parsed
+from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.tree import Member, Node, Style
 from mdmem.text.yaml_scalar import resolve
@@ -21,7 +22,7 @@ _DEEPEST = 8
 _LEVELS = 2  # a mapping may hold a list
 
 # What libyaml does not print, what ends a line in YAML 1.1 alone, and byte-order marks.
-_UNUSUAL = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_UNUSUAL = regex("[\x80-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 # Tabs are control characters, and no pattern takes one. Nothing is given back (`*+`), so time stays linear.
 _FIRST = r"""[^\x00-\x20\x7f\-?:,\[\]{}\#&*!|>'"%@`]"""
 _KEY = rf"((?!\.){_FIRST}[^\x00-\x1f\x7f:\#]*+)"  # three dots would end the document
@@ -31,11 +32,11 @@ _PLAIN_IN_FLOW = rf"({_BEGINNING}[^\x00-\x1f\x7f:\#,\[\]{{}}]*+)"
 _QUOTED = r""" "([^\x00-\x1f\x7f"\\]*+)" | '([^\x00-\x1f\x7f']*+(?:''[^\x00-\x1f\x7f']*+)*)' """
 _END = r"[ ]*+(?:(?<=[ ])\#[^\x00-\x1f\x7f]*+)?\r?\n"
 # In each of these the groups 2, 3 and 4 are a scalar: plain, between double quotes, between single ones.
-_FIELD = re.compile(rf"[ ]*+{_KEY}:(?:[ ]++(?:{_PLAIN}|{_QUOTED}|(\[)))?(?(5)|{_END})", re.VERBOSE)
-_ENTRY = re.compile(rf"[ ]*+(-)[ ]++(?:{_PLAIN}|{_QUOTED}){_END}", re.VERBOSE)
-_ITEM = re.compile(rf"([ ]*+)(?:{_PLAIN_IN_FLOW}|{_QUOTED})[ ]*+(?=[,\]])", re.VERBOSE)
-_CLOSING = re.compile(rf"[ ]*+\]({_END})", re.VERBOSE)
-_BLANKS = re.compile(r"(?:[ ]*+(?:\#[^\x00-\x1f\x7f]*+)?\r?\n)*", re.VERBOSE)
+_FIELD = regex(rf"[ ]*+{_KEY}:(?:[ ]++(?:{_PLAIN}|{_QUOTED}|(\[)))?(?(5)|{_END})", re.VERBOSE)
+_ENTRY = regex(rf"[ ]*+(-)[ ]++(?:{_PLAIN}|{_QUOTED}){_END}", re.VERBOSE)
+_ITEM = regex(rf"([ ]*+)(?:{_PLAIN_IN_FLOW}|{_QUOTED})[ ]*+(?=[,\]])", re.VERBOSE)
+_CLOSING = regex(rf"[ ]*+\]({_END})", re.VERBOSE)
+_BLANKS = regex(r"(?:[ ]*+(?:\#[^\x00-\x1f\x7f]*+)?\r?\n)*", re.VERBOSE)
 _NOTHING, _PLAINLY, _SINGLY, _LISTED = 1, 2, 4, 5  # the last group of a match: what the value is
 
 

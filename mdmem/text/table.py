@@ -5,19 +5,19 @@ GitHub Flavored Markdown 0.29, section 4.10 (https://github.github.com/gfm/#tabl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
 
 _COLUMN = r"[ \t]*+:?-++:?[ \t]*+"
-_DELIMITERS = re.compile(
+_DELIMITERS = regex(
     rf"[ \t]*+(?:\|{_COLUMN}(?:\|{_COLUMN})*+\|?|{_COLUMN}(?:\|{_COLUMN})++\|?|{_COLUMN}\|)[ \t]*+"
 )
 # One of these is in every row of delimiters.
-_HINTS = re.compile(r"\|[ \t]*+:?-"), re.compile(r"-:?[ \t]*+\|")
-_BAR = re.compile(r"\\[\s\S]|\|")
+_HINTS = regex(r"\|[ \t]*+:?-"), regex(r"-:?[ \t]*+\|")
+_BAR = regex(r"\\[\s\S]|\|")
 
 
 def split(text: str, texts: Sequence[Span]) -> list[Span]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 
 
 class Tag(NamedTuple):
@@ -21,7 +21,7 @@ _NEITHER = (
     r"\s\x00-,.:-@\[-^`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u200c\u200e-\u206f\u3000-\u303f"
     r"\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
-_TAG = re.compile(f"#[0-9/_-]*+[^0-9/_{_NEITHER}-][^{_NEITHER}]*+")
+_TAG = regex(f"#[0-9/_-]*+[^0-9/_{_NEITHER}-][^{_NEITHER}]*+")
 
 
 def end(text: str, mark: int, stop: int) -> int:

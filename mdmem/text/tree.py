@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 
 Kind = Literal["scalar", "list", "mapping", "alias"]
 Style = Literal["plain", "single", "double", "literal", "folded", "flow", "block", "json"]
 Key = str | int
 KeyPath = tuple[Key, ...]
-_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_INDEX = regex(r"0|[1-9][0-9]{0,8}")
 
 
 class Member(NamedTuple):

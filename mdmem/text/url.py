@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
 
 
 class Url(NamedTuple):
@@ -21,9 +22,9 @@ class Url(NamedTuple):
 _REST = (
     r"\w[^\s<>\"`\[\]{}|\\^\u2018-\u201f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]*+"
 )
-_WITH_SCHEME = re.compile(f"://{_REST}")
-_WITHOUT = re.compile(rf"www\.{_REST}")
-_SCHEME = re.compile(r"(?:s?ptth|s?ptf)(?![^\W_])", re.IGNORECASE)  # read backwards
+_WITH_SCHEME = regex(f"://{_REST}")
+_WITHOUT = regex(rf"www\.{_REST}")
+_SCHEME = regex(r"(?:s?ptth|s?ptf)(?![^\W_])", re.IGNORECASE)  # read backwards
 _LONGEST_SCHEME = 6
 _URL_TAIL = frozenset("?!.,:*_~'\"")
 _LONGEST_ENTITY = 12

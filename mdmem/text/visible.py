@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from mdmem.text.lines import with_newline
+from mdmem.text.regex import regex
 
 # Controls but for the tab and the line feed; what Unicode 16 calls default-ignorable (DerivedCoreProperties);
 # separators of lines and paragraphs; marks of annotations,
@@ -30,7 +31,7 @@ _WRITTEN = (
     rf"(?<=[{_PICTURE}]\ufe0f)\u200d(?=[{_PICTURE}])",
     rf"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])",
 )
-_SHOWN = re.compile(rf"({'|'.join(_WRITTEN)})|[{_HIDDEN}]")
+_SHOWN = regex(rf"({'|'.join(_WRITTEN)})|[{_HIDDEN}]")
 _LEAST_FENCE = 3
 
 

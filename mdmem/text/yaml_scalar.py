@@ -5,8 +5,9 @@ https://yaml.org/spec/1.2.2/#1032-tag-resolution: `no` and `12:30` are strings, 
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from mdmem.text.regex import regex
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -17,7 +18,7 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 # Python refuses to write down an integer of more than 4300 decimal digits: such a scalar stays text.
-_NUMBER = re.compile(
+_NUMBER = regex(
     r"([-+]?[0-9]{1,3500})|(0o[0-7]{1,3500}|0x[0-9a-fA-F]{1,3500})"
     r"|[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)"
 )

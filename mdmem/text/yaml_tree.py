@@ -6,7 +6,6 @@ alias can be weighed before anything is expanded.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -15,10 +14,11 @@ import yaml
 from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.regex import regex
 from mdmem.text.tree import Key, Member, Node, Style, dotted
 from mdmem.text.yaml_scalar import resolve
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset(("!", f"{_CORE_TAG}str"))
 _VALUE_TAGS = frozenset(_CORE_TAG + name for name in ("null", "bool", "int", "float"))

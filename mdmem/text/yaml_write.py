@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from typing import Any
 
+from mdmem.text.regex import regex
 from mdmem.text.tree import Style
 from mdmem.text.yaml_scalar import resolve
 
@@ -21,16 +21,14 @@ STEP = 2  # how much deeper a nested mapping is indented
 
 # What may not stand in a line as it is: control characters, what libyaml takes for a line end (U+0085,
 # U+2028, U+2029), surrogates, and byte-order marks.
-_ESCAPED = re.compile(
-    "[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|[\ud800-\udfff]"
-)
+_ESCAPED = regex("[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|[\ud800-\udfff]")
 _INDICATORS = tuple("-?:,[]{}#&*!|>'\"%@`")
-_FLOW_INDICATORS = re.compile(r"[,\[\]{}?]")
-_ISO_DATE = re.compile(
+_FLOW_INDICATORS = regex(r"[,\[\]{}?]")
+_ISO_DATE = regex(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[-+][0-9]{2}:?[0-9]{2})?)?"
 )
 # Booleans and integers of YAML 1.1 that PyYAML does not know.
-_OLD_YAML = re.compile(r"[yYnN]|[-+]?[0-9][0-9,_]*")
+_OLD_YAML = regex(r"[yYnN]|[-+]?[0-9][0-9,_]*")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mdmem.errors import ConfigInvalid
 from mdmem.text.document import DEFAULT_LIMITS, Limits
+from mdmem.text.regex import regex
 
 CONFIG_PATH = ".mdmem/config.toml"
 _MOST = 2**63 - 1  # the largest integer of TOML 1.0
@@ -73,7 +73,7 @@ class Secrets(NamedTuple):
 POLICIES = ("keep-latest", "keep-stronger", "merge")
 SECRET_POLICIES = ("refuse", "redact", "warn", "off")
 _CHOICES = {"preferences": POLICIES, "secrets": SECRET_POLICIES}
-_DIGEST = re.compile(r"[0-9a-f]{16,64}")
+_DIGEST = regex(r"[0-9a-f]{16,64}")
 
 
 class Config(NamedTuple):

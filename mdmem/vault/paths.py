@@ -11,19 +11,18 @@ from functools import lru_cache
 
 from mdmem.errors import PathRefused
 from mdmem.text.form import SUFFIXES
+from mdmem.text.regex import regex
 
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_NOT_PORTABLE = re.compile(r'[<>:"|?*]|[. ]$|^ ')
+_CONTROL = regex("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_PORTABLE = regex(r'[<>:"|?*]|[. ]$|^ ')
 # Names of devices, with or without a suffix (Win32 file naming conventions).
-_RESERVED = re.compile(
-    r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE
-)
+_RESERVED = regex(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 # What an id may hold that a file name may not: `%` itself, separators, what Windows forbids, controls.
-_ENCODED_IN_IDS = re.compile('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
+_ENCODED_IN_IDS = regex('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
 
 
 def check_folder(path: str) -> str:

@@ -1,0 +1,29 @@
+"""Regular expressions that are compiled when they are first used: a command uses few of those it imports."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+_METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split")
+
+
+def regex(text: str, flags: int = 0) -> re.Pattern[str]:
+    """What `re.compile` returns, in effect; `text` has to be sound, since that is found out later.
+
+    To compile a pattern takes Python up to a millisecond, and after the first use this is as fast as one.
+    """
+    return cast("re.Pattern[str]", _Regex(text, flags))
+
+
+class _Regex:
+    """Stands for a pattern, and takes over what that can do once it is asked for any of it."""
+
+    def __init__(self, text: str, flags: int) -> None:
+        self.pattern = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(self.pattern, self._flags)
+        vars(self).update({each: getattr(compiled, each) for each in _METHODS})
+        return getattr(compiled, name)

@@ -1,12 +1,7 @@
-"""Exact search: the lines of the memories that match a pattern, found by ripgrep.
-
-ripgrepy composes the command and the process is ours: `Ripgrepy.run` reads everything at once, hides exit
-code 2, and passes a pattern that begins with `-` as an option.
-"""
+"""Exact search: the lines of the memories that match a pattern, found by ripgrep."""
 
 from __future__ import annotations
 
-import heapq
 import importlib
 import os
 import stat
@@ -16,17 +11,14 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
-from ripgrepy import Ripgrepy
-
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import Usage
 from mdmem.index import ripgrep
-from mdmem.index.hit import Hit
-from mdmem.index.hit_reader import HitReader
 from mdmem.text.form import SUFFIXES
 from mdmem.vault import paths
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
+    from mdmem.index.hit import Hit
     from mdmem.text.document import Document
 
 Case = Literal["ignore", "smart", "exact"]
@@ -38,10 +30,10 @@ COUNTED = 10_000  # how many further lines are counted behind the last hit of a 
 GATHERED = 2_000
 _GATHERED_BYTES = 8 * 1024 * 1024
 
-_CASES = {"ignore": "ignore_case", "smart": "smart_case", "exact": "case_sensitive"}
+_CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 
 
-class Hits(Iterator[Hit]):
+class Hits(Iterator["Hit"]):
     """The hits of one search, by path (part by part) and line; they can be walked through once.
 
     The search begins with the first hit that is asked for. It ends, and its process with it, when the hits
@@ -173,7 +165,8 @@ class _Match(NamedTuple):
 _BY_PATH = itemgetter(0)
 
 
-@dataclass(slots=True, kw_only=True)
+# Without what nobody asks of it, which takes time to make.
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Search:
     """One search: its arguments as `grep` takes them, and what it found out besides hits."""
 
@@ -200,6 +193,8 @@ class _Search:
             for match in matches:
                 path = "/".join(match.path)
                 if memory is None or memory.path != path:
+                    from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
+
                     shown = paths.relative(path, self.base)
                     memory = HitReader(path, self._file(path), self.read, shown)
                 lines = ripgrep.matching_lines(match.printed)
@@ -232,8 +227,8 @@ class _Search:
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("document", "scan"):
-                importlib.import_module(f"mdmem.text.{module}")
+            for module in ("index.hit_reader", "text.document", "text.scan"):
+                importlib.import_module(f"mdmem.{module}")
             for match in self._read(process, mounted):
                 gathered.append(match)
                 size += len(match.printed)
@@ -262,7 +257,7 @@ class _Search:
                 twin = os.path.join(folder, paths.relative(path, self.namespace))
                 os.makedirs(os.path.dirname(twin), exist_ok=True)
                 os.close(os.open(twin, os.O_CREAT | os.O_WRONLY, 0o600))
-            command = [*self._options("files", "null"), "--", "./"]
+            command = [*self._options("--files", "--null"), "--", "./"]
             with ripgrep.Process(command, folder) as process:
                 names = b"".join(process.lines()).split(b"\0")
                 errors = process.errors()
@@ -274,8 +269,8 @@ class _Search:
     def _run(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
         folder = os.path.join(self.root, self.namespace)
         there = _is_folder(self.root, self.namespace)
-        literal = () if self.regex else ("fixed_strings",)
-        options = self._options("json", "text", "crlf", _CASES[self.case], *literal)
+        literal = () if self.regex else ("--fixed-strings",)
+        options = self._options("--json", "--text", "--crlf", _CASES[self.case], *literal)
         # Mounted files come first, in order; with nothing to search, ripgrep still judges the pattern.
         targets = [*mounted, *(["./"] if there else [])] or [os.devnull]
         command = [*options, "--sort", sort, "--", self.pattern, *targets]
@@ -283,14 +278,11 @@ class _Search:
 
     def _options(self, *switches: str) -> list[str]:
         """The program and its options, with the globs: memories only, nothing hidden."""
-        composed = Ripgrepy(self.pattern, "./", self.program)
-        for switch in ("no_config", "no_ignore", *switches):
-            _add(composed, switch)
         narrowed = any(not glob.startswith("!") for glob in self.globs)
-        for glob in (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*"):
-            # ripgrep takes a glob that begins with # for a comment, and would search everything.
-            _add(composed, "glob", f"\\{glob}" if glob.startswith("#") else glob)
-        return list(composed.command)
+        globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*")
+        # ripgrep takes a glob that begins with # for a comment, and would search everything.
+        written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
+        return [self.program, "--no-config", "--no-ignore", *switches, *written]
 
     def _read(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
         """The matches that ripgrep prints, as it prints them.
@@ -329,12 +321,6 @@ class _Search:
         self.findings.sort(key=lambda finding: finding.path.split("/"))
 
 
-def _add(composed: Ripgrepy, option: str, *values: str) -> None:
-    # Each method of ripgrepy logs on the root logger, which configures logging for the whole application:
-    # the function inside does the same without.
-    getattr(Ripgrepy, option).__wrapped__(composed, *values)
-
-
 def _is_folder(root: str, namespace: str) -> bool:
     """Whether the namespace is a folder that no symbolic link leads to: one could leave the vault."""
     folder = root
@@ -366,6 +352,8 @@ def _merged(matches: Iterator[_Match], mounted: set[str]) -> Iterator[_Match]:
     early: list[_Match] = []
     for match in matches:
         if "/".join(match.path) not in mounted:
+            import heapq  # noqa: PLC0415 - start-up, and few searches find so much
+
             return heapq.merge(sorted(early, key=_BY_PATH), chain((match,), matches), key=_BY_PATH)
         early.append(match)
     return iter(sorted(early, key=_BY_PATH))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
-from mdmem.memory.listing import Listed, conditional
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
 from mdmem.text.globs import matcher
@@ -28,6 +27,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
+    from mdmem.memory.listing import Listed
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
@@ -183,6 +183,8 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: nothing is below `within`.
             PatternInvalid: a glob or a condition that is none.
         """
+        from mdmem.memory.listing import Listed, conditional  # noqa: PLC0415 - start-up
+
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         if not (where or sort):
             met = list(self.vault.walk(within))

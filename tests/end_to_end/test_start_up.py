@@ -49,7 +49,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("ls", set(), set()),
     ("ls --glob *.md", set(), set()),
     ("ls --where type=note --sort title", set(), set()),
-    ("grep Project", {"ripgrepy", "yaml"}, set()),
+    ("grep Project", {"yaml"}, set()),
     ("search project", INDEX, set()),
     ("index", INDEX, set()),
     ("refs", set(), {"references"}),
@@ -79,7 +79,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("hook post-edit", set(), set()),
     ("hook stop", set(), set()),
     ("install cursor --user --dry-run", {"platformdirs"}, set()),
-    ("mcp", SDK | {"ripgrepy"}, {"watch"}),
+    ("mcp", SDK, {"watch"}),
 ]
 # What any command loads that opens a vault.
 OPENED = {"memory", "verbs", "listing", "seen", "past"}

@@ -142,7 +142,7 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
     Raises:
         DocumentRefused: it cannot be a memory.
     """
-    from mdmem.text.yaml_write import inline, key  # noqa: PLC0415 - start-up: it loads yaml
+    from mdmem.text.yaml_write import inline, key  # noqa: PLC0415 - start-up
 
     lines = ["---", *(f"{key(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)
@@ -151,7 +151,7 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
 
 def with_field(document: Document, name: str, value: Any) -> Document:
     """A memory with a field set; as it is where its frontmatter cannot be edited."""
-    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up: it loads yaml
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
 
     try:
         edits = set_field(document, name, value)

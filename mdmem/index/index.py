@@ -317,13 +317,14 @@ _LOST = "lost"
 def _unfinished(database: Database, text: TextIndex | None) -> str:
     """Whether the text index is not what the database says: its rest is "pending", or it is "lost".
 
-    Where it is not asked for, it may be what it is.
+    Where it is not asked for, it may be what it is. Where the database knows of no commit, an index that has
+    some was made for another one: what only that knew of would stay in it.
     """
     if not text:
         return ""
     known, there = database.value("opstamp") or 0, text.opstamp
     if database.rows("SELECT 1 FROM pending LIMIT 1"):
-        return "pending" if there >= known else _LOST
+        return "pending" if there >= known and (known or not there) else _LOST
     return "" if there == known else _LOST
 
 

@@ -32,7 +32,7 @@ def as_text(content: Any) -> str:
         raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
     if isinstance(given, str):
         return given
-    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up: it loads yaml, which notes do not need
+    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
 
     try:
         text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)

@@ -102,7 +102,7 @@ class Verbs(Generic[R]):
 
     def set(self, path: str, fields: Mapping[str, Any], *, base: str | None = None) -> R:
         """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
-        from mdmem.text import field  # noqa: PLC0415 - start-up: it loads yaml
+        from mdmem.text import field  # noqa: PLC0415 - start-up
 
         def change(document: Document) -> list[TextEdit]:
             text, changed = document.text, document
@@ -115,7 +115,7 @@ class Verbs(Generic[R]):
 
     def unset(self, path: str, key: str | Sequence[str | int], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
-        from mdmem.text import field  # noqa: PLC0415 - start-up: it loads yaml
+        from mdmem.text import field  # noqa: PLC0415 - start-up
 
         return self._edit(path, base, "unset a field of", lambda d: field.unset_field(d, key))
 

@@ -85,19 +85,22 @@ def test_every_command_is_answered_as_the_own_tool_of_the_sdk_answers_it(
 ) -> None:
     # On a disk: elsewhere the size of a folder is that of what is in it, and a vault has a hidden one.
     with tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
-        answer_both(Path(folder).resolve(), script)
+        for each, found, expected in answers_of_both(Path(folder).resolve(), script):
+            assert found == expected if expected else found[0], each
 
 
-def answer_both(folder: Path, script: list[dict[str, Any]]) -> None:
+def answers_of_both(
+    folder: Path, script: list[dict[str, Any]]
+) -> Iterator[tuple[dict[str, Any], tuple[bool, str], tuple[bool, str] | None]]:
+    """Each command with our answer and the SDK's, None where it has no words."""
     memory = mdmem.open(mdmem.init(folder / "vault").root)
     ours, theirs = MemoryTool(memory), BetaLocalFilesystemMemoryTool(str(folder / "files"))
     for each in script:
         try:
             expected = answer(theirs, each)
-        except OSError:  # the SDK has no words for it
+        except OSError:
             expected = None
-        found = answer(ours, each)
-        assert found == expected if expected else found[0], each
+        yield each, answer(ours, each), expected
         # The SDK makes folders for what it then refuses, and keeps those that have become empty.
         for root in (folder / "files/memories", folder / "vault"):
             remove_empty(root)

@@ -31,6 +31,7 @@ import os
 import shutil
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,7 @@ def state(workspace: str) -> State:
 # ------------------------------------------------------------------------------------------- what goes wrong
 
 
-class Calls:
+class Calls(ABC):
     """What comes before each call of the system's file functions, from `start` on."""
 
     def __init__(self) -> None:
@@ -135,9 +136,9 @@ class Calls:
             exchanging = program[0], self._exchange(program[1])
             files._rename_program = cache(lambda: exchanging)
 
+    @abstractmethod
     def before(self) -> int:
         """What the call fails with; 0 when it is made."""
-        raise NotImplementedError
 
     def _comes(self) -> int:
         self.seen += 1

@@ -56,6 +56,7 @@ def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     wheel = built(tmp_path / "wheel")
     holds_what_it_needs_and_nothing_else(wheel)
     programs = installed(wheel, tmp_path / "environment")
+    assert succeed(programs / "mdmem", "--version", cwd=tmp_path) == f"mdmem {mdmem.__version__}\n"
     the_program_works(programs, tmp_path / "program")
     the_library_works(programs, tmp_path / "library")
     the_quick_start_works(programs, tmp_path / "start", wheel)
@@ -79,7 +80,6 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
 
 def the_program_works(programs: Path, folder: Path) -> None:
     program = programs / "mdmem"
-    assert succeed(program, "--version", cwd=folder) == f"mdmem {mdmem.__version__}\n"
     succeed(program, "init", cwd=folder)
     succeed(program, "new", "decision", "notes/sqlite.md", "--var", "title=Use SQLite", cwd=folder)
     assert succeed(program, "check", cwd=folder) == ""
@@ -127,5 +127,6 @@ def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
     assert Path(server["command"]).name == "mdmem"
     hooks = json.loads((folder / ".claude/settings.json").read_text())["hooks"]
     started = hooks["SessionStart"][0]["hooks"][0]["command"]
+    succeed(programs / "mdmem", "project", "append", "Decisions", "Use SQLite", cwd=folder)
     told = succeed("sh", "-c", started, cwd=folder, env=env | {"CLAUDE_PROJECT_DIR": str(folder)}, given="{}")
-    assert isinstance(json.loads(told), dict) if told else True
+    assert "Use SQLite" in json.loads(told)["hookSpecificOutput"]["additionalContext"]

@@ -213,6 +213,17 @@ def test_what_does_not_need_the_text_index_leaves_a_few_memories_to_what_does(ro
         assert paths(index) == both("b", "c", "d")
 
 
+def test_a_text_index_whose_database_was_deleted_is_not_taken_for_that_of_the_new_one(root: Path) -> None:
+    with closing(Index(str(root))) as index:
+        index.sync()
+    (root / STORES / "database.sqlite").unlink()
+    (root / "notes/a.md").unlink()
+    with closing(Index(str(root))) as index:
+        index.sync(texts=False)
+        index.sync()
+        assert paths(index) == both("b", "c")
+
+
 def test_many_memories_are_taken_into_the_text_index_at_once(root: Path) -> None:
     names = [f"n{number:02}" for number in range(60)]
     with closing(Index(str(root))) as index:

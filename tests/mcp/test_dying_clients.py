@@ -172,3 +172,4 @@ def test_clients_that_disconnect_in_the_head_in_the_body_and_before_the_answer(
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.sendall(sent)
     serves(served, memory)
+    assert memory.show("notes/after.md").text == "after it\nmore\n"

@@ -174,6 +174,14 @@ class Database:
                 headings.append((line, tuple(titles.split("\n"))))
         return found
 
+    def tags(self, path: str) -> list[str]:
+        """The tags of a memory as it was indexed, in order."""
+        query = (
+            "SELECT t.name FROM tags AS t JOIN documents AS d ON d.id = t.document"
+            " WHERE d.path = ? ORDER BY t.n"
+        )
+        return [name for (name,) in self.rows(query, (path,))]
+
     def changes(self) -> int:
         """A number that differs when another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])
@@ -237,12 +245,13 @@ class Database:
                 marks = ", ".join("?" * len(rows[0]))
                 self.write(f"INSERT OR REPLACE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
 
-    def see(self, path: str, seen: Seen, *, racy: bool) -> None:
-        """Note what a file is like whose content is as it was."""
+    def see(self, path: str, now: str, seen: Seen, *, racy: bool) -> None:
+        """Note where a file is `now`, and what it is like, whose content is as it was at `path`."""
         statement = (
-            "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ? WHERE path = ?"
+            "UPDATE documents SET path = ?, mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ?"
+            " WHERE path = ?"
         )
-        self.write(statement, [(*seen, racy, path)])
+        self.write(statement, [(now, *seen, racy, path)])
 
     def forget(self, paths: Sequence[str]) -> None:
         """Delete the rows of documents."""

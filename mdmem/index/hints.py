@@ -12,7 +12,7 @@ from mdmem.text.form import SUFFIXES
 from mdmem.text.regex import regex
 
 # A save is several events: hints are ready when none has come for a while, or the first one is that old.
-QUIET_SECONDS = 0.025
+QUIET_SECONDS = 0.015
 LONGEST_SECONDS = 0.08
 
 _SETTINGS = ".mdmem"

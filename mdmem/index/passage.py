@@ -6,7 +6,7 @@ A passage is a paragraph, or some lines of a longer one, with the heading that i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -85,13 +85,16 @@ class Indexed(NamedTuple):
     passages: tuple[Passage, ...]
 
 
-def indexed(document: Document, modified: float | None = None) -> Indexed:
+def indexed(document: Document, modified: float | None = None, tags: Sequence[str] | None = None) -> Indexed:
     """What the text index keeps of a memory.
 
     Args:
         document: the memory.
         modified: when its file was, in seconds since the epoch: the day of a memory that tells none.
+        tags: the names of its tags, where they are known: finding them is half of the work.
     """
+    if tags is None:
+        tags = [tag.name for tag in document.tags]
     fields = fields_of(document)
     headings = document.headings
     title = _text(fields.get("title")) or (headings[0].title if headings else "")
@@ -104,7 +107,7 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
         path=document.path,
         title=f"{title}\n{_name(document.path)}",
         headings=tuple(heading.title for heading in headings),
-        tags=tuple(dict.fromkeys((*_texts(fields.get("tags")), *(tag.name for tag in document.tags)))),
+        tags=tuple(dict.fromkeys((*_texts(fields.get("tags")), *tags))),
         aliases=_texts(fields.get("aliases")),
         type=_text(fields.get("type")),
         day=int((told or day_of(document.path, {}, modified)).replace("-", "") or 0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,6 +108,13 @@ def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
         return Understood(found, indexed(document, read.modified))
     except DocumentRefused as error:
         return Understood(None, None, error.message)
+
+
+def retold(read: Read, limits: Limits, tags: Sequence[str]) -> Indexed:
+    """What the text index keeps of a memory that was understood before, and has the same `tags`."""
+    from mdmem.index.passage import indexed  # noqa: PLC0415 - start-up
+
+    return indexed(parse(read.path, read.data, limits), read.modified, tags)
 
 
 def _file(folder: int, path: str, name: str, most: int) -> Read | None:

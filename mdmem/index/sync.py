@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.index.database import Database, Entry, Seen
 from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
-from mdmem.index.reading import MANY, MOST_TOGETHER, Folder, Read, Understood, read, understand
+from mdmem.index.reading import MANY, MOST_TOGETHER, Folder, Read, Understood, read, retold, understand
 from mdmem.index.synced import Progress, Synced, moves
 from mdmem.vault.vault import Vault
 
@@ -52,6 +52,13 @@ class _Old(NamedTuple):
     ident: str
 
 
+class _Left(NamedTuple):
+    """A memory that is gone; one that came may be it, elsewhere."""
+
+    path: str
+    old: _Old
+
+
 class Sync:
     """One run, under the lock of the index: it reads files, and writes what they say to both stores.
 
@@ -70,6 +77,8 @@ class Sync:
         self._created: dict[str, tuple[str, str]] = {}
         self._gone: dict[str, tuple[str, str]] = {}
         self._changed: list[str] = []
+        # By hash and name of the file: what only moved to another folder keeps its rows.
+        self._left: dict[tuple[str, str], _Left] = {}
 
     def run(self, work: Work, progress: Progress | None = None) -> Synced:
         """Take in what a look found; `progress` is told how many of how many files are done."""
@@ -82,6 +91,8 @@ class Sync:
             for path in work.gone:
                 if old := self._old(path):
                     self._first_seen.keep(path, (old.ident, old.hash))
+                    if path not in todo and not old.problem:
+                        self._left[old.hash, _name(path)] = _Left(path, old)
             problems = (
                 Read(path, seen, racy=False, hash="", data=b"", problem=why)
                 for path, seen, why in work.problems
@@ -149,15 +160,19 @@ class Sync:
     ) -> None:
         """Write what was read to both stores, and forget what is `gone` by then."""
         entries: list[Entry] = []
-        same: list[Read] = []
+        same: list[tuple[str, Read]] = []
         texts: list[str] = []
         for each, understood in reads:
             old = self._old(each.path)
             is_same = old is not None and _is_as_it_was(old, each)
             if is_same:
-                same.append(each)
+                same.append((each.path, each))
                 if each.path not in self._pending:
                     continue
+            elif old is None and understood is None and (left := self._came_from(each)):
+                same.append((left.path, each))
+                texts += (left.path, each.path)
+                continue
             found = understood or understand(each, self._vault.config.limits, texts=self._text is not None)
             if not is_same:
                 entries.append(self._entry(each, found))
@@ -170,6 +185,19 @@ class Sync:
                 self._gone[path] = old.ident, old.hash
             self._take_text(path, None)
         self._write(entries, same, gone, [*texts, *gone], more=more)
+
+    def _came_from(self, read: Read) -> _Left | None:
+        """Where a memory stood whose rows it keeps, and whose text is taken in; None for any other one."""
+        left = self._left.get((read.hash, _name(read.path)))
+        if left is None or not _is_as_it_was(left.old, read):
+            return None
+        if self._text:
+            tags = self._database.tags(left.path)
+            self._take_text(left.path, None)
+            self._take_text(read.path, retold(read, self._vault.config.limits, tags))
+        del self._left[read.hash, _name(read.path)]
+        self._gone[left.path] = self._created[read.path] = left.old.ident, read.hash
+        return left
 
     def _take_text(self, path: str, indexed: Indexed | None) -> None:
         """Take what a memory says in the place of what it said; None for one that is gone."""
@@ -201,7 +229,7 @@ class Sync:
     def _write(
         self,
         entries: list[Entry],
-        same: list[Read],
+        same: list[tuple[str, Read]],
         gone: Sequence[str],
         texts: Sequence[str],
         *,
@@ -211,10 +239,10 @@ class Sync:
         if not (entries or same or texts):
             return
         with database.writing():
+            for path, read in same:
+                database.see(path, read.path, read.seen, racy=read.racy)
             database.replace(entries)
             database.forget(gone)
-            for read in same:
-                database.see(read.path, read.seen, racy=read.racy)
             database.write("INSERT OR IGNORE INTO pending VALUES (?)", [(path,) for path in texts])
         if texts and self._text:
             opstamp = self._text.commit(more=more)
@@ -235,6 +263,10 @@ class Sync:
             removed=tuple(sorted(self._gone.keys() - moved.keys())),
             moved=tuple(sorted(moved.items())),
         )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _is_as_it_was(old: _Old, read: Read) -> bool:

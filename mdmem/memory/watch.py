@@ -29,7 +29,7 @@ RAISED, CLEARED = "raised", "cleared"
 READY, NOTICE = "ready", "notice"
 
 # So many memories are judged before it is asked what has happened since.
-_STEP = 100
+_STEP = 10
 _LEADS_ELSEWHERE = frozenset(TYPES) - {TAG, URL}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import mdmem
 from mdmem.errors import StorageFailed
 from mdmem.index import text as text_module
 from mdmem.index.database import Seen
@@ -151,7 +152,7 @@ def doubt(index: Index, root: Path, path: str) -> None:
     """Let a file look as it was when it was read, so shortly before that no clock can tell."""
     status = (root / path).lstat()
     seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    index._opened().see(path, seen, racy=True)
+    index._opened().see(path, path, seen, racy=True)
 
 
 def test_a_file_that_is_written_again_and_looks_the_same_is_seen(root: Path, index: Index) -> None:
@@ -254,6 +255,49 @@ def test_a_memory_that_moves_is_known_by_its_content(root: Path, index: Index) -
     assert index.sync() == Synced(moved=(("deep/c.md", "d.md"),))
     view = View(index, index.vault)
     assert view.moves() == {"a.md": "d.md", "deep/c.md": "d.md"}
+
+
+RICH = """---
+id: kept
+tags: [db, Café]
+---
+# Head
+
+See [[b]], `src/app.py#L1` and <https://example.org>. #inline/tag ^block
+"""
+
+
+def test_what_moves_to_another_folder_keeps_its_rows_and_is_found_there_alone(
+    root: Path, index: Index
+) -> None:
+    put(root, {"old/rich.md": RICH, "old/data.json": '{"say": "quince"}', "old/empty.md": "", "b.md": "b"})
+    settled_sync(index)
+    numbers = dict(index.rows("SELECT path, id FROM documents"))
+    (root / "old").rename(root / "new")
+    names = ("data.json", "empty.md", "rich.md")
+    assert index.sync() == Synced(moved=tuple((f"old/{name}", f"new/{name}") for name in names))
+    now = dict(index.rows("SELECT path, id FROM documents"))
+    assert [now[f"new/{name}"] for name in names] == [numbers[f"old/{name}"] for name in names]
+    memory = mdmem.open(root)
+    for question in ("inline", "tag:inline/tag", "tag:café", "head", "src", "kept path:new", "tag:db"):
+        found = memory.search(question).hits
+        assert {hit.path for hit in found} == ({"new/rich.md"} if question != "kept path:new" else set())
+    assert [hit.path for hit in memory.search("quince").hits] == ["new/data.json"]
+    before = rows_of(index)
+    index.rebuild()
+    assert rows_of(index) == before
+
+
+def test_one_of_several_twins_that_moves_is_indexed_once(root: Path, index: Index) -> None:
+    put(root, {"a/x.md": "same", "b/x.md": "same", "c/x.md": "same"})
+    settled_sync(index)
+    shutil.rmtree(root / "a")
+    (root / "b").rename(root / "d")
+    assert index.sync() == Synced(created=("d/x.md",), removed=("a/x.md", "b/x.md"))
+    before = rows_of(index)
+    assert before["texts"] == ["c/x.md", "d/x.md"]
+    index.rebuild()
+    assert rows_of(index) == before
 
 
 def test_a_memory_that_moves_and_changes_is_known_by_its_id(root: Path, index: Index) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from mdmem import __version__
-
-if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+from mdmem.cli.target import ENVIRONMENT, Target
 
 # Which module each command lives in.
 _COMMANDS = {
@@ -61,39 +58,6 @@ _COMMANDS = {
 }
 
 
-class Target(NamedTuple):
-    """Which memories the command line names: the vault, the scope, and who asks."""
-
-    vault: str | None
-    user: str | None
-    project: str | None
-    resource: str | None
-    shared: bool
-    actor: str
-
-    def open(self) -> Memory:
-        """The memories.
-
-        Raises:
-            VaultNotFound, Usage, PathRefused: there are none.
-        """
-        from mdmem.errors import Usage
-        from mdmem.memory.memory import open as open_memory
-        from mdmem.vault.scope import Scope
-
-        kind, slash, identifier = (self.resource or "").partition("/")
-        if self.resource and not (kind and slash and identifier):
-            raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
-        scope = Scope(
-            user=self.user,
-            project=self.project,
-            resource_type=kind or None,
-            resource_id=identifier or None,
-            shared=self.shared,
-        )
-        return open_memory(self.vault, scope, actor=self.actor)
-
-
 class LazyGroup(click.Group):
     """A group that knows its commands' names, and imports a command's module when it is needed."""
 
@@ -114,13 +78,19 @@ class LazyGroup(click.Group):
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, "--version", message="mdmem %(version)s")
-@click.option("--vault", metavar="DIR", envvar="MDMEM_VAULT", help="The vault; else it is looked for upward.")
-@click.option("--user", metavar="ID", envvar="MDMEM_USER", help="The memory of this user.")
-@click.option("--project", metavar="ID", envvar="MDMEM_PROJECT", help="The memory about this project.")
+@click.option(
+    "--vault", metavar="DIR", envvar=ENVIRONMENT["vault"], help="The vault; else it is looked for upward."
+)
+@click.option("--user", metavar="ID", envvar=ENVIRONMENT["user"], help="The memory of this user.")
+@click.option("--project", metavar="ID", envvar=ENVIRONMENT["project"], help="The memory about this project.")
 @click.option("--resource", metavar="TYPE/ID", help="The memory about this resource.")
 @click.option("--shared", is_flag=True, help="The memory that all users share.")
 @click.option(
-    "--actor", metavar="NAME", envvar="MDMEM_ACTOR", default="", help="Who changes it, for the history."
+    "--actor",
+    metavar="NAME",
+    envvar=ENVIRONMENT["actor"],
+    default="",
+    help="Who changes it, for the history.",
 )
 @click.pass_context
 def app(

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from mdmem.cli.app import Target
 from mdmem.cli.command import command
 from mdmem.cli.options import (
     base_option,
@@ -20,6 +19,7 @@ from mdmem.cli.options import (
     text_argument,
 )
 from mdmem.cli.render import print_applied, print_diff
+from mdmem.cli.target import Target
 
 Verb = Callable[[Any], Any]
 # What `mv` is given, without an option and with each of them.

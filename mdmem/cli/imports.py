@@ -6,10 +6,10 @@ from contextlib import ExitStack
 
 import click
 
-from mdmem.cli.app import Target
 from mdmem.cli.command import command
 from mdmem.cli.options import json_option, make_change
 from mdmem.cli.render import progress_bar
+from mdmem.cli.target import Target
 from mdmem.memory.importing import FORMATS
 
 

@@ -14,7 +14,7 @@ from mdmem.cli.options import json_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mdmem.cli.app import Target
+    from mdmem.cli.target import Target
     from mdmem.hosts.setup import Setup
 
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmem.cli.app import Target
 from mdmem.cli.command import command, group
 from mdmem.cli.options import (
     change_command,
@@ -19,6 +18,7 @@ from mdmem.cli.options import (
     variable_options,
 )
 from mdmem.cli.render import print_findings, print_json
+from mdmem.cli.target import Target
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Memory

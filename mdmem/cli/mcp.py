@@ -14,7 +14,7 @@ import click
 from mdmem.cli.command import command
 
 if TYPE_CHECKING:
-    from mdmem.cli.app import Target
+    from mdmem.cli.target import Target
 
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")

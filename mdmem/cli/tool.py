@@ -11,7 +11,7 @@ import click
 from mdmem.cli.command import command
 
 if TYPE_CHECKING:
-    from mdmem.cli.app import Target
+    from mdmem.cli.target import Target
     from mdmem.memory.tool import Dialect, Tool
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MdmemError, MemoryNotFound
+from mdmem.hosts.beside import Beside
 from mdmem.memory.memory import Memory
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import is_under, relative
@@ -42,44 +41,14 @@ def found(memory: Memory, files: Iterable[str]) -> tuple[list[str], list[str]]:
             edited.append(path)
         elif is_under(os.path.realpath(file), memory.vault.workspace):
             sources.append(file)
-    findings = _Beside(lambda: _findings(memory, edited)) if edited else None
+    # The schemas and the index are checked by one process each: half of the time is for imports.
+    findings = Beside(lambda: _findings(memory, edited)) if edited else None
     try:
         broken = _bounded(_broken(memory, [path for path in edited if memory.vault.exists(path)], sources))
     except MdmemError as error:
         broken = [f"references were not looked at: {error}"]
     errors, warnings = findings.result() if findings else ([], [])
     return errors, [*warnings, *broken]
-
-
-class _Beside:
-    """Work that a process of its own does meanwhile.
-
-    Checking schemas and making the index current each take about half of the time that an agent waits, most
-    of it for imports; two processors share them. The work only reads.
-    """
-
-    def __init__(self, work: Callable[[], tuple[list[str], list[str]]]) -> None:
-        self._work = work
-        self._reader, writer = os.pipe()
-        self._process = os.fork()
-        if not self._process:
-            with contextlib.suppress(BaseException):
-                os.close(self._reader)
-                with open(writer, "wb") as file:
-                    file.write(json.dumps(work()).encode())
-            os._exit(0)  # what is in the buffers of standard output is the parent's to write
-        os.close(writer)
-
-    def result(self) -> tuple[list[str], list[str]]:
-        """What the work gives; done here when the process failed, so that its error is raised."""
-        with open(self._reader, "rb") as file:
-            written = file.read()
-        os.waitpid(self._process, 0)
-        try:
-            errors, warnings = json.loads(written)
-        except ValueError:
-            return self._work()
-        return errors, warnings
 
 
 def _memory_at(vault: Vault, file: str) -> str | None:

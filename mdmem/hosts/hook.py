@@ -9,13 +9,18 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import Usage
 from mdmem.hosts import editing
+from mdmem.hosts.beside import Beside
 from mdmem.memory.memory import Memory
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from mdmem.memory.context_source import Gathered
 
 Given = Mapping[str, Any]
 _SESSIONS = "sessions"
@@ -47,13 +52,23 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
 
 
 def _session_start(memory: Memory, _given: Given) -> dict[str, Any] | None:
+    now = datetime.now(UTC)
+    # Another process gathers while this one makes the template ready.
+    found = Beside(lambda: _gathered(memory, now))
+    from mdmem.memory.context import composed  # noqa: PLC0415 - other events need none
+
     _forget_old_sessions(memory)
+    text = composed(memory, found.result, CONTEXT_TOKENS, estimated=True, now=now).text
+    return _told("SessionStart", text) if text else None
+
+
+def _gathered(memory: Memory, now: datetime) -> dict[str, Gathered]:
+    """What a session begins with: the context with the newest thread's working memory."""
+    from mdmem.memory.context import gathered  # noqa: PLC0415 - as above
+
     threads = (path for path, _ in _live(memory) if _THREADS in f"/{path}")
     newest = next(threads, None)
-    text = memory.context(
-        thread=_name(newest) if newest else None, budget=CONTEXT_TOKENS, estimated=True
-    ).text
-    return _told("SessionStart", text) if text else None
+    return gathered(memory, "", (), _name(newest) if newest else None, now)
 
 
 def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:

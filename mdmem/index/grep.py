@@ -6,7 +6,6 @@ import importlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
@@ -124,6 +123,7 @@ def grep(
         context=context,
         limit=limit,
         program=ripgrep.program(),
+        findings=[],
     )
     return Hits(search)
 
@@ -165,9 +165,7 @@ class _Match(NamedTuple):
 _BY_PATH = itemgetter(0)
 
 
-# Without what nobody asks of it, which takes time to make.
-@dataclass(kw_only=True, eq=False, repr=False)
-class _Search:
+class _Search(NamedTuple):
     """One search: its arguments as `grep` takes them, and what it found out besides hits."""
 
     pattern: str
@@ -182,7 +180,7 @@ class _Search:
     context: int
     limit: int | None
     program: str
-    findings: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic]
 
     def hits(self) -> Generator[Hit]:
         """The hits, in order."""

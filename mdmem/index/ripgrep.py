@@ -10,7 +10,6 @@ import subprocess
 import sys
 from binascii import a2b_base64
 from collections.abc import Iterator, Sequence
-from shutil import which
 from threading import Thread
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -38,6 +37,8 @@ def program() -> str:
         beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
         if os.path.isfile(beside) and os.access(beside, os.X_OK):
             return beside
+    from shutil import which  # noqa: PLC0415 - start-up
+
     found = which("rg")
     if found is None:
         raise RipgrepMissing

@@ -144,29 +144,58 @@ def context(
     Raises:
         As `Memory.context`.
     """
+    now = now or datetime.now(UTC)
+    return composed(
+        memory, lambda: gathered(memory, query, files, thread, now), budget, estimated=estimated, now=now
+    )
+
+
+def gathered(
+    memory: Memory, query: str, files: Sequence[str], thread: str | None, now: datetime
+) -> dict[str, Gathered]:
+    """What there is for each part of a context; arguments as `context` takes them."""
+    sources = Sources(memory, now)
+    found = {"rules": sources.rules(files), "project": sources.project()}
+    found["preferences"] = sources.preferences()
+    found["pinned"] = sources.pinned()
+    found["working"] = sources.working(thread) if thread is not None else Gathered()
+    found["found"] = sources.found(query) if query.strip() else Gathered()
+    return _without_repeats(found)
+
+
+def composed(
+    memory: Memory,
+    gathering: Callable[[], dict[str, Gathered]],
+    budget: int,
+    *,
+    estimated: bool = False,
+    now: datetime,
+) -> Context:
+    """The context of what is gathered; see `context`.
+
+    Args:
+        memory: whose.
+        gathering: gives what there is for each part; asked when the template is ready.
+        budget, estimated, now: as `context` takes them.
+    """
     if budget < 1:
         raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it away for 4,000")
-    now = now or datetime.now(UTC)
-    sources = Sources(memory, now)
-    gathered = {"rules": sources.rules(files), "project": sources.project()}
-    gathered["preferences"] = sources.preferences()
-    gathered["pinned"] = sources.pinned()
-    gathered["working"] = sources.working(thread) if thread is not None else Gathered()
-    gathered["found"] = sources.found(query) if query.strip() else Gathered()
 
     def render(values: dict[str, Any]) -> str:
         most = max(_LEAST_CHARACTERS, _CHARACTERS_FOR_A_TOKEN * budget)
         return memory.vault.templates.render(_TEMPLATE, values, now=now, max_chars=most)
 
-    return _Composer(_without_repeats(gathered), counter(estimated=estimated), budget, render).context()
+    count = counter(estimated=estimated)
+    frame = count(render({"parts": [], "left_out": ""}))
+    return _Composer(gathering(), count, budget, render, frame).context()
 
 
-def _without_repeats(gathered: dict[str, Gathered]) -> dict[str, Gathered]:
+def _without_repeats(found: dict[str, Gathered]) -> dict[str, Gathered]:
     """The same, where a memory that is pinned besides stands in its own part only."""
-    own = {e.path for name in ("rules", "project", "preferences", "working") for e in gathered[name].excerpts}
-    pinned = gathered["pinned"]
+    own = {e.path for name in ("rules", "project", "preferences", "working") for e in found[name].excerpts}
+    pinned = found["pinned"]
     kept = [excerpt for excerpt in pinned.excerpts if excerpt.path not in own]
-    return {**gathered, "pinned": Gathered(kept, pinned.unread)}
+    return {**found, "pinned": Gathered(kept, pinned.unread)}
 
 
 @dataclass(slots=True)
@@ -190,6 +219,7 @@ class _Composer:
         count: counts tokens.
         budget: the most tokens of the text.
         render: renders the template with the variables `parts` and `left_out`.
+        frame: tokens of the template without either.
     """
 
     def __init__(
@@ -198,11 +228,13 @@ class _Composer:
         count: Count,
         budget: int,
         render: Callable[[dict[str, Any]], str],
+        frame: int,
     ) -> None:
         self._gathered = gathered
         self._count = count
         self._budget = budget
         self._render = render
+        self._frame = frame
         self._costs = {
             kind.name: [self._cost(excerpt) for excerpt in gathered[kind.name].excerpts] for kind in _KINDS
         }
@@ -240,7 +272,7 @@ class _Composer:
         """The excerpts that fit; what a part does not use flows on to the next ones."""
         there = [kind for kind in _KINDS if self._gathered[kind.name].excerpts]
         titles = sum(self._head(kind) for kind in there)
-        room = self._budget - self._count(self._render({"parts": [], "left_out": ""})) - titles
+        room = self._budget - self._frame - titles
         if sum(sum(costs) for costs in self._costs.values()) > room:
             room -= self._budget // _LIST_SHARE
         shares = sum(kind.share for kind in there)

@@ -18,7 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from typing import Any
 
-from jinja2 import FunctionLoader, StrictUndefined, TemplateRuntimeError, Undefined, nodes, pass_eval_context
+from jinja2 import (
+    FunctionLoader,
+    StrictUndefined,
+    TemplateRuntimeError,
+    Undefined,
+    nodes,
+    pass_eval_context,
+)
 from jinja2.environment import Template
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
@@ -29,6 +36,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import Namespace
 
 from mdmem.template import allowed, filters
+from mdmem.template.compiled import COMPILED
 from mdmem.template.metering import COUNTED, JOINED, MOST_BITS, WEIGHED, Metering
 from mdmem.text.regex import regex
 
@@ -75,6 +83,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             lstrip_blocks=True,
             keep_trailing_newline=True,
             auto_reload=False,
+            bytecode_cache=COMPILED,
         )
         self.globals = {"range": range, "namespace": Namespace, **values}
         self.finalize = self._written

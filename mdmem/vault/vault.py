@@ -26,7 +26,6 @@ from mdmem.vault.files import Content, Place
 from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan, Prepared, refuse_twins
 from mdmem.vault.staging import STAGING, pending
-from mdmem.vault.walk import Found, walk
 
 if TYPE_CHECKING:  # what a command does not use is not imported
     from mdmem.schema import Schemas
@@ -34,6 +33,7 @@ if TYPE_CHECKING:  # what a command does not use is not imported
     from mdmem.vault.journal import Journal
     from mdmem.vault.transaction import Applied, Transaction
     from mdmem.vault.trash import Entry, TrashFolder
+    from mdmem.vault.walk import Found
 
 LOCK_SECONDS = 10.0
 _LOCAL = ".mdmem/local"
@@ -113,8 +113,11 @@ class Vault:
 
     def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
         known = self._schemas if kind == "schemas" else self._templates
-        exists = files.is_folder(os.path.join(self.root, ".mdmem", kind))
-        found = list(walk(self.root, (".mdmem", kind), suffixes)) if exists else []
+        found: list[Found] = []
+        if files.is_folder(os.path.join(self.root, ".mdmem", kind)):
+            from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
+
+            found = list(walk(self.root, (".mdmem", kind), suffixes))
         state = tuple((f.path, f.mtime_ns, f.size) for f in found if not f.problem)
         if known and known[0].state == state:
             return known[0]
@@ -229,6 +232,8 @@ class Vault:
         Files that look like memories but cannot be one (links, names that are no paths) come with their
         `problem`. Hidden folders are never entered.
         """
+        from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
+
         self.recover()
         folder = join(self.namespace, check_folder(namespace))
         parts = tuple(folder.split("/")) if folder else ()

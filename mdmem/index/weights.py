@@ -13,6 +13,9 @@ from __future__ import annotations
 # for tantivy's idea of how long a memory is, which counts passages. Without it, words .77, not .88; heading
 # .48, .52.
 PRESENCE = 0.5
+# How much of a stop word's weight grows with how often a memory holds it, where there are other words; it has
+# nothing for holding it at all. Without it, recall at 10 in LoCoMo .932, not .939.
+COMMON = 0.4
 # What the rarity of a word among passages adds to that among memories. Without it, heading .50, not .52;
 # name .82, not .85.
 RARITY_IN_PASSAGES = 0.6

@@ -10,13 +10,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mdmem.text.regex import regex
+from mdmem.text.regex import ATOM, CLASS, doubtful, regex
 
 _MANY = 10  # a repeat of more than this counts as one without end
-_CLASS = regex(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\\?\Z)", re.DOTALL)
-_ATOM = regex(rf"\\.|{_CLASS.pattern}", re.DOTALL)
-_DOLLAR = regex(rf"({_ATOM.pattern})|\$", re.DOTALL)
-_DOUBTFUL = regex(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)
+_DOLLAR = regex(rf"({ATOM.pattern})|\$", re.DOTALL)
 _VERBOSE = regex(r"\(\?[a-zA-Z]*x")
 _COUNT = regex(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
 _OPENING = regex(r"\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?")
@@ -32,10 +29,9 @@ def fault(pattern: str) -> str | None:
     """
     if _VERBOSE.search(pattern):
         return "the flag x is not known"
-    for token in _ATOM.finditer(pattern):
-        for found in _DOUBTFUL.finditer(token.group("inside") or ""):
-            if found.group("mark"):
-                return f"write a backslash before each character of {found.group('mark')} inside [ ]"
+    mark = doubtful(pattern)
+    if mark:
+        return f"write a backslash before each character of {mark} inside [ ]"
     try:
         re.compile(_python(pattern))
     except (re.error, OverflowError, RecursionError) as error:
@@ -113,7 +109,7 @@ def _item(text: str, at: int) -> tuple[_Item, int]:
     elif text[at] == "\\":
         empty, at = text[at + 1 : at + 2] in tuple("bBAZ"), at + 2
     else:
-        found = _CLASS.match(text, at)
+        found = CLASS.match(text, at)
         at = found.end() if found else at + 1
     least, repeats, at = _quantifier(text, at)
     return _Item(can_be_empty=empty or least == 0, repeats=repeats, branches=branches), at

@@ -13,7 +13,7 @@ from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFoun
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
-from mdmem.text.regex import regex
+from mdmem.text.regex import doubtful, regex
 
 _CRLF = regex(r"\r\n")
 
@@ -125,9 +125,15 @@ def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
 
 
 def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
+    mark = doubtful(old)
+    if mark:
+        reason = f"Python will come to read {mark} inside [ ] in another way"
+        raise PatternInvalid(
+            pattern=old, reason=reason, remedy="write a backslash before each character of it"
+        )
     try:
         pattern = re.compile(old, re.MULTILINE)
-    except (re.error, RecursionError, OverflowError, FutureWarning) as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise PatternInvalid(pattern=old, reason=str(error)) from None
     # For `re` only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")

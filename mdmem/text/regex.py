@@ -27,3 +27,19 @@ class _Regex:
         compiled = re.compile(self.pattern, self._flags)
         vars(self).update({each: getattr(compiled, each) for each in _METHODS})
         return getattr(compiled, name)
+
+
+CLASS = regex(r"\[\^?(?P<inside>\]?(?:\\.|[^\]\\])*)(?:\]|\\?\Z)", re.DOTALL)
+"""A class of characters in an expression: `[a-z]`."""
+ATOM = regex(rf"\\.|{CLASS.pattern}", re.DOTALL)
+"""An escape in an expression, or a class."""
+_DOUBTFUL = regex(r"\\.|(?P<mark>\[|--|&&|~~|\|\|)", re.DOTALL)
+
+
+def doubtful(pattern: str) -> str:
+    """What in a class of `pattern` Python says it will come to read in another way; or nothing."""
+    for token in ATOM.finditer(pattern):
+        for found in _DOUBTFUL.finditer(token.group("inside") or ""):
+            if found.group("mark"):
+                return str(found.group("mark"))
+    return ""

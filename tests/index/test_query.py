@@ -36,11 +36,18 @@ HOSTILE = st.one_of(
 
 
 def test_words_are_ranked_by_without_those_that_hold_a_sentence_together() -> None:
-    assert parse("What is the design of caches?").words == ("design", "cach")
+    query = parse("What is the design of caches?")
+    assert (query.words, query.common) == (("design", "cach"), ("what", "is", "the", "of"))
 
 
 def test_only_such_words_are_taken_after_all() -> None:
-    assert parse("to be or not to be").words == ("to", "be", "or", "not")
+    query = parse("to be or not to be")
+    assert (query.words, query.common) == (("to", "be", "or", "not"), ())
+
+
+def test_of_such_words_beside_others_the_first_few_count_but_no_letter_alone() -> None:
+    assert parse("a cache that isn't mine").common == ("that", "isn")
+    assert len(parse(" ".join(language.stop_words()) + " cache").common) == language.MOST_COMMON
 
 
 def test_a_phrase_is_demanded_and_its_words_are_ranked_by() -> None:

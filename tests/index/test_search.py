@@ -212,6 +212,26 @@ def test_a_title_counts_more_than_a_mention(tmp_path: Path) -> None:
     assert paths(shelf.ask("alpha")) == ["notes/titled.md", "notes/mention.md"]
 
 
+def test_a_stop_word_finds_nothing_and_settles_what_is_close(tmp_path: Path) -> None:
+    texts = {
+        "notes/1.md": "Alpha and beta, gamma.\n",
+        "notes/2.md": "Alpha or beta, gamma.\n",
+        "notes/3.md": "Alpha, beta: gamma.\n",
+        "notes/4.md": "And and and and.\n",
+    }
+    shelf = Shelf(tmp_path / "text", texts)
+    assert paths(shelf.ask("alpha and delta"))[0] == "notes/1.md"
+    assert paths(shelf.ask("alpha or delta"))[0] == "notes/2.md"
+    results = shelf.ask("alpha and or", limit=1, explain=True)
+    assert len(results.hits) + results.left_out == 3
+    assert {part.word for part in results.explanations[0] if part.of == "text"} & {"and", "or"}
+
+
+def test_stop_words_do_not_make_up_for_a_word(tmp_path: Path) -> None:
+    texts = {"notes/right.md": "Alpha beta.\n", "notes/wrong.md": "Alpha, and and and and and.\n"}
+    assert paths(Shelf(tmp_path / "text", texts).ask("alpha and beta"))[0] == "notes/right.md"
+
+
 def test_of_two_equal_memories_the_newer_and_the_surer_comes_first(tmp_path: Path) -> None:
     def note(day: str, confidence: float) -> str:
         return f"---\nupdated: {day}\nconfidence: {confidence}\n---\n# Note\n\nalpha beta\n"
@@ -250,7 +270,8 @@ def test_results_as_json_have_the_hits_with_their_parts_and_what_was_left_out(sh
 
 @pytest.mark.parametrize("each", ["memory", "passage"])
 @pytest.mark.parametrize(
-    "text", ["sqlite one file", '"one file" serv*', "database", "数据库", "february 2026 café"]
+    "text",
+    ["sqlite one file", '"one file" serv*', "database", "数据库", "february 2026 café", "the open file"],
 )
 def test_an_explanation_adds_up_to_the_score(shelf: Shelf, text: str, each: str) -> None:
     results = shelf.ask(text, each=each, explain=True)

@@ -266,6 +266,7 @@ def test_a_pattern_changes_what_it_would_change_among_plain_newlines(
         ("a", r"\1", r"\1"),
         ("a", r"\g<no>", r"\g<no>"),
         ("a", r"\q", r"\q"),
+        ("[[a]", "x", "[[a]"),
     ],
 )
 def test_a_bad_pattern_or_replacement_is_named(old: str, new: str, named: str) -> None:

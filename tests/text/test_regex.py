@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
+from hypothesis import example, given, strategies as st
 
-from mdmem.text.regex import regex
+from mdmem.text.regex import doubtful, regex
 
 TEXT = "one, two; THREE"
 
@@ -55,3 +57,23 @@ def test_every_pattern_of_the_package_is_sound() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(ran.stdout) > 100
+
+
+@given(st.text("[]^-&|~ab\\", max_size=9))
+@example("[[a]")
+@example("[a--b]")
+@example(r"[\[a]")
+def test_what_python_warns_of_is_told_beforehand(pattern: str) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            re.compile(pattern)
+        except re.error:
+            return
+    if any(issubclass(each.category, FutureWarning) for each in told):
+        assert doubtful(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["a[b]c", r"[\[a]", "[a-z]--", "[[]"[1:], "&&|~~", "[&|~]", r"\[["])
+def test_what_means_one_thing_is_not_doubtful(pattern: str) -> None:
+    assert not doubtful(pattern)

@@ -1,7 +1,7 @@
 """The query language of ranked search: what a text asks for. Pure, and no text is refused.
 
     words             any of them: the more, and the rarer, the better
-    "some words"      required, in a row
+    "some words"      required, in a row; words like others where no memory has them so, and there are others
     begin*            a word that begins so
     -word  -"…"       memories without it; a filter can be turned round so, too
     tag:a  type:b     memories with this tag (or one below it: a/c), of this type
@@ -27,6 +27,8 @@ MOST_WORDS = 64
 MOST_CHARACTERS = 10_000
 # A phrase, prefix or excluded word is looked up on its own.
 MOST_TERMS = 16
+# Of the stop words, as many as most questions have.
+MOST_COMMON = 6
 
 T = TypeVar("T")
 
@@ -84,6 +86,7 @@ class Query(NamedTuple):
 
     Attributes:
         words: what is ranked by, as the index has it; any of them.
+        common: stop words beside these, the first few: they find nothing, and settle what is close.
         prefixes: beginnings of words, ranked by, too.
         phrases: what has to be there, all of them.
         without: what must not be there, no group of them as a whole.
@@ -94,6 +97,7 @@ class Query(NamedTuple):
     """
 
     words: tuple[str, ...] = ()
+    common: tuple[str, ...] = ()
     prefixes: tuple[Term, ...] = ()
     phrases: tuple[Term, ...] = ()
     without: tuple[tuple[Term, ...], ...] = ()
@@ -107,6 +111,14 @@ class Query(NamedTuple):
     def is_ranked(self) -> bool:
         """Whether there is anything to rank by."""
         return bool(self.words or self.prefixes or self.phrases)
+
+    def loosened(self) -> Query:
+        """The same with its phrases searched word by word; itself where there is nothing else to rank by."""
+        phrased = {word for term in self.phrases for run in term.runs for word in run}
+        if not self.phrases or not (self.prefixes or set(self.words) - phrased):
+            return self
+        note = "no memory has what stands in quotation marks: its words were searched one by one"
+        return self._replace(phrases=(), notes=(*self.notes, note))
 
     @property
     def is_empty(self) -> bool:
@@ -134,7 +146,7 @@ def day(text: str) -> int:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """The words that are not ranked by where there are others, as the index has them."""
+    """The words that find nothing where there are others, as the index has them."""
     return frozenset((*_STOP_WORDS.split(), *words.analyzer().analyze(_STOP_WORDS)))
 
 
@@ -208,8 +220,11 @@ class _Parser:
         """What it all asks for."""
         asked = list(dict.fromkeys(self.words))
         telling = [word for word in asked if word not in stop_words()] or asked
+        # A letter alone is an article, or what an apostrophe has cut off.
+        common = [word for word in asked if word not in telling and len(word) > 1]
         return Query(
             words=self._most(telling, MOST_WORDS, "words"),
+            common=tuple(common[:MOST_COMMON]),
             prefixes=self._most(self.prefixes, MOST_TERMS, "beginnings of words"),
             phrases=self._most(self.phrases, MOST_TERMS, "phrases"),
             without=self._most(self.without, MOST_TERMS, "excluded words"),

@@ -88,10 +88,18 @@ class Scorer:
 
     def __init__(self, index: TextIndex, query: Query, folders: Sequence[str], today: int) -> None:
         self._index = index
-        self._query = query
         self._folders = [folder for folder in folders if folder]
         self._today = today
         self._frequency = cache(index.frequency)
+        self._query = query
+        loosened = query.loosened()
+        if loosened is not query and not index.count(Search.boolean_query(self._narrowed())):
+            self._query = loosened
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the query was not used, in words."""
+        return self._query.notes
 
     # -- what is found ------------------------------------------------------------------------------------
 
@@ -185,7 +193,8 @@ class Scorer:
         parts: list[Part] = []
         for part in ranked.parts:
             if part.of == "memory":
-                parts += self._explained(part, self._memory_clauses, ranked.key, None)
+                clauses = [*self._memory_clauses, *self._common_clauses]
+                parts += self._explained(part, clauses, ranked.key, None)
             elif part.of == "passage":
                 parts += self._explained(part, self._passage_clauses, ranked.key, ranked.place)
             elif part.value:
@@ -213,17 +222,19 @@ class Scorer:
     @cached_property
     def _search(self) -> Search:
         """Finds the memories that fit, scored by their texts as a whole."""
-        query = self._query
-        clauses: list[tuple[Occur, Search]] = [
-            (Occur.Must, _silent(_place(folder))) for folder in self._folders
-        ]
-        clauses += [(Occur.Must, _silent(search)) for search in _demanded(query)]
-        clauses += [(Occur.MustNot, search) for search in _excluded(query)]
-        if query.is_ranked:
+        clauses = self._narrowed()
+        if self._query.is_ranked:
             clauses.append((Occur.Must, _any(self._memory_clauses)))
+            clauses += [(Occur.Should, clause.search) for clause in self._common_clauses]
         else:
             clauses.append((Occur.Must, _silent(wholes_query())))
         return Search.boolean_query(clauses)
+
+    def _narrowed(self) -> list[tuple[Occur, Search]]:
+        """What a memory has to hold, and must not."""
+        demanded = [*map(_place, self._folders), *_demanded(self._query)]
+        clauses = [(Occur.Must, _silent(search)) for search in demanded]
+        return clauses + [(Occur.MustNot, search) for search in _excluded(self._query)]
 
     @cached_property
     def _memory_clauses(self) -> list[Clause]:
@@ -232,10 +243,8 @@ class Scorer:
         for word in self._query.words:
             weight, frequency = self._weight(word), self._frequency("whole", word)
             if frequency:
-                # tantivy counts passages where memories are meant: what that makes of a weight is taken back.
-                often = weight * (1 - weights.PRESENCE) / self._rarity(frequency)
                 held = Search.term_query(schema(), "whole", word)
-                clauses.append(Clause("text", word, Search.boost_query(held, often)))
+                clauses.append(self._often(word, 1 - weights.PRESENCE))
                 clauses.append(
                     Clause("text", word, Search.const_score_query(held, weight * weights.PRESENCE))
                 )
@@ -256,6 +265,19 @@ class Scorer:
                 Clause("text", "", _term(term, name)) for term in self._query.phrases for name in _TEXTS
             ]
         return clauses
+
+    @cached_property
+    def _common_clauses(self) -> list[Clause]:
+        """What stop words add to that: by how often it holds them, and nothing for holding them at all."""
+        held = [word for word in self._query.common if self._frequency("whole", word)]
+        return [self._often(word, weights.COMMON) for word in held]
+
+    def _often(self, word: str, share: float) -> Clause:
+        """What a memory has for how often it holds a word, which is so much of the word's weight."""
+        # tantivy counts passages where memories are meant: what that makes of a weight is taken back.
+        boost = share * self._weight(word) / self._rarity(self._frequency("whole", word))
+        held = Search.term_query(schema(), "whole", word)
+        return Clause("text", word, Search.boost_query(held, boost))
 
     @cached_property
     def _passage_clauses(self) -> list[Clause]:

@@ -129,7 +129,7 @@ def search(
     left_out = max(0, ranking.all - len(hits) - gone)
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    return Results(hits=tuple(hits), left_out=left_out, notes=query.notes, explanations=tuple(explanations))
+    return Results(hits=tuple(hits), left_out=left_out, notes=scorer.notes, explanations=tuple(explanations))
 
 
 class _Reader:

@@ -56,6 +56,19 @@ def test_a_phrase_is_demanded_and_its_words_are_ranked_by() -> None:
     assert query.words == ("design", "cach")
 
 
+def test_loosened_a_phrase_is_words_and_that_is_said() -> None:
+    query = parse('"the design" cache -old').loosened()
+    assert (query.words, query.phrases, len(query.without)) == (("design", "cach"), (), 1)
+    assert query.notes == (
+        "no memory has what stands in quotation marks: its words were searched one by one",
+    )
+
+
+@pytest.mark.parametrize("text", ['"the design"', '"the design" of the', '"the design" tag:a', "the design"])
+def test_a_phrase_alone_is_not_loosened(text: str) -> None:
+    assert parse(text).loosened() == parse(text)
+
+
 @pytest.mark.parametrize("text", ["“one file”", "„one file“", "«one file»", "「one file」"])
 def test_quotation_marks_of_other_languages_are_as_good(text: str) -> None:
     assert parse(text).phrases == (Term(runs=(("one", "file"),)),)

@@ -298,6 +298,24 @@ def test_what_was_not_used_of_a_query_is_said(shelf: Shelf) -> None:
     )
 
 
+@pytest.mark.parametrize("each", ["memory", "passage"])
+def test_a_phrase_that_nothing_has_is_searched_word_by_word_beside_others(shelf: Shelf, each: str) -> None:
+    results = shelf.ask('which engines are in "one big file" path:notes', each=each, explain=True)
+    assert paths(results)[0] == "notes/db.md"
+    assert "notes/lunch.md" not in paths(results)
+    assert results.notes == (
+        "no memory has what stands in quotation marks: its words were searched one by one",
+    )
+    assert sum(part.value for part in results.explanations[0]) == pytest.approx(
+        results.hits[0].score, abs=1e-3
+    )
+
+
+def test_a_phrase_that_something_has_stays_demanded(shelf: Shelf) -> None:
+    results = shelf.ask('sqlite "one file"')
+    assert (paths(results), results.notes) == (["notes/db.md"], ())
+
+
 @pytest.mark.parametrize(
     "arguments", [{"limit": 0}, {"context": -1}, {"since": "soon"}, {"before": "2026-13"}]
 )

@@ -6,12 +6,12 @@ text, title and what it is filtered by. So one commit serves both. The text itse
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tantivy
@@ -300,36 +300,54 @@ class TextIndex:
         with self._translated("read the index"):
             return [list(searcher.fast_field_values(name, given)) for name in names]
 
-    @contextlib.contextmanager
-    def _translated(self, action: str) -> Iterator[None]:
+    def _translated(self, action: str) -> _Translated:
         """What tantivy refuses, in our words."""
-        try:
-            yield
-        except MdmemError:
-            raise
-        except FileNotFoundError as error:
+        return _Translated(self, action)
+
+
+class _Translated:
+    """Turns what tantivy refuses inside a `with` into our words.
+
+    A class, because a search enters it dozens of times, and a generator takes three times as long.
+    """
+
+    __slots__ = ("_action", "_index")
+
+    def __init__(self, index: TextIndex, action: str) -> None:
+        self._index = index
+        self._action = action
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, MdmemError):
+            return
+        if isinstance(error, FileNotFoundError):
             # Somebody has deleted it, or is making it anew.
-            self.close()
-            raise IndexDamaged(path=self.folder, reason=error.strerror or str(error)) from None
-        except OSError as error:
-            raise self._refused(action, error.strerror or str(error)) from None
-        except (ValueError, LookupError) as error:
-            self.close()
+            raise self._damaged(error.strerror or str(error)) from None
+        if isinstance(error, OSError):
+            raise self._refused(error.strerror or str(error)) from None
+        if isinstance(error, ValueError | LookupError):
+            self._index.close()
             reason = str(error)
             if "LockBusy" in reason:
-                raise self._refused(action, "another process is writing it") from None
+                raise self._refused("another process is writing it") from None
             if "No space left" in reason or "Permission denied" in reason:
-                raise self._refused(action, reason) from None
-            raise IndexDamaged(path=self.folder, reason=reason) from None
-        except BaseException as error:
-            # A panic in Rust, which damaged files can cause, derives from BaseException.
-            if type(error).__name__ != "PanicException":
-                raise
-            self.close()
-            raise IndexDamaged(path=self.folder, reason=str(error)) from None
+                raise self._refused(reason) from None
+            raise self._damaged(reason) from None
+        # A panic in Rust, which damaged files can cause, derives from BaseException.
+        if type(error).__name__ == "PanicException":
+            raise self._damaged(str(error)) from None
 
-    def _refused(self, action: str, reason: str) -> StorageFailed:
-        return StorageFailed(path=self.folder, action=action, reason=reason)
+    def _damaged(self, reason: str) -> IndexDamaged:
+        self._index.close()
+        return IndexDamaged(path=self._index.folder, reason=reason)
+
+    def _refused(self, reason: str) -> StorageFailed:
+        return StorageFailed(path=self._index.folder, action=self._action, reason=reason)
 
 
 def _add_whole(document: tantivy.Document, memory: Indexed) -> None:

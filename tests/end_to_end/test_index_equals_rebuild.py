@@ -172,12 +172,13 @@ class Life:
         for path in self.chance.sample(stores, min(len(stores), 2)):
             if path.name != "lock":
                 how = self.chance.randrange(3)
-                if how == 0:
-                    path.unlink()
-                elif how == 1:
-                    os.truncate(path, path.stat().st_size // 2)
-                else:
-                    path.write_bytes(self.chance.randbytes(path.stat().st_size))
+                # As another file: of one that is mapped, as those of the text index are, no byte can go.
+                data = path.read_bytes()
+                path.unlink()
+                if how == 1:
+                    path.write_bytes(data[: len(data) // 2])
+                elif how == 2:
+                    path.write_bytes(self.chance.randbytes(len(data)))
 
     def crash(self) -> None:
         """A process that makes the index current is killed."""

@@ -6,7 +6,8 @@ import importlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -28,6 +29,8 @@ COUNTED = 10_000  # how many further lines are counted behind the last hit of a 
 # a search through 10,000 notes 30 ms: it pays only where there is too much to gather.
 GATHERED = 2_000
 _GATHERED_BYTES = 8 * 1024 * 1024
+# So many of the first matches are looked up in their memories while ripgrep goes on searching.
+_READ_EARLY = 100
 
 _CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 
@@ -156,10 +159,14 @@ def _encodable(text: str) -> bool:
 
 
 class _Match(NamedTuple):
-    """What ripgrep printed about a line that matches, and the parts of the line's vault path."""
+    """What ripgrep printed about a line that matches, and the parts of the line's vault path.
+
+    `hits` are what it comes to, once its memory has been read.
+    """
 
     path: tuple[str, ...]
     printed: bytes
+    hits: Sequence[Hit] | None = None
 
 
 _BY_PATH = itemgetter(0)
@@ -185,26 +192,34 @@ class _Search(NamedTuple):
     def hits(self) -> Generator[Hit]:
         """The hits, in order."""
         given = 0
-        memory = None
         matches = self._matches()
         try:
-            for match in matches:
-                path = "/".join(match.path)
-                if memory is None or memory.path != path:
-                    from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
-
-                    shown = paths.relative(path, self.base)
-                    memory = HitReader(path, self._file(path), self.read, shown)
-                lines = ripgrep.matching_lines(match.printed)
-                for place, line in enumerate(lines, 1):
+            for match in self._looked_up(matches):
+                hits = match.hits or ()
+                for place, hit in enumerate(hits, 1):
                     given += 1
                     if given == self.limit:
-                        left_out = min(COUNTED, len(lines) - place + _count(matches))
-                        yield memory.hit(line, self.context, left_out)
+                        left_out = min(COUNTED, len(hits) - place + _count(matches))
+                        yield replace(hit, left_out=left_out)
                         return
-                    yield memory.hit(line, self.context)
+                    yield hit
         finally:
             matches.close()
+
+    def _looked_up(self, matches: Iterator[_Match]) -> Iterator[_Match]:
+        """The same matches with their hits; each memory is read once where its matches follow each other."""
+        from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
+
+        memory = None
+        for match in matches:
+            if match.hits is not None:
+                yield match
+                continue
+            path = "/".join(match.path)
+            if memory is None or memory.path != path:
+                memory = HitReader(path, self._file(path), self.read, paths.relative(path, self.base))
+            lines = ripgrep.matching_lines(match.printed)
+            yield match._replace(hits=[memory.hit(line, self.context) for line in lines])
 
     def _file(self, path: str) -> str:
         return self.mounts.get(path) or os.path.join(self.root, path)
@@ -227,7 +242,9 @@ class _Search(NamedTuple):
             # Reading memories takes some imports: they are made while ripgrep searches.
             for module in ("index.hit_reader", "text.document", "text.scan"):
                 importlib.import_module(f"mdmem.{module}")
-            for match in self._read(process, mounted):
+            found = self._read(process, mounted)
+            early = islice(self._looked_up(found), min(_READ_EARLY, self.limit or _READ_EARLY))
+            for match in chain(early, found):
                 gathered.append(match)
                 size += len(match.printed)
                 if len(gathered) > GATHERED or size > _GATHERED_BYTES:

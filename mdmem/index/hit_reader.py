@@ -42,13 +42,12 @@ class HitReader:
             modified = None
         self._day = day_of(path, fields_of(self._document) if self._document else {}, modified)
 
-    def hit(self, found: Line, context: int, left_out: int = 0) -> Hit:
+    def hit(self, found: Line, context: int) -> Hit:
         """The hit for a line that ripgrep found.
 
         Args:
             found: the line.
             context: the most lines to give before and after it.
-            left_out: how many further lines were left out behind it.
         """
         line = found.number + found.piece
         if self._firsts and found.number <= len(self._firsts):
@@ -68,7 +67,6 @@ class HitReader:
             before=before,
             after=after,
             date=self._day,
-            left_out=left_out,
         )
 
 

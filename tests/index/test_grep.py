@@ -606,7 +606,7 @@ def test_lines_that_a_lone_carriage_return_ends_are_counted_one_by_one(vault: Fo
 
 
 def test_a_limited_search_through_very_many_lines_is_cancelled(vault: Folder) -> None:
-    """30,000 lines match: it counts 10,000 beyond the limit, then ends ripgrep, and reads no other memory."""
+    """30,000 lines match: it counts 10,000 beyond the limit, then ends ripgrep, and reads few memories."""
     expected = many(vault, 3000, 10)
     read = []
 
@@ -618,7 +618,7 @@ def test_a_limited_search_through_very_many_lines_is_cancelled(vault: Folder) ->
 
     assert [(hit.path, hit.line) for hit in hits] == expected[:25]
     assert hits[-1].left_out == COUNTED
-    assert len(read) == 3
+    assert len(set(read)) <= 25 + 3  # those that are read before it is known which come first
     assert no_children()
 
 
@@ -756,7 +756,7 @@ def test_paths_are_given_relative_to_the_base(mounted: Folder) -> None:
 
     hits = list(mounted.grep("needle", namespace="users/alice", base="users", read=noted))
     assert [hit.path for hit in hits] == ["alice/a.md", "alice/zeta.md"]
-    assert read == ["users/alice/a.md", "users/alice/zeta.md"]
+    assert sorted(read) == ["users/alice/a.md", "users/alice/zeta.md"]
     assert mounted.paths("needle", namespace="users/alice", base="users/alice") == ["a.md", "zeta.md"]
 
 

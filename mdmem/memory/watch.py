@@ -179,9 +179,13 @@ class Watch:
         """One step of what follows from what has happened."""
         if self._uncited:
             # Before the files are read: what changes behind that is told.
-            self._cite(self._uncited)
-            self._unjudged |= {*self._uncited, *self._view.sources(self._keys)}
-            self._uncited, self._keys = set(), set()
+            some = set(islice(self._uncited, _STEP))
+            self._cite(some)
+            self._unjudged |= some
+            if some == self._uncited:
+                self._unjudged.update(self._view.sources(self._keys))
+                self._keys = set()
+            self._uncited -= some
         elif self._unjudged:
             some = set(islice(self._unjudged, _STEP))
             self._events.extend(self._reference_events(some))

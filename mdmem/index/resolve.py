@@ -180,18 +180,17 @@ def _spellings(target: str) -> tuple[str, ...]:
 
 
 def _identified(names: Names, target: str, source: str) -> Resolution:
-    found = names.named("id", target)
+    found = tuple(names.named("id", target))
     if found:
         return _ranked(found, source, "id")
     if not target.endswith("/"):
-        paths = names.named("stem", key_of(target))
-        for same in (str, _folded):
-            for spelling in map(same, _spellings(target)):
-                ending = "/" + spelling
-                found = [path for path in paths if ("/" + same(path)).endswith(ending)]
+        paths = tuple(names.named("stem", key_of(target)))
+        for folded in (False, True):
+            for spelling in _spellings(target):
+                found = _ending(paths, spelling, folded=folded)
                 if found:
-                    return _ranked(found, source, "suffix", spelling, folded=same is _folded)
-    found = names.named("alias", alias_key(target))
+                    return _ranked(found, source, "suffix", spelling, folded=folded)
+    found = tuple(names.named("alias", alias_key(target)))
     if found:
         return _ranked(found, source, "alias")
     for start in ("", "/"):
@@ -202,26 +201,46 @@ def _identified(names: Names, target: str, source: str) -> Resolution:
 
 
 def _ranked(
-    candidates: Iterable[str], source: str, rule: str, spelling: str = "", *, folded: bool = False
+    candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
     """The candidates of the nearest namespace that has any, the best first."""
-    found = list(dict.fromkeys(candidates))
-    if len(found) > 1:
-        around = namespaces(source)
-        complete = {namespace + spelling for namespace in around} if "/" in spelling else set()
-        whole = [path for path in found if (_folded(path) if folded else path) in complete]
-        found = _nearest(whole or found, around)
-        folder = source.rpartition("/")[0]
-        ordered = _by_depth(tuple(found))
-        beside = [path for path in ordered if path.rpartition("/")[0] == folder]
-        found = [*beside, *(path for path in ordered if path not in beside)] if beside else list(ordered)
-    return Resolution(found[0], tuple(found), rule)
+    if len(candidates) == 1:
+        return Resolution(candidates[0], candidates, rule)
+    whole = spelling if "/" in spelling else ""
+    found = _arranged(candidates, tuple(namespaces(source)), whole, folded=folded)
+    beside = found.by_folder.get(source.rpartition("/")[0], ())
+    ordered = (*beside, *(path for path in found.ordered if path not in beside)) if beside else found.ordered
+    return Resolution(ordered[0], ordered, rule)
 
 
-# A name that every folder has, such as README, is asked for from each of them.
+class _Arranged(NamedTuple):
+    """Candidates without regard to the folder of the link: the best first, and by their folders."""
+
+    ordered: tuple[str, ...]
+    by_folder: dict[str, dict[str, None]]
+
+
+# A name that every folder has, such as README, is asked for from each of them: what does not depend on the
+# folder is found out once.
 @lru_cache(maxsize=256)
-def _by_depth(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(paths, key=lambda path: (path.count("/"), path)))
+def _ending(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
+    """Those of the paths that end in these parts."""
+    as_is = _folded if folded else str
+    ending = "/" + as_is(spelling)
+    return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
+
+
+@lru_cache(maxsize=256)
+def _arranged(candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool) -> _Arranged:
+    """Those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
+    as_is = _folded if folded else str
+    complete = {as_is(namespace + whole) for namespace in around} if whole else set()
+    found = [path for path in candidates if as_is(path) in complete] or candidates
+    ordered = sorted(dict.fromkeys(_nearest(found, around)), key=lambda path: (path.count("/"), path))
+    by_folder: dict[str, dict[str, None]] = {}
+    for path in ordered:
+        by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
+    return _Arranged(tuple(ordered), by_folder)
 
 
 def _nearest(paths: Sequence[str], around: Iterable[str]) -> list[str]:

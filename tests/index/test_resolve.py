@@ -162,6 +162,20 @@ def test_a_namespace_comes_before_those_around_it() -> None:
     assert resolve(Notes(paths), "x", source).candidates == (all_, "users/bo/notes/x.md")
 
 
+def test_a_complete_path_is_complete_in_whatever_case() -> None:
+    vault = Notes(["users/Al/notes/db.md", "users/Al/deep/notes/db.md"])
+    for target in ("notes/db", "NOTES/DB"):
+        assert resolve(vault, target, "users/Al/x.md").candidates == ("users/Al/notes/db.md",)
+
+
+def test_of_many_with_one_name_the_one_beside_is_first_and_none_is_missing() -> None:
+    paths = [f"p{number}/readme.md" for number in range(50)]
+    vault = Notes([*paths, "p7/deep/readme.md"])
+    found = resolve(vault, "readme", "p7/x.md").candidates
+    assert found[0] == "p7/readme.md"
+    assert found[1:] == (*sorted(set(paths) - {"p7/readme.md"}), "p7/deep/readme.md")
+
+
 def test_a_complete_path_is_not_ambiguous() -> None:
     names = Notes(["notes/db.md", "projects/p/notes/db.md", "projects/q/notes/db.md"])
     assert resolve(names, "notes/db", "a.md").candidates == ("notes/db.md",)

@@ -28,6 +28,7 @@ from mdmem.text import edit as text_edit
 from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
+from mdmem.text.regex import regex
 from mdmem.vault.paths import check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -41,6 +42,7 @@ _AROUND = 2  # lines of the snippet on either side
 _DEPTH = 2
 # A listing of more would cost more than it tells; the folders below can be viewed one by one.
 _MOST_LISTED = 1_000
+_PROGRAM = regex(r"`mdmem [^`]*`")
 _UNITS = ("B", "K", "M", "G")
 _KIB_BITS = 10
 # What models call files that this tool keeps as Markdown: `plan.txt` is the memory `plan.txt.md`.
@@ -306,7 +308,8 @@ class Tool:
             error = error.but(findings=tuple(replace(each, path=path) for each in error.findings))
         elif "path" in error.fields:
             error = error.but(path=path)
-        words = str(error)
+        # A model that has these commands alone cannot run the program.
+        words = _PROGRAM.sub(r"\g<0> (tell the user to run it)", str(error))
         return words.replace(self._place("").rstrip("/"), ROOT).replace(self._vault.root, ROOT)
 
 

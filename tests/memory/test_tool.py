@@ -176,6 +176,14 @@ def test_a_long_listing_says_how_many_it_leaves_out(memory: mdmem.Memory, tool: 
     assert lines[-1] == "(4 more are left out: view one of the directories)"
 
 
+def test_what_only_the_program_can_do_the_user_is_to_be_told(memory: mdmem.Memory) -> None:
+    schemas = Path(memory.vault.root) / ".mdmem/schemas"
+    schemas.mkdir()
+    (schemas / "memory.json").write_text('{"type": "nonsense"}')
+    told = refused(Tool(memory), command="create", path="/memories/a.md", file_text="---\na: 1\n---\n")
+    assert "`mdmem schema check` (tell the user to run it)" in told
+
+
 # ---------------------------------------------------------------------------------- the documentation's words
 
 

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from html import unescape
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
@@ -158,6 +157,8 @@ def _shown(found: re.Match[str]) -> str:
         return ""
     shown = found[name]
     if name == "entity":
+        from html import unescape  # noqa: PLC0415 - a large table that few headings need
+
         return unescape(shown)
     return plain(shown) if name in {"text", "stressed"} else shown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -15,15 +16,17 @@ class Beside(Generic[R]):
     """Work that a process of its own does, from now on.
 
     A hook keeps an agent waiting, and most of its time goes into imports: two processors share them. The
-    work only reads, and this process has no other threads.
+    work only reads, and this process has no other threads. Where an alarm is set, it is set for both.
     """
 
     def __init__(self, work: Callable[[], R]) -> None:
         self._work = work
         self._reader, writer = os.pipe()
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
         self._process = os.fork()
         if not self._process:
             with contextlib.suppress(BaseException):
+                signal.setitimer(signal.ITIMER_REAL, left)
                 os.close(self._reader)
                 with open(writer, "wb") as file:
                     file.write(pickle.dumps(work()))

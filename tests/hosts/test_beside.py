@@ -49,6 +49,25 @@ def test_when_the_process_is_killed_the_work_is_done_here() -> None:
     assert Beside(work).result() == here
 
 
+def test_an_alarm_ends_both_processes() -> None:
+    def ring(_number: int, _frame: object) -> None:
+        raise TimeoutError("rung")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    reader, writer = os.pipe()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        found = Beside(lambda: os.read(reader, 1))  # nobody writes
+        with pytest.raises(TimeoutError, match="rung"):
+            found.result()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert os.waitstatus_to_exitcode(os.waitpid(found._process, 0)[1]) == 0
+    os.close(reader)
+    os.close(writer)
+
+
 def test_what_the_parent_has_still_to_print_is_printed_once(capfd: pytest.CaptureFixture[str]) -> None:
     sys.stdout.write("once")
     assert Beside(lambda: 1).result() == 1

@@ -19,10 +19,9 @@ def reader(text: str, path: str = "users/a/2026-03-04.md") -> HitReader:
 
 
 def test_a_hit_has_the_path_that_is_shown_and_what_the_memory_lends() -> None:
-    hit = reader(TEXT).hit(Line(4, 0, "needle", ((0, 6),)), 1, left_out=3)
+    hit = reader(TEXT).hit(Line(4, 0, "needle", ((0, 6),)), 1)
     assert (hit.path, hit.line, hit.heading, hit.date) == ("2026-03-04.md", 4, ("Plan",), "2026-03-04")
     assert (hit.text, hit.matches, hit.before, hit.after) == ("needle", ((0, 6),), ("why",), ("end",))
-    assert hit.left_out == 3
 
 
 def test_a_memory_is_read_once_at_its_vault_path() -> None:

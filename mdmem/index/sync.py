@@ -84,9 +84,9 @@ class Sync:
         """Take in what a look found; `progress` is told how many of how many files are done."""
         if self._text and self._pending:
             self._text.sweep()
-        todo = sorted({*work.read, *self._pending} - {path for path, *_ in work.problems})
-        # What is read as well as gone may be back by then.
-        gone_for_good = sorted(set(work.gone).difference(todo))
+        todo = {*work.read, *self._pending} - {path for path, *_ in work.problems}
+        # What is read as well as gone may be back by then; what is gone when it is read comes to this list.
+        gone = sorted(set(work.gone) - todo)
         with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
             for path in work.gone:
                 if old := self._old(path):
@@ -97,9 +97,8 @@ class Sync:
                 Read(path, seen, racy=False, hash="", data=b"", problem=why)
                 for path, seen, why in work.problems
             )
-            # What turns out to be gone when it is read comes to this list.
-            gone = gone_for_good
-            reads = chain(((problem, None) for problem in problems), self._reads(todo, gone, progress))
+            found = self._reads(sorted(todo), gone, progress)
+            reads = chain(((problem, None) for problem in problems), found)
             for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                 more = rest > _BATCH
                 self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)

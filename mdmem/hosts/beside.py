@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -28,13 +27,18 @@ class Beside(Generic[R]):
             with contextlib.suppress(BaseException):
                 signal.setitimer(signal.ITIMER_REAL, left)
                 os.close(self._reader)
+                found = work()
+                import pickle  # noqa: PLC0415 - start-up
+
                 with open(writer, "wb") as file:
-                    file.write(pickle.dumps(work()))
+                    file.write(pickle.dumps(found))
             os._exit(0)  # what is in the buffers of standard output is the parent's to write
         os.close(writer)
 
     def result(self) -> R:
         """What the work gives; done here when the process failed, so that its error is raised."""
+        import pickle  # noqa: PLC0415 - start-up
+
         with open(self._reader, "rb") as file:
             written = file.read()
         os.waitpid(self._process, 0)

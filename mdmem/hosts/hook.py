@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import Usage
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 Given = Mapping[str, Any]
 _SESSIONS = "sessions"
 _SESSION_SECONDS = 7 * 24 * 3600
+_LONGEST_SESSION = 64  # bytes of its id
 _PATCHED = regex(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 _THREADS = "/working/threads/"
 CONTEXT_TOKENS = 2_000
@@ -182,8 +182,9 @@ def _ago(moment: float) -> str:
 
 def _mark(memory: Memory, given: Given) -> str:
     """The file whose time is that of the last edit in a session."""
-    name = sha256(str(given.get("session_id", "")).encode("utf-8", "replace")).hexdigest()[:16]
-    return os.path.join(memory.vault.local(_SESSIONS), name)
+    session = str(given.get("session_id", "")).encode("utf-8", "replace")
+    # What is longer than an id has the end that tells it from others; a digest would take longer to import.
+    return os.path.join(memory.vault.local(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")
 
 
 def _note_edit(memory: Memory, given: Given) -> None:

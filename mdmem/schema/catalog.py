@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -85,7 +84,9 @@ class Catalog:
 
     def near(self, name: str) -> tuple[str, ...]:
         """The names most like `name`; all of them where none is."""
-        return tuple(difflib.get_close_matches(name, self.names, n=3)) or self.names
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
+        return tuple(get_close_matches(name, self.names, n=3)) or self.names
 
     def refuse(self, name: str) -> NoReturn:
         """Say that there is no schema of this name.

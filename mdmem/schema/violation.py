@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +137,9 @@ def _missing(path: tuple[Key, ...], rules: dict[str, Any]) -> tuple[str, str]:
 
 def _known(path: tuple[Key, ...], rules: dict[str, Any]) -> str:
     names = list(rules.get("properties", ()))
-    near = difflib.get_close_matches(str(path[-1]), names, n=1)
+    from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
+    near = get_close_matches(str(path[-1]), names, n=1)
     if near:
         return f"did you mean `{wording.printable(near[0])}`? otherwise take it out"
     listed = ", ".join(f"`{wording.printable(name)}`" for name in names)

@@ -1,6 +1,6 @@
 """The answer to a host's hook, from standard input to standard output.
 
-An agent waits for it, so that click is not imported, which takes a fifth of the time.
+An agent waits for it, so that click is not imported, which takes a tenth of the time or more.
 """
 
 from __future__ import annotations

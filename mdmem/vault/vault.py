@@ -195,7 +195,7 @@ class Vault:
         root, (*folders, name) = self.place(path)
         try:
             with files.translated(path, "read it"), files.opened(root, folders) as folder:
-                if not files.exists(folder, name):
+                if not name.isascii() and not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
                 self._refuse_large(path, files.size(folder, name))
                 content = files.read_settled(folder, name, settle)

@@ -19,7 +19,7 @@ from mdmem.memory.memory import Memory
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from mdmem.memory.context_source import Gathered
+    from mdmem.memory.excerpt import Gathered
 
 Given = Mapping[str, Any]
 _SESSIONS = "sessions"
@@ -64,7 +64,7 @@ def _session_start(memory: Memory, _given: Given) -> dict[str, Any] | None:
 
 def _gathered(memory: Memory, now: datetime) -> dict[str, Gathered]:
     """What a session begins with: the context with the newest thread's working memory."""
-    from mdmem.memory.context import gathered  # noqa: PLC0415 - as above
+    from mdmem.memory.context_source import gathered  # noqa: PLC0415 - as above
 
     threads = (path for path, _ in _live(memory) if _THREADS in f"/{path}")
     newest = next(threads, None)

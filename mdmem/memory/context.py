@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Usage
-from mdmem.memory.context_source import Gathered, Sources
-from mdmem.memory.excerpt import Excerpt, blocks, cut
+from mdmem.memory.excerpt import Excerpt, Gathered, blocks, cut
 from mdmem.text.tokens import counter
 from mdmem.text.visible import fenced
 
@@ -144,23 +144,11 @@ def context(
     Raises:
         As `Memory.context`.
     """
+    from mdmem.memory.context_source import gathered  # noqa: PLC0415 - hooks gather in another process
+
     now = now or datetime.now(UTC)
-    return composed(
-        memory, lambda: gathered(memory, query, files, thread, now), budget, estimated=estimated, now=now
-    )
-
-
-def gathered(
-    memory: Memory, query: str, files: Sequence[str], thread: str | None, now: datetime
-) -> dict[str, Gathered]:
-    """What there is for each part of a context; arguments as `context` takes them."""
-    sources = Sources(memory, now)
-    found = {"rules": sources.rules(files), "project": sources.project()}
-    found["preferences"] = sources.preferences()
-    found["pinned"] = sources.pinned()
-    found["working"] = sources.working(thread) if thread is not None else Gathered()
-    found["found"] = sources.found(query) if query.strip() else Gathered()
-    return _without_repeats(found)
+    gathering = partial(gathered, memory, query, files, thread, now)
+    return composed(memory, gathering, budget, estimated=estimated, now=now)
 
 
 def composed(
@@ -188,14 +176,6 @@ def composed(
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
     return _Composer(gathering(), count, budget, render, frame).context()
-
-
-def _without_repeats(found: dict[str, Gathered]) -> dict[str, Gathered]:
-    """The same, where a memory that is pinned besides stands in its own part only."""
-    own = {e.path for name in ("rules", "project", "preferences", "working") for e in found[name].excerpts}
-    pinned = found["pinned"]
-    kept = [excerpt for excerpt in pinned.excerpts if excerpt.path not in own]
-    return {**found, "pinned": Gathered(kept, pinned.unread)}
 
 
 @dataclass(slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
 from mdmem.memory import expiry, preference, project
-from mdmem.memory.excerpt import Excerpt, Source, of_vault
+from mdmem.memory.excerpt import Excerpt, Gathered, Source, of_vault
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.document import Document
@@ -26,19 +25,25 @@ _MOST_FOUND = 50
 _PINNED = "tier=pinned"
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What there is for a part of a context.
+def gathered(
+    memory: Memory, query: str, files: Sequence[str], thread: str | None, now: datetime
+) -> dict[str, Gathered]:
+    """What there is for each part of a context; arguments as `context.context` takes them."""
+    sources = Sources(memory, now)
+    found = {"rules": sources.rules(files), "project": sources.project()}
+    found["preferences"] = sources.preferences()
+    found["pinned"] = sources.pinned()
+    found["working"] = sources.working(thread) if thread is not None else Gathered()
+    found["found"] = sources.found(query) if query.strip() else Gathered()
+    return _without_repeats(found)
 
-    Attributes:
-        excerpts: in the order in which they are given.
-        unread: what could not be read: place, and reason.
-        further: how many more passages fit the query than were looked at.
-    """
 
-    excerpts: list[Excerpt] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)
-    further: int = 0
+def _without_repeats(found: dict[str, Gathered]) -> dict[str, Gathered]:
+    """The same, where a memory that is pinned besides stands in its own part only."""
+    own = {e.path for name in ("rules", "project", "preferences", "working") for e in found[name].excerpts}
+    pinned = found["pinned"]
+    kept = [excerpt for excerpt in pinned.excerpts if excerpt.path not in own]
+    return {**found, "pinned": Gathered(kept, pinned.unread)}
 
 
 class Sources:

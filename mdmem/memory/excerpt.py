@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
@@ -71,6 +71,21 @@ class Excerpt:
         gap = "\n" * (other.first - self.last)
         is_near = len(gap) <= _A_BLANK_LINE
         return replace(self, last=other.last, text=f"{self.text}{gap}{other.text}") if is_near else None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What there is for a part of a context.
+
+    Attributes:
+        excerpts: in the order in which they are given.
+        unread: what could not be read: place, and reason.
+        further: how many more passages fit the query than were looked at.
+    """
+
+    excerpts: list[Excerpt] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    further: int = 0
 
 
 def blocks(excerpts: Sequence[Excerpt]) -> list[str]:

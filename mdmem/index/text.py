@@ -120,7 +120,7 @@ class TextIndex:
         self._open()
 
     def _open(self) -> None:
-        with self._translated("open the index"):
+        with _Translated(self, "open the index"):
             os.makedirs(self.folder, exist_ok=True)
             self._check_version()
             self._index = tantivy.Index(schema(), path=self.folder)
@@ -149,7 +149,7 @@ class TextIndex:
         from shutil import rmtree  # noqa: PLC0415 - start-up
 
         self.close()
-        with self._translated("empty the index"):
+        with _Translated(self, "empty the index"):
             rmtree(self.folder)
         self._searched = -1
         self._open()
@@ -159,7 +159,7 @@ class TextIndex:
     def add(self, memory: Indexed) -> None:
         """Take in a memory that the index does not hold, or that was removed."""
         key = key_of(memory.path)
-        with self._translated("write the index"):
+        with _Translated(self, "write the index"):
             writer = self._writing()
             for ordinal, passage in enumerate(memory.passages):
                 document = tantivy.Document()
@@ -175,7 +175,7 @@ class TextIndex:
 
     def remove(self, path: str) -> None:
         """Drop a memory; one that the index does not hold is no error."""
-        with self._translated("write the index"):
+        with _Translated(self, "write the index"):
             # By a query, because by a term of numbers tantivy 0.27 deletes nothing.
             self._writing().delete_documents_by_query(of_memory(key_of(path)))
 
@@ -189,7 +189,7 @@ class TextIndex:
         Returns:
             The number of the commit; see `opstamp`.
         """
-        with self._translated("write the index"):
+        with _Translated(self, "write the index"):
             if self._writer:
                 self._writer.commit()
                 if not more:
@@ -203,7 +203,7 @@ class TextIndex:
         """Delete the files of a commit that was killed: the next one would give some the same names."""
         self.close()
         self._open()
-        with self._translated("write the index"):
+        with _Translated(self, "write the index"):
             self._writing().garbage_collect_files()
 
     def _writing(self) -> tantivy.IndexWriter:
@@ -217,14 +217,14 @@ class TextIndex:
     @property
     def opstamp(self) -> int:
         """The number of the last commit on disk; 0 before the first one. It grows with each."""
-        with self._translated("read the index"), open(os.path.join(self.folder, _META), "rb") as file:
+        with _Translated(self, "read the index"), open(os.path.join(self.folder, _META), "rb") as file:
             return int(json.load(file)["opstamp"])
 
     def refresh(self) -> None:
         """Answer from the last commit on disk, whichever process made it, until this is called again."""
         opstamp = self.opstamp
         if self._searcher is None or opstamp != self._searched:
-            with self._translated("read the index"):
+            with _Translated(self, "read the index"):
                 self._index.reload()
                 self._searcher, self._searched = self._index.searcher(), opstamp
 
@@ -238,13 +238,13 @@ class TextIndex:
     def best(self, query: tantivy.Query, limit: int) -> list[Found]:
         """The documents that a query finds, the best first."""
         searcher = self.searcher()
-        with self._translated("search the index"):
+        with _Translated(self, "search the index"):
             return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
 
     def counted(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> tuple[list[Found], int]:
         """As `best`, or the newest first where nothing is ranked; and how many documents a query finds."""
         searcher: Any = self.searcher()  # what its type leaves out is the count
-        with self._translated("search the index"):
+        with _Translated(self, "search the index"):
             if newest:
                 found = searcher.search(query, limit, order_by_field="day")
                 return [Found(0.0, address) for _, address in found.hits], found.count or 0
@@ -262,14 +262,14 @@ class TextIndex:
     def count(self, query: tantivy.Query) -> int:
         """How many documents a query finds."""
         searcher = self.searcher()
-        with self._translated("search the index"):
+        with _Translated(self, "search the index"):
             found = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
             return int(found["n"]["value"])
 
     def frequency(self, name: str, word: str) -> int:
         """How many documents have a word in a field."""
         searcher = self.searcher()
-        with self._translated("search the index"):
+        with _Translated(self, "search the index"):
             return searcher.doc_freq(name, word)
 
     def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[Place]:
@@ -287,7 +287,7 @@ class TextIndex:
 
     def path(self, address: tantivy.DocAddress) -> str:
         """The path of a memory, by its first passage."""
-        with self._translated("read the index"):
+        with _Translated(self, "read the index"):
             return str(self.searcher().doc(address)["path"][0])
 
     def paths(self) -> list[str]:
@@ -297,12 +297,8 @@ class TextIndex:
 
     def _fast(self, names: Sequence[str], addresses: Sequence[tantivy.DocAddress]) -> list[list[Any]]:
         searcher, given = self.searcher(), list(addresses)
-        with self._translated("read the index"):
+        with _Translated(self, "read the index"):
             return [list(searcher.fast_field_values(name, given)) for name in names]
-
-    def _translated(self, action: str) -> _Translated:
-        """What tantivy refuses, in our words."""
-        return _Translated(self, action)
 
 
 class _Translated:

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused, NamedNotFound
-from mdmem.schema import SchemaInfo, Schemas, formats, pattern, wording
+from mdmem.schema import SchemaInfo, Schemas, acceptance, formats, pattern, wording
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.lint import inspect
 from mdmem.text.document import Document, parse_text
@@ -1055,17 +1055,78 @@ def test_no_schema_upsets_the_check(schema: Any, value: Any) -> None:
     assert all(each.message for each in schemas.check(document))
 
 
-@given(st.dictionaries(st.sampled_from(["note", "memory"]), SCHEMAS.map(json.dumps)))
-def test_what_is_accepted_without_compiling_is_accepted_by_the_validator(own: Any) -> None:
+# -------------------------------------------------------------------------------------- without jsonschema
+
+_FIELDS = sorted(
+    {field for name in BUILTIN for field in json.loads(Schemas({}).show(name)).get("properties", {})}
+)
+_NEAR = st.sampled_from(
+    ["2024-01-31", "2024-01-31 12:30", "2024-02-30", "12:30", "", "note", "yes"]
+) | st.sampled_from([0, 1, -1, 0.5, 1.0, 2.5, 1e308, 10**400, float("inf"), float("nan"), True, False, None])
+_VALUES = st.recursive(
+    _NEAR,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "ids", "x"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_MEMORIES = st.dictionaries(st.sampled_from(_FIELDS), _VALUES, max_size=6) | _VALUES
+
+
+@given(st.sampled_from(BUILTIN), _MEMORIES)
+@settings(max_examples=500)
+def test_what_is_surely_accepted_is_accepted_by_the_validator(name: str, value: Any) -> None:
+    schemas = Schemas({})
+    if acceptance.is_sure(schemas._catalog, name, value):
+        assert list(schemas._validator(name).iter_errors(value)) == []
+
+
+@given(
+    st.sampled_from(BUILTIN), st.dictionaries(st.sampled_from(BUILTIN), SCHEMAS.map(json.dumps)), _MEMORIES
+)
+@settings(max_examples=300)
+def test_nothing_is_surely_accepted_by_a_schema_of_the_vault(name: str, own: Any, value: Any) -> None:
     schemas = Schemas(own)
-    if schemas._catalog.accepts_nothing_written("note"):
-        assert list(schemas._validator("note").iter_errors({})) == []
+    if acceptance.is_sure(schemas._catalog, name, value):
+        assert name not in own
+        assert list(schemas._validator(name).iter_errors(value)) == []
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_example_of_a_built_in_schema_is_surely_accepted(name: str) -> None:
+    catalog = Schemas({})._catalog
+    contents = catalog.contents(name)
+    assert isinstance(contents, dict)
+    needed = {"value": 1} if name == "preference" else {}
+    examples = [{**needed, **example} for example in contents.get("examples", ())]
+    for field, rules in contents.get("properties", {}).items():
+        examples += [{**needed, field: example} for example in rules["examples"]]
+    assert all(acceptance.is_sure(catalog, name, example) for example in examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("memory", {"confidence": 1.5}),
+        ("memory", {"confidence": True}),
+        ("memory", {"confidence": float("nan")}),
+        ("memory", {"created": "2024-02-30"}),
+        ("memory", {"tags": ["a", 1]}),
+        ("memory", {"source": {"ids": [[]]}}),
+        ("preference", {}),
+        ("rule", {"enabled": "yes"}),
+        ("nothing", {}),
+    ],
+)
+def test_what_a_built_in_schema_may_refuse_is_not_surely_accepted(name: str, value: Any) -> None:
+    assert not acceptance.is_sure(Schemas({"nothing": "false"})._catalog, name, value)
 
 
 # ------------------------------------------------------------------------------------------------ start-up
 
 
-def test_a_memory_without_fields_is_checked_without_jsonschema() -> None:
+def test_a_memory_as_a_built_in_schema_wants_it_is_checked_without_jsonschema() -> None:
     program = (
         "import sys; from mdmem.schema import Schemas; from mdmem.text.document import parse_text\n"
         "def check(path, text):\n"
@@ -1073,17 +1134,22 @@ def test_a_memory_without_fields_is_checked_without_jsonschema() -> None:
         "    print(path, len(found), *sorted({'jsonschema', 'referencing'} & set(sys.modules)))\n"
         "for path in ['notes/a.md', 'AGENTS.md', 'rules/a.md', 'working/threads/a.md', 'a.md']:\n"
         "    check(path, '# text')\n"
+        "    check(path, '---\\ntitle: A\\ntags: [a, b]\\ncreated: 2024-01-31\\nother: 1\\n---\\n')\n"
+        "check('preferences/a/b.md', '---\\nvalue: 1\\n---\\n')\n"
         "check('preferences/a/b.md', '')\n"
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, stdout=subprocess.PIPE)
     *without, one = said.stdout.decode().splitlines()
-    assert without == ["notes/a.md 0", "AGENTS.md 0", "rules/a.md 0", "working/threads/a.md 0", "a.md 0"]
+    plain = [
+        f"{path} 0" for path in ("notes/a.md", "AGENTS.md", "rules/a.md", "working/threads/a.md", "a.md")
+    ]
+    assert without == [*(each for path in plain for each in (path, path)), "preferences/a/b.md 0"]
     assert one == "preferences/a/b.md 1 jsonschema referencing"
 
 
 def test_a_schema_is_compiled_once() -> None:
     schemas = Schemas({})
-    schemas.check(with_fields("a: 1"))
-    first = schemas._validator("note")
-    schemas.check(with_fields("b: 1"))
+    schemas.check(with_fields("confidence: 2"))
+    (first,) = schemas._validators.values()
+    schemas.check(with_fields("confidence: 3"))
     assert schemas._validator("note") is first

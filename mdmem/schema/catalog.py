@@ -25,15 +25,6 @@ _ONE = (
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _MAPPINGS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 REFERENCES = ("$ref", "$dynamicRef")
-# None of these can fail on a mapping without keys: they describe, or speak about keys that are there.
-_HARMLESS_WHEN_EMPTY = frozenset(
-    (
-        *("$anchor", "$dynamicAnchor", "$comment", "$defs", "definitions"),
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-        *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"),
-        *("propertyNames", "dependentRequired", "dependentSchemas"),
-    )
-)
 
 
 class Catalog:
@@ -131,25 +122,6 @@ class Catalog:
                     found[target] = None
                     waiting.append(target)
         return tuple(found)
-
-    def accepts_nothing_written(self, name: str) -> bool:
-        """Whether the built-in schema of this name surely accepts a memory without fields.
-
-        False means that it is not sure: then the schema has to be compiled.
-        """
-        return self._accepts_empty(self.contents(name), name, frozenset())
-
-    def _accepts_empty(self, schema: Schema | None, name: str, seen: frozenset[str]) -> bool:
-        if not self.is_builtin(name) or name in seen or schema is None or isinstance(schema, bool):
-            return schema is True
-        for keyword, value in schema.items():
-            if keyword == "$ref":
-                target = self.resolve(value)
-                if target is None or not self._accepts_empty(self.contents(target), target, seen | {name}):
-                    return False
-            elif keyword not in _HARMLESS_WHEN_EMPTY:
-                return False
-        return True
 
     def declares(self, name: str, key: str) -> bool:
         """Whether the schema itself speaks of `key` at the top: in its own or included properties.

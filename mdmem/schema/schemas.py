@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import body, formats, violation
+from mdmem.schema import acceptance, body, formats, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.wording import printable, shown
 from mdmem.text.document import Document
@@ -125,8 +125,6 @@ class Schemas:
         return all(map(self._catalog.is_builtin, self._catalog.closure(name)))
 
     def _violations(self, document: Document, name: str) -> list[Diagnostic]:
-        if document.tree is None and self._catalog.accepts_nothing_written(name):
-            return []  # without the time to import jsonschema
         fault = self._fault(name)
         if fault:
             message = f"the schema {name} cannot be used: {fault}"
@@ -134,6 +132,8 @@ class Schemas:
             flaw = Flaw(violation.start(document), "schema-broken", message, hint, f"{name}::broken")
             return [document.diagnose(flaw)]
         instance, findings = self._instance(document, name)
+        if acceptance.is_sure(self._catalog, name, instance):
+            return findings
         try:
             errors = list(self._validator(name).iter_errors(instance))
         except (RecursionError, ValueError, OverflowError):
@@ -162,11 +162,13 @@ class Schemas:
 
     def _fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""
+        if self._is_known(name):
+            return ""
         if name not in self._faults:
             from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
 
-            suspects = () if self._is_known(name) else self._catalog.closure(name)
-            found = (f for each in suspects for f in inspect(self._catalog, each) if f.severity == "error")
+            closure = self._catalog.closure(name)
+            found = (f for each in closure for f in inspect(self._catalog, each) if f.severity == "error")
             self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
         return self._faults[name]
 

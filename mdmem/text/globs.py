@@ -196,9 +196,9 @@ class _Translation:
         if self._outer is None:
             raise self._bad("a } closes nothing")
         choices = [b"".join(parts) for parts in (*self._choices, self._parts)]
-        # ripgrep drops an empty choice: `{,x}a` is `xa` alone.
+        # ripgrep drops an empty choice: `{,x}a` is `xa` alone. What is left empty is a part all the same.
         either = b"|".join(filter(None, choices))
-        self._parts = [*self._outer, b"(?:" + either + b")"] if either else self._outer
+        self._parts = [*self._outer, b"(?:" + either + b")" if either else b""]
         self._outer, self._choices = None, []
 
 

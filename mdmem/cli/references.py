@@ -77,7 +77,7 @@ def _print_asked(
     as_json: bool,
 ) -> int:
     """Answer a question to the references; the exit code."""
-    from mdmem.index.reference import STALE
+    from mdmem.index.state import STALE
 
     filters: dict[str, Any] = {"types": types, "states": (*states, *(STALE if stale else ())), "paths": paths}
     if stats:

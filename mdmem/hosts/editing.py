@@ -95,8 +95,9 @@ def _broken(memory: Memory, edited: Sequence[str], sources: Sequence[str]) -> It
     citing = view.citing_files({os.path.basename(name) for name in names}) if names else []
     if not edited and not citing:
         return
-    from mdmem.index.reference import BROKEN, CODE, STALE  # noqa: PLC0415 - few files are cited
+    from mdmem.index.reference import CODE  # noqa: PLC0415 - few files are cited
     from mdmem.index.references import References  # noqa: PLC0415 - as above
+    from mdmem.index.state import BROKEN, STALE  # noqa: PLC0415 - as above
 
     references = References(view)
     for each in references.occurrences(paths=edited) if edited else ():

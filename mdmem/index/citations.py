@@ -14,22 +14,17 @@ Several such places are ambiguous.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.index.line_map import LineMap
 from mdmem.index.locator import lines_of, path_of
 from mdmem.index.source import Source, pin_of
+from mdmem.index.state import AMBIGUOUS, CHANGED, GONE, MOVED, OK, UNCHANGED, UNKNOWN
 from mdmem.index.symbols import Symbol
 from mdmem.index.workspace import Unread, Workspace
 from mdmem.text.inline import Citation
 
-OK = "ok"
-UNCHANGED = "unchanged"
-MOVED = "moved"
-CHANGED = "changed"
-GONE = "gone"
-AMBIGUOUS = "ambiguous"
-UNKNOWN = "unknown"
+if TYPE_CHECKING:
+    from mdmem.index.line_map import LineMap
 
 # What `git blame -M` asks for before it takes lines elsewhere for the same ones (its documentation).
 _TELLING = 20

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
@@ -343,7 +342,9 @@ def _stamp(path: str) -> tuple[int, int]:
 
 
 def _cache_folder(root: str) -> str:
-    from platformdirs import user_cache_dir  # noqa: PLC0415 - rare, and start-up
+    from hashlib import sha256  # noqa: PLC0415 - rare, and start-up
+
+    from platformdirs import user_cache_dir  # noqa: PLC0415 - as above
 
     return os.path.join(
         user_cache_dir("mdmem", appauthor=False), "index", sha256(root.encode()).hexdigest()[:16]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
@@ -140,6 +139,8 @@ def _file(folder: int, path: str, name: str, most: int) -> Read | None:
         return Read(path, seen, racy, "", b"", error.message)
     except OSError as error:
         return Read(path, seen, racy, "", b"", files.refusal(error, path, "read it").message)
+    from hashlib import sha256  # noqa: PLC0415 - start-up
+
     racy = racy or content.stamp != files.stamp(status)
     return Read(path, seen, racy, sha256(content.data).hexdigest(), content.data)
 

@@ -9,6 +9,7 @@ from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index import citations
 from mdmem.index.citations import Judgement, judge
 from mdmem.index.locator import locator, path_to
+from mdmem.index.state import CHANGED, MOVED, OK, UNCHANGED
 from mdmem.index.view import View
 from mdmem.index.workspace import Workspace
 from mdmem.text import relink
@@ -52,10 +53,10 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
         _, citation, citing, found = judged
-        fits = (citations.OK, citations.UNCHANGED, *((citations.CHANGED,) if accept else ()))
+        fits = (OK, UNCHANGED, *((CHANGED,) if accept else ()))
         if found.state not in fits or not (citation.first or citation.symbol):
             return
-        if found.state == citations.CHANGED:
+        if found.state == CHANGED:
             # What has been read is what stands there now.
             yield from _repointing(workspace, judged)
             if citation.first is not None:
@@ -69,7 +70,7 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
 
 
 def _moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
-    if judged.judgement.state == citations.MOVED:
+    if judged.judgement.state == MOVED:
         yield from _repointing(workspace, judged)
 
 

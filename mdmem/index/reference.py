@@ -8,28 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mdmem.index import citations
+from mdmem.index.state import STATES
 from mdmem.text.regex import regex
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
 FILE, LINES, FUNCTION, CLASS, VARIABLE = "file_path", "line_range", "function", "class", "variable"
 SYMBOL = "symbol"  # of a file that cannot be parsed
 TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE, SYMBOL)
-
-DANGLING = "dangling"
-# From the worst to the best: a reference is in the worst state of its places.
-STATES = (
-    DANGLING,
-    citations.GONE,
-    citations.CHANGED,
-    citations.AMBIGUOUS,
-    citations.MOVED,
-    citations.UNKNOWN,
-    citations.UNCHANGED,
-    citations.OK,
-)
-STALE = frozenset((citations.GONE, citations.CHANGED, citations.MOVED))
-BROKEN = STALE.union((DANGLING, citations.AMBIGUOUS))
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
 _CITED_LINES = regex(

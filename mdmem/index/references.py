@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mdmem.index import citations
-from mdmem.index.citations import Judgement
-from mdmem.index.locator import path_of
 from mdmem.index.record import kept_citation, tag_key
 from mdmem.index.reference import (
     BLOCK,
     CODE,
-    DANGLING,
     FILE,
     HEADING,
     LINES,
     NOTE,
-    STALE,
     SYMBOL,
     TAG,
     TYPES,
@@ -34,12 +29,15 @@ from mdmem.index.reference import (
     shown_lines,
 )
 from mdmem.index.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve
-from mdmem.index.source import Source
+from mdmem.index.state import AMBIGUOUS, DANGLING, MOVED, OK, STALE
 from mdmem.index.view import Anchors, View
-from mdmem.index.workspace import Workspace
 from mdmem.text import anchor
 from mdmem.text.inline import Citation
 from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from mdmem.index.citations import Judgement
+    from mdmem.index.workspace import Workspace
 
 _FEW = 20
 _REMEMBERED = 1 << 16
@@ -123,10 +121,10 @@ class References:
         if TAG in wanted:
             names = {tag_key(name): f"#{name}" for name, _ in self._view.tags()}
             for path, day, line, name, key in self._rows("tags", "x.line, x.name, x.key", paths):
-                yield Occurrence(TAG, names[key], Place(path, line, citations.OK), day, f"#{name}")
+                yield Occurrence(TAG, names[key], Place(path, line, OK), day, f"#{name}")
         if URL in wanted:
             for path, day, line, url in self._rows("urls", "x.line, x.url", paths):
-                yield Occurrence(URL, url, Place(path, line, citations.OK), day, url)
+                yield Occurrence(URL, url, Place(path, line, OK), day, url)
 
     def _rows(self, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
         """The rows of a part of each document, with its path and day in front."""
@@ -176,35 +174,39 @@ class References:
         if meant.path is None:
             file = file_beside(self._view, path, target) if kind in PATH_KINDS else None
             if file is not None:
-                return Occurrence(FILE, file, Place(path, line, citations.OK), day, written)
+                return Occurrence(FILE, file, Place(path, line, OK), day, written)
             place = Place(path, line, DANGLING, f"there is no memory {target!r}")
             return Occurrence(type_, written, place, day, written)
         if meant.rule == "attachment":
-            return Occurrence(FILE, meant.path, Place(path, line, citations.OK), day, written)
+            return Occurrence(FILE, meant.path, Place(path, line, OK), day, written)
         goal = f"{meant.path}#{mark}" if mark else meant.path
         if mark and meant.path.endswith(".md"):
             state, detail = _anchored(headings(meant.path), mark, meant.path)
-            if state != citations.OK:
+            if state != OK:
                 return Occurrence(type_, goal, Place(path, line, state, detail), day, written)
         if meant.ambiguous:
             others = ", ".join(meant.candidates[1:4])
             detail = f"it may also mean {others}"
-            return Occurrence(type_, goal, Place(path, line, citations.AMBIGUOUS, detail), day, written)
-        return Occurrence(type_, goal, Place(path, line, citations.OK), day, written)
+            return Occurrence(type_, goal, Place(path, line, AMBIGUOUS, detail), day, written)
+        return Occurrence(type_, goal, Place(path, line, OK), day, written)
 
     # -- citations of code --------------------------------------------------------------------------------
 
     def _citations(self, paths: Collection[str] | None) -> Iterator[Occurrence]:
         columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
+        rows = list(self._rows("citations", columns, paths))
+        if not rows:
+            return
+        from mdmem.index.citations import judge  # noqa: PLC0415 - many memories cite no code
+        from mdmem.index.locator import path_of  # noqa: PLC0415 - as above
+
         with self._view.workspace() as workspace:
-            for path, day, line, cited, first, last, symbol, pin, in_link, seen in self._rows(
-                "citations", columns, paths
-            ):
+            for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
                 citation = kept_citation(
                     cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link)
                 )
                 citing = self._view.in_workspace(path)
-                found = citations.judge(workspace, citing, citation, seen)
+                found = judge(workspace, citing, citation, seen)
                 place = Place(path, line, found.state, found.reason)
                 file = path_of(workspace, citing, citation) or cited
                 yield _cited(place, day, citation, found, file, workspace)
@@ -241,15 +243,15 @@ def _anchored(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
     """Whether a memory has what an anchor names: a state, and why."""
     if mark.startswith("^"):
         if mark[1:].casefold() in anchors.blocks:
-            return citations.OK, ""
+            return OK, ""
         return DANGLING, f"{path} has no block {mark}"
     found = anchor.match(anchors.headings, mark)
     if found is None:
         return DANGLING, f"{path} has no heading {mark!r}"
     if found.ambiguous:
         lines = ", ".join(str(anchors.headings[index].line) for index in found.indexes)
-        return citations.AMBIGUOUS, f"{path} has that heading in the lines {lines}"
-    return citations.OK, ""
+        return AMBIGUOUS, f"{path} has that heading in the lines {lines}"
+    return OK, ""
 
 
 def _cited(
@@ -263,12 +265,14 @@ def _cited(
     elif citation.first is not None:
         type_, locator = LINES, shown_lines(citation.first, citation.last)
         now = shown_lines(found.first, found.last)
-    if found.state == citations.MOVED:
+    if found.state == MOVED:
         place = place._replace(detail=f"moved to {found.path}{now}")
     return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
 
 
 def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
+    from mdmem.index.source import Source  # noqa: PLC0415 - many memories cite no code
+
     current = workspace.current(path)
     defined = current.symbols.named(symbol) if isinstance(current, Source) else ()
     return defined[0].kind if defined else SYMBOL

@@ -9,14 +9,16 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import islice
 from types import TracebackType
-from typing import NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from mdmem.errors import GitFailed
-from mdmem.git.objects import Objects, TooLong
-from mdmem.git.repository import Renamed, Repository
-from mdmem.index.line_map import LineMap
 from mdmem.index.source import Source
+
+if TYPE_CHECKING:  # not every workspace is git's
+    from mdmem.git.objects import Objects
+    from mdmem.git.repository import Renamed, Repository
+    from mdmem.index.line_map import LineMap
 
 MOST_BYTES = 4 << 20
 """The largest source file that is looked into."""
@@ -103,6 +105,10 @@ class Workspace:
     @cached_property
     def repository(self) -> Repository | None:
         """The repository that holds the workspace; None without one, or without git."""
+        if not _is_versioned(self.root):
+            return None
+        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
+
         return self._asked(None, Repository.find, self.root)
 
     @cached_property
@@ -137,6 +143,8 @@ class Workspace:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
         if self.repository is None:
             return None
+        from mdmem.git.objects import Objects, TooLong  # noqa: PLC0415 - as above
+
         if self._objects is None:
             self._objects = Objects(self.repository.top, MOST_BYTES)
         try:
@@ -260,5 +268,13 @@ def _git_line(data: bytes, line: int) -> int:
     return 1 + sum(end.group().endswith(b"\n") for end in ends)
 
 
+def _is_versioned(folder: str) -> bool:
+    """Whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
+    above = os.path.dirname(folder)
+    return os.path.lexists(os.path.join(folder, ".git")) or (above != folder and _is_versioned(above))
+
+
 def _line_map(old: Source, new: Source) -> LineMap:
+    from mdmem.index.line_map import LineMap  # noqa: PLC0415 - as above
+
     return LineMap(old.lines, new.lines)

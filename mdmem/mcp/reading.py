@@ -10,7 +10,8 @@ from typing import Any
 from mdmem.errors import MdmemError, Usage
 from mdmem.index.grep import COUNTED
 from mdmem.index.hit import Hit, lines_text
-from mdmem.index.reference import STALE, Reference
+from mdmem.index.reference import Reference
+from mdmem.index.state import STALE
 from mdmem.mcp.answer import Answer, beginning, clipped, page, short, within as fitting
 from mdmem.mcp.call import Call
 from mdmem.memory.listing import Listed

@@ -10,7 +10,6 @@ from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.regex import regex
-from mdmem.text.section import append_block
 
 _PADDING = regex(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
@@ -70,6 +69,8 @@ def appended(document: Document, new: str) -> Document:
             reason="nothing can be appended to JSON",
             remedy="merge members into it, or name the text to replace",
         )
+    from mdmem.text.section import append_block  # noqa: PLC0415 - start-up
+
     return spliced(document, append_block(document, new))
 
 

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
-from mdmem.memory import expiry, preference, project
+from mdmem.memory import expiry, preference
 from mdmem.memory.excerpt import Excerpt, Gathered, Source, of_vault
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.document import Document
+from mdmem.text.form import PROJECT_FILE
 from mdmem.text.visible import in_line, visible
 from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
@@ -85,7 +86,7 @@ class Sources:
         """The sections of the project memory of every layer; where not all fit, the narrower layer counts."""
         gathered = Gathered()
         for number, vault in enumerate(self._layers):
-            if vault.exists(project.PATH) and (source := self._source(vault, project.PATH, gathered)):
+            if vault.exists(PROJECT_FILE) and (source := self._source(vault, PROJECT_FILE, gathered)):
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.memory import moment
-from mdmem.memory.content import is_object, spliced
 from mdmem.text.document import Document
-from mdmem.text.field import set_field, unset_field
 
 FIELD = "expires"
 
@@ -70,6 +68,9 @@ def living(document: Document, life: Life) -> Document:
         Usage: it should expire, and is JSON that has no place for a field.
         EditRefused: its fields cannot be edited exactly.
     """
+    from mdmem.memory.content import is_object, spliced  # noqa: PLC0415 - start-up
+    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
+
     if life.until is None:
         edits = unset_field(document, FIELD) if FIELD in document.fields else []
     elif is_object(document):

@@ -8,7 +8,6 @@ from typing import Any
 from mdmem.errors import Usage
 from mdmem.memory.content import is_object, refuse_unreadable, spliced
 from mdmem.text.document import Document
-from mdmem.text.field import set_field, unset_field
 
 
 def merged(target: Any, patch: Any) -> Any:
@@ -30,6 +29,8 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
     Raises:
         EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.text.field.set_field`.
     """
+    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
+
     for key, part in patch.items():
         if part is not None:
             edits = set_field(document, [key], merged(document.fields.get(key), part))

@@ -13,9 +13,7 @@ from mdmem.memory import moment
 from mdmem.memory.strength import LEAST_VISIBLE, confirmed, decayed, rounded
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, splice
-from mdmem.text.field import set_field
 from mdmem.text.regex import regex
-from mdmem.text.tree_edit import same
 from mdmem.vault.paths import decode_id, encode_id
 
 FOLDER = "preferences"
@@ -184,6 +182,8 @@ def _fields(given: Given) -> dict[str, Any]:
 
 def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     """The fields that change; none where what is stored stays."""
+    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
+
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
         return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
@@ -200,6 +200,8 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
 
 def _merged(old: Any, new: Any) -> Any:
     """Two lists united, or two mappings of which the new one wins key by key; None for anything else."""
+    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
+
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:
@@ -211,6 +213,8 @@ def _merged(old: Any, new: Any) -> Any:
 
 def _written(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
     """`document` with these fields, and with another body where there is a `why`."""
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
+
     for name, value in fields.items():
         edits = set_field(document, (name,), value)
         document = parse_text(document.path, splice(document.text, edits), document.limits)

@@ -17,6 +17,7 @@ from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text import section as text_section
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
+from mdmem.text.form import PROJECT_FILE
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 from mdmem.text.scan import Section
@@ -26,7 +27,6 @@ from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 
-PATH = "AGENTS.md"
 _TEMPLATE = "project"
 _TITLE = "Project memory"
 _MARKS = regex(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
@@ -65,7 +65,7 @@ class Project(Generic[R]):
         Raises:
             MemoryNotFound: there is none yet.
         """
-        return self._vault.read(PATH)
+        return self._vault.read(PROJECT_FILE)
 
     def summary(self, max_chars: int | None = None) -> str:
         """The sections of preferences, decisions and choices; without any, the first paragraph.
@@ -176,23 +176,23 @@ class Project(Generic[R]):
         if not section.strip(" #\t\r\n"):
             raise Usage(problem="the section is blank", remedy="give its title")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        start = "" if self._vault.exists(PATH) else self._start()
+        start = "" if self._vault.exists(PROJECT_FILE) else self._start()
 
         def build() -> EditPlan:
             try:
-                before = self._vault.read(PATH)
+                before = self._vault.read(PROJECT_FILE)
             except MemoryNotFound:
                 before = None
-            document = before or parse_text(PATH, start or f"# {_TITLE}\n", self._vault.config.limits)
+            document = before or parse_text(PROJECT_FILE, start or f"# {_TITLE}\n", self._vault.config.limits)
             found = _section(document, section)
             edits = _edits(document, section, found, change(document, found))
             if before and edits:
-                return edit(before, edits, f"{PATH}: {action}")
+                return edit(before, edits, f"{PROJECT_FILE}: {action}")
             if not edits:
-                return EditPlan(changes=(), message=f"{PATH}: nothing to do: {action}")
+                return EditPlan(changes=(), message=f"{PROJECT_FILE}: nothing to do: {action}")
             content = splice(document.text, edits).encode()
-            new = Change(path=PATH, before=None, content=content)
-            return EditPlan(changes=(new,), message=f"{PATH}: {action}")
+            new = Change(path=PROJECT_FILE, before=None, content=content)
+            return EditPlan(changes=(new,), message=f"{PROJECT_FILE}: {action}")
 
         return self._run(build)
 
@@ -383,10 +383,10 @@ def _bounded(text: str, max_chars: int | None) -> str:
     if len(text) <= max_chars:
         return text
     note = "[{left} of {total} characters left out: see {path}]"
-    room = max_chars - len(note.format(left=len(text), total=len(text), path=PATH)) - 2
+    room = max_chars - len(note.format(left=len(text), total=len(text), path=PROJECT_FILE)) - 2
     lines = text.splitlines(keepends=True)
     while lines and sum(map(len, lines)) > room:
         lines.pop()
     kept = "".join(lines).rstrip()
-    told = note.format(left=len(text) - len(kept), total=len(text), path=PATH)
+    told = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
     return f"{kept}\n\n{told}" if kept else told

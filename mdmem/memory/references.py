@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.index import recite, references
 from mdmem.index.graph import Triple
-from mdmem.index.reference import STALE, STATES, TYPES, Backlink, Reference, Stats, counted
+from mdmem.index.reference import TYPES, Backlink, Reference, Stats, counted
+from mdmem.index.state import STALE, STATES
 from mdmem.memory.verbs import Build
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_folder, check_memory

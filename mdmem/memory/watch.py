@@ -16,8 +16,9 @@ from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MemoryNotFound
 from mdmem.index.hints import Hints
 from mdmem.index.locator import files_of
-from mdmem.index.reference import BROKEN, STALE, TAG, TYPES, URL, Occurrence
+from mdmem.index.reference import TAG, TYPES, URL, Occurrence
 from mdmem.index.references import References
+from mdmem.index.state import BROKEN, STALE
 from mdmem.index.synced import moves
 from mdmem.index.view import View
 from mdmem.index.watch import Watcher

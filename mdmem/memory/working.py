@@ -33,7 +33,7 @@ from mdmem.memory.content import (
 from mdmem.memory.expiry import FIELD, Life, has_passed, life, living, written
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.memory.verbs import Build
-from mdmem.text import edit as text_edit, field
+from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.form import SUFFIXES
 from mdmem.text.lines import Lines
@@ -440,7 +440,9 @@ def _schema_of(document: Document | None) -> str | None:
 
 
 def _with_schema(document: Document, name: str) -> Document:
-    return spliced(document, field.set_field(document, ["$schema"], name))
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
+
+    return spliced(document, set_field(document, ["$schema"], name))
 
 
 def _changed(before: Document, after: Document, lives: Life, action: str) -> EditPlan:

@@ -8,11 +8,9 @@ absent, and a space may stand for the `T`.
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
 import re
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from mdmem.schema import pattern
 from mdmem.text.regex import regex
@@ -88,6 +86,8 @@ def _is_idn_email(text: str) -> bool:
 
 
 def _is_ipv4(text: str) -> bool:
+    import ipaddress  # noqa: PLC0415 - start-up
+
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -96,6 +96,8 @@ def _is_ipv4(text: str) -> bool:
 
 
 def _is_ipv6(text: str) -> bool:
+    import ipaddress  # noqa: PLC0415 - start-up
+
     try:
         return ipaddress.IPv6Address(text).scope_id is None
     except ValueError:
@@ -103,6 +105,8 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _is_iri_reference(text: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - start-up
+
     try:
         urlsplit(text)
     except ValueError:

@@ -10,13 +10,13 @@ from mdmem.schema import acceptance, body, formats, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.wording import printable, shown
 from mdmem.text.document import Document
+from mdmem.text.form import PROJECT_FILE
 from mdmem.text.parsed import Flaw
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
     from jsonschema.protocols import Validator
 
 _DEFAULT = "memory"
-_PROJECT_FILE = "AGENTS.md"
 _FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
 _NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
 # What a JSON memory may carry for mdmem's sake, whatever its schema allows.
@@ -200,7 +200,7 @@ class Schemas:
 
 def _by_place(path: str) -> str:
     *folders, file = path.split("/")
-    if file == _PROJECT_FILE:
+    if file == PROJECT_FILE:
         return "project"
     at = 0
     while at < len(folders) and folders[at] in _NAMESPACES:

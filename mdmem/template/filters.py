@@ -6,13 +6,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mdmem.text import yaml_write
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
-from mdmem.text.scan import Heading, Scan, scan
+
+if TYPE_CHECKING:
+    from mdmem.text.scan import Heading, Scan
 
 _LONGEST_KEY = 1000  # YAML allows 1,024 characters, quotes included, for a key in one line
 _DEEPEST_HEADING = 6
@@ -36,6 +37,8 @@ def to_yaml(value: Any) -> str:
         TypeError: a value, or a key, that YAML frontmatter has no form for.
         ValueError: a key that is too long.
     """
+    from mdmem.text import yaml_write  # noqa: PLC0415 - start-up
+
     return yaml_write.inline(_plain(value))
 
 
@@ -83,11 +86,17 @@ def under(value: Any, level: int) -> str:
     HTML block that is left open is closed. Blank lines around it are removed.
     """
     text = _BLANK_START.sub("", with_newline(str(value), "\n")).rstrip()
-    found = scan(text)
+    found = _scan(text)
     shift = level + 1 - min((h.level for h in found.headings), default=level + 1)
     if shift > 0:
         text = splice(text, [_deeper(text, part, shift) for part in found.headings])
     return _closed(text)
+
+
+def _scan(text: str) -> Scan:
+    from mdmem.text.scan import scan  # noqa: PLC0415 - start-up
+
+    return scan(text)
 
 
 def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
@@ -102,13 +111,13 @@ def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
 def _closed(text: str) -> str:
     if not text or _is_closed(text):
         return text
-    ends = [*_fence_marks(text, scan(text)), *_HTML_ENDS]
+    ends = [*_fence_marks(text, _scan(text)), *_HTML_ENDS]
     return next((closed for end in ends if _is_closed(closed := f"{text}\n{end}")), text)
 
 
 def _is_closed(text: str) -> bool:
     after = f"{text}\n\n"
-    return any(h.span.start == len(after) for h in scan(f"{after}# after").headings)
+    return any(h.span.start == len(after) for h in _scan(f"{after}# after").headings)
 
 
 def _fence_marks(text: str, found: Scan) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -65,6 +64,7 @@ class Templates:
         *,
         now: datetime,
         max_chars: int = _DEFAULT_MAX_CHARS,
+        all_given: bool = False,
     ) -> str:
         """Render the template `name`; the result ends in exactly one newline.
 
@@ -73,6 +73,8 @@ class Templates:
             variables: plain values: texts, numbers, booleans, None, dates, and lists and mappings of these.
             now: the moment that `now` and `today` mean, with a time zone; templates see it in UTC.
             max_chars: how long the result may be; what may be made on the way to it grows with that.
+            all_given: whether there are no other variables than these, so that missing ones need not be
+                looked for beforehand. A template that reads another one fails where it does.
 
         Raises:
             NamedNotFound, PathRefused: as `show`.
@@ -80,6 +82,8 @@ class Templates:
                 what it may not have, or does or writes too much.
         """
         full, source = self._find(name)
+        if not all_given:
+            self._refuse_missing(full, source, variables)
         return self._render(full, source, variables, now, max_chars)
 
     def render_text(
@@ -96,6 +100,7 @@ class Templates:
         Raises:
             TemplateFailed: as `render`.
         """
+        self._refuse_missing(name, source, variables)
         return self._render(name, source, variables, now, max_chars)
 
     def _find(self, name: str) -> tuple[str, str]:
@@ -112,8 +117,10 @@ class Templates:
 
     def near(self, name: str) -> tuple[str, ...]:
         """The names most like `name`; all of them where none is."""
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
         names = [info.name for info in self.names()]
-        return tuple(difflib.get_close_matches(name, names, n=5) or names)
+        return tuple(get_close_matches(name, names, n=5) or names)
 
     def _source(self, full: str) -> str | None:
         if full.startswith(BUILTIN_PREFIX):
@@ -134,13 +141,8 @@ class Templates:
         """The source of a template that another one names."""
         return next((s for suffix in _SUFFIXES if (s := self._source(name + suffix)) is not None), None)
 
-    def _render(
-        self, full: str, source: str, variables: Mapping[str, Any], now: datetime, max_chars: int
-    ) -> str:
-        from mdmem.template import rendering  # noqa: PLC0415 - as above
-
-        if now.tzinfo is None:
-            raise Usage(problem="`now` has no time zone", remedy="give an aware datetime")
+    def _refuse_missing(self, full: str, source: str, variables: Mapping[str, Any]) -> None:
+        """Raise `TemplateFailed` for a template with required variables that are not given."""
         shown = self._shown(full, source)
         missing = [v.name for v in shown.variables if v.required and v.name not in variables]
         if missing:
@@ -152,6 +154,14 @@ class Templates:
                 else f"missing variable: {missing[0]}",
                 remedy="give " + " ".join(f"--var {name}=…" for name in missing),
             )
+
+    def _render(
+        self, full: str, source: str, variables: Mapping[str, Any], now: datetime, max_chars: int
+    ) -> str:
+        from mdmem.template import rendering  # noqa: PLC0415 - as above
+
+        if now.tzinfo is None:
+            raise Usage(problem="`now` has no time zone", remedy="give an aware datetime")
         utc = now.astimezone(UTC)
         values = {"now": utc, "today": f"{utc:%Y-%m-%d}"}
         text = rendering.render(

@@ -11,7 +11,6 @@ from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, Undefin
 from jinja2.exceptions import SecurityError
 
 from mdmem.errors import TemplateFailed
-from mdmem.template import variables as reading
 from mdmem.template.library import refusal
 from mdmem.template.model import Variable
 from mdmem.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
@@ -51,6 +50,8 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     Raises:
         TemplateFailed: it, or one that it extends or includes, cannot be parsed.
     """
+    from mdmem.template.variables import read_by  # noqa: PLC0415 - start-up
+
     load = _loader(name, source, lookup)
     sandbox = Sandbox(load, {"now": None, "today": None}, _LEAST_WORK)
 
@@ -62,7 +63,7 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
         return None if found is None else sandbox.parse(found, other)
 
     with _failing_as(name):
-        return reading.read_by(name, tree)
+        return read_by(name, tree)
 
 
 def render(

@@ -1,6 +1,7 @@
-"""The two forms of a memory, told apart by the end of its name."""
+"""What the name of a file says: which form a memory has, and which file is project memory."""
 
 SUFFIXES = (".md", ".json")
+PROJECT_FILE = "AGENTS.md"
 
 
 def is_json(path: str) -> bool:

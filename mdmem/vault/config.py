@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -93,6 +92,10 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     Raises:
         ConfigInvalid: not TOML, an unknown table or key, or a value of the wrong kind.
     """
+    if text in ("", DEFAULT_TEXT):
+        return Config()  # without the time to import tomllib
+    import tomllib  # noqa: PLC0415 - start-up
+
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

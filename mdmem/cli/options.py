@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,6 +78,8 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
     variables: dict[str, Any] = {}
     if from_stdin:
         try:
+            import json
+
             variables = json.loads(sys.stdin.buffer.read())
         except (ValueError, RecursionError) as error:
             raise click.UsageError(f"standard input is not JSON: {error}") from None

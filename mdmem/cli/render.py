@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,8 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning"}
 
 def print_json(value: Any) -> None:
     """Print one JSON value."""
+    import json
+
     print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
@@ -135,6 +136,8 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
         count += 1
         if as_json:
             # One object a line: the first can be read before the last is found.
+            import json
+
             print(json.dumps(hit.as_dict(), ensure_ascii=False))
             continue
         here = (hit.path, hit.heading)

@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import Usage
@@ -19,6 +18,8 @@ from mdmem.memory.memory import Memory
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mdmem.memory.excerpt import Gathered
 
 Given = Mapping[str, Any]
@@ -52,10 +53,12 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
 
 
 def _session_start(memory: Memory, _given: Given) -> dict[str, Any] | None:
+    from datetime import UTC, datetime  # noqa: PLC0415 - other events need none
+
     now = datetime.now(UTC)
     # Another process gathers while this one makes the template ready.
     found = Beside(lambda: _gathered(memory, now))
-    from mdmem.memory.context import composed  # noqa: PLC0415 - other events need none
+    from mdmem.memory.context import composed  # noqa: PLC0415 - as above
 
     _forget_old_sessions(memory)
     text = composed(memory, found.result, CONTEXT_TOKENS, estimated=True, now=now).text

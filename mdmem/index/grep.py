@@ -208,8 +208,6 @@ class _Search(NamedTuple):
 
     def _looked_up(self, matches: Iterator[_Match]) -> Iterator[_Match]:
         """The same matches with their hits; each memory is read once where its matches follow each other."""
-        from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
-
         memory = None
         for match in matches:
             if match.hits is not None:
@@ -217,6 +215,8 @@ class _Search(NamedTuple):
                 continue
             path = "/".join(match.path)
             if memory is None or memory.path != path:
+                from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
+
                 memory = HitReader(path, self._file(path), self.read, paths.relative(path, self.base))
             lines = ripgrep.matching_lines(match.printed)
             yield match._replace(hits=[memory.hit(line, self.context) for line in lines])
@@ -240,8 +240,8 @@ class _Search(NamedTuple):
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("index.hit_reader", "text.document", "text.scan"):
-                importlib.import_module(f"mdmem.{module}")
+            for module in ("json", "mdmem.index.hit_reader", "mdmem.text.scan"):
+                importlib.import_module(module)
             found = self._read(process, mounted)
             early = islice(self._looked_up(found), min(_READ_EARLY, self.limit or _READ_EARLY))
             for match in chain(early, found):

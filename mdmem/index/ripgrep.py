@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import subprocess
@@ -124,6 +123,8 @@ def message(printed: bytes) -> tuple[str, dict[str, Any]]:
 
     Such a line is cut off because ripgrep was killed, or comes from another program: no summary follows.
     """
+    import json  # noqa: PLC0415 - it is imported by then
+
     try:
         value = json.loads(printed)
         return value["type"], value["data"]

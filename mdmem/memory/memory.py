@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -339,6 +338,8 @@ class Memory(Kinds["Applied"]):
         Raises:
             NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
         """
+        from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+
         return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
 
     def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:

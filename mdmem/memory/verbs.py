@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from mdmem.errors import (
@@ -294,6 +293,8 @@ class Verbs(Generic[R]):
             TemplateFailed: it cannot be rendered, or misses a variable.
             AlreadyExists: a memory stands there.
         """
+        from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         content = self._vault.templates.render(template, variables or {}, now=datetime.now(UTC))
         return self.write(path, content)

@@ -23,10 +23,13 @@ _NOTES = 1_000
 _TIMES = 30
 _MOST = 0.150
 _THREAD = "bench"
+# Behind an edit that breaks the schema, too.
+_BROKEN = "post-edit, schema broken"
 # What an answer has to hold to be one.
 _TOLD = {
     "session-start": "additionalContext",
     "post-edit": "dangling",
+    _BROKEN: "schema-maximum",
     "pre-compact": f"threads/{_THREAD}",
     "stop": "block",
 }
@@ -59,16 +62,22 @@ def _row(setting: Setting, root: str, event: str, chance: random.Random) -> Row:
 def _durations(root: str, event: str, files: Iterator[str]) -> Iterator[float]:
     """How long each answer takes: behind an edit that breaks a link, whichever the event is."""
     for number, path in enumerate(files):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"\nSee [[nowhere-{number}]].\n")
+        _edit(path, f"\nSee [[nowhere-{number}]].\n", "confidence: 7\n" if event == _BROKEN else "")
         given = {"session_id": "bench", "cwd": root, "tool_name": "Edit", "tool_input": {"file_path": path}}
-        if event != "post-edit":
+        if not event.startswith("post-edit"):
             _answer(root, "post-edit", given)
         yield clock(partial(_asked, root, event, given))
 
 
+def _edit(path: str, text: str, field: str) -> None:
+    with open(path, "r+", encoding="utf-8") as file:
+        mark, before = file.readline(), file.read().replace(field or "\0", "")
+        file.seek(0)
+        file.write(f"{mark}{field}{before}{text}")
+
+
 def _asked(root: str, event: str, given: Mapping[str, Any]) -> None:
-    told = _answer(root, event, {**given, "stop_hook_active": False})
+    told = _answer(root, event.partition(",")[0], {**given, "stop_hook_active": False})
     if _TOLD[event] not in told:
         raise RuntimeError(f"mdmem hook {event} answered {told!r}")
 

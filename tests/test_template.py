@@ -243,6 +243,14 @@ def test_all_missing_variables_are_named_at_once_and_before_anything_is_rendered
     assert failure("{{ a }}{{ c }}", {"a": 1}).reason == "missing variable: c"
 
 
+def test_where_all_variables_are_given_a_missing_one_fails_where_it_is_used() -> None:
+    own = Templates({"t.md": "{% if a %}{{ a }}{% else %}{{ b }}{% endif %}"})
+    assert own.render("t", {"a": 1}, now=NOW, all_given=True) == "1\n"
+    with pytest.raises(TemplateFailed) as caught:
+        own.render("t", {"a": 0}, now=NOW, all_given=True)
+    assert (caught.value.line, caught.value.reason) == (1, "missing variable: b")
+
+
 def test_a_variable_that_only_a_computed_include_reads_is_named_when_it_is_missed() -> None:
     error = failure("{% include name %}", {"name": "part.md"}, {"part.md": "\n{{ deep }}"})
     assert (error.name, error.line, error.reason) == ("part.md", 2, "missing variable: deep")

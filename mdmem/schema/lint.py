@@ -12,7 +12,7 @@ from mdmem.errors import DocumentRefused
 from mdmem.schema import body, pattern, violation
 from mdmem.schema.catalog import REFERENCES, Catalog, Schema, children
 from mdmem.schema.formats import FORMATS
-from mdmem.schema.validator import compiled, is_sound, of_schemas, registry
+from mdmem.schema.validator import compiled, is_sound, of_schemas, registry, violations
 from mdmem.schema.wording import printable
 from mdmem.text.document import Document, Limits, parse_text
 from mdmem.text.parsed import Flaw
@@ -62,7 +62,7 @@ class _Inspection:
         try:
             self.found += (
                 self._renamed(each)
-                for each in violation.explain(self.document, "2020-12", of_schemas().iter_errors(value))
+                for each in violation.explain(self.document, "2020-12", violations(of_schemas(), value))
             )
             contents = self.catalog.contents(self.name)
             if not self.found and contents is not None and not is_sound(self.catalog, self.name):

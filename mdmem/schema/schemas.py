@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import acceptance, body, formats, violation
+from mdmem.schema import body, formats, judge, violation
 from mdmem.schema.catalog import Catalog
+from mdmem.schema.violation import Violation
 from mdmem.schema.wording import printable, shown
 from mdmem.text.document import Document
 from mdmem.text.form import PROJECT_FILE
@@ -132,10 +133,8 @@ class Schemas:
             flaw = Flaw(violation.start(document), "schema-broken", message, hint, f"{name}::broken")
             return [document.diagnose(flaw)]
         instance, findings = self._instance(document, name)
-        if acceptance.is_sure(self._catalog, name, instance):
-            return findings
         try:
-            errors = list(self._validator(name).iter_errors(instance))
+            found = list(self._judged(name, instance))
         except (RecursionError, ValueError, OverflowError):
             # A schema that goes round in a circle for this value, or a number too long to be written out.
             message = (
@@ -144,7 +143,14 @@ class Schemas:
             hint = "make the value smaller, or see `mdmem schema check`"
             flaw = Flaw(violation.start(document), "schema-unchecked", message, hint, f"{name}::unchecked")
             return [*findings, document.diagnose(flaw)]
-        return [*findings, *violation.explain(document, name, errors)]
+        return [*findings, *violation.explain(document, name, found)]
+
+    def _judged(self, name: str, instance: Any) -> Iterator[Violation]:
+        if self._is_known(name):
+            return judge.violations(self._catalog, name, instance)
+        from mdmem.schema.validator import violations  # noqa: PLC0415 - start-up
+
+        return violations(self._validator(name), instance)
 
     def _instance(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
         """What is validated, and what is wrong with the bookkeeping that is taken out of it."""

@@ -28,6 +28,7 @@ from referencing.jsonschema import DRAFT202012
 from mdmem.schema import body, pattern
 from mdmem.schema.catalog import PREFIX, Catalog, Schema
 from mdmem.schema.formats import FORMATS
+from mdmem.schema.violation import Violation
 
 Errors = Iterator[ValidationError]
 _MOST_REFERENCES = 64
@@ -40,6 +41,27 @@ def compiled(catalog: Catalog, name: str) -> Validator:
         contents if contents is not None else False, registry=registry(catalog, name)
     )
     return validator
+
+
+def violations(validator: Validator, value: Any) -> Iterator[Violation]:
+    """What of a value a schema does not accept."""
+    return map(_violation, validator.iter_errors(value))
+
+
+def _violation(error: ValidationError) -> Violation:
+    branches: dict[Any, list[Violation]] = {}
+    for each in error.context or ():
+        # A name of a property has one schema. An alternative that is `false` gives an error without a path.
+        of_one = error.validator == "propertyNames" or not each.schema_path
+        branches.setdefault(-1 if of_one else each.schema_path[0], []).append(_violation(each))
+    return Violation(
+        keyword=str(error.validator or "false"),
+        wanted=error.validator_value,
+        value=error.instance,
+        schema=error.schema if isinstance(error.schema, dict) else {},
+        path=tuple(error.absolute_path),
+        branches=tuple(map(tuple, branches.values())),
+    )
 
 
 @cache

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.schema import wording
 from mdmem.schema.body import Body, Shortfall
 from mdmem.text.document import Document
 from mdmem.text.parsed import Flaw
-from mdmem.text.tree import Key, dotted
-
-if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
-    from jsonschema import ValidationError
+from mdmem.text.tree import KeyPath, dotted
 
 _ABOUT_THE_KEY = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 
 
-def explain(document: Document, schema: str, errors: Iterable[ValidationError]) -> Iterator[Diagnostic]:
-    """The errors that the schema of this name found in `document`, as findings."""
-    for error in errors:
-        for leaf in _narrowed(error):
+class Violation(NamedTuple):
+    """Something in a value that a schema does not accept.
+
+    Attributes:
+        keyword: the keyword that says so; "false" for the schema `false`.
+        wanted: what the keyword wants; of several things the one that is missing.
+        value: what stands there.
+        schema: the schema that the keyword stands in; empty for `false`.
+        path: where the value stands.
+        branches: where none of several schemas accepts the value, what each of them does not accept.
+    """
+
+    keyword: str
+    wanted: Any
+    value: Any
+    schema: dict[str, Any]
+    path: KeyPath
+    branches: tuple[tuple[Violation, ...], ...] = ()
+
+
+# A violation behind those that it is a branch of, the outermost first.
+_Leaf = tuple[Violation, ...]
+
+
+def explain(document: Document, schema: str, violations: Iterable[Violation]) -> Iterator[Diagnostic]:
+    """What the schema of this name does not accept of `document`, as findings."""
+    for each in violations:
+        for leaf in _narrowed((each,)):
             yield document.diagnose(_flaw(document, schema, leaf))
 
 
@@ -36,47 +57,46 @@ def start(document: Document) -> Span:
     return Span(at, at)
 
 
-def _narrowed(error: ValidationError) -> list[ValidationError]:
-    """The errors to tell instead of "fits no alternative": those of the alternative that was meant.
+def _narrowed(leaf: _Leaf) -> list[_Leaf]:
+    """The violations to tell instead of "fits no alternative": those of the alternative that was meant.
 
     Alternatives of another type than the value are out. When all that is left object to the value itself,
-    the error stays whole, and is told with what each of them accepts.
+    the violation stays whole, and is told with what each of them accepts.
     """
-    if error.validator not in ("anyOf", "oneOf") or not error.context:
-        return [error]
-    branches = _fitting_branches(error)
-    if all(len(branch) == 1 and _is_about_the_value(branch[0]) for branch in branches):
-        return [error]
+    whole = leaf[-1]
+    if whole.keyword not in ("anyOf", "oneOf") or not whole.branches:
+        return [leaf]
+    branches = _fitting_branches(whole)
+    if all(len(branch) == 1 and _is_about_the_value(branch[0], whole) for branch in branches):
+        return [leaf]
     best = min(branches, key=_distance)
-    return [leaf for each in best for leaf in _narrowed(each)]
+    return [found for each in best for found in _narrowed((*leaf, each))]
 
 
-def _fitting_branches(error: ValidationError) -> list[list[ValidationError]]:
-    branches: dict[Key, list[ValidationError]] = {}
-    for each in error.context:
-        # An alternative that is `false` gives an error without a path.
-        branches.setdefault(each.schema_path[0] if each.schema_path else -1, []).append(each)
-    fitting = [b for b in branches.values() if not any(e.validator == "type" and not e.path for e in b)]
-    return fitting or list(branches.values())
+def _fitting_branches(whole: Violation) -> list[tuple[Violation, ...]]:
+    """The branches that are about values of this type; all where none is."""
+    fitting = [
+        branch
+        for branch in whole.branches
+        if not any(each.keyword == "type" and each.path == whole.path for each in branch)
+    ]
+    return fitting or list(whole.branches)
 
 
-def _is_about_the_value(error: ValidationError) -> bool:
-    return not error.path and error.validator in ("type", "enum", "const", "format", "pattern")
+def _is_about_the_value(each: Violation, whole: Violation) -> bool:
+    return each.path == whole.path and each.keyword in ("type", "enum", "const", "format", "pattern")
 
 
-def _distance(branch: list[ValidationError]) -> tuple[int, int]:
+def _distance(branch: tuple[Violation, ...]) -> tuple[int, int]:
     # A `const` or `enum` that differs tells alternatives apart: `kind: a` is not a failed `kind: b`.
-    return sum(error.validator in ("const", "enum") for error in branch), len(branch)
+    return sum(each.keyword in ("const", "enum") for each in branch), len(branch)
 
 
-def _flaw(document: Document, schema: str, error: ValidationError) -> Flaw:
-    keyword = str(error.validator or "false")
-    path = tuple(error.absolute_path)
-    rules = error.schema if isinstance(error.schema, dict) else {}
-    span = _place(document, path, keyword, isinstance(error.instance, Body))
-    field = _field(document, path, isinstance(error.instance, Body))
+def _flaw(document: Document, schema: str, leaf: _Leaf) -> Flaw:
+    keyword, value, instance, rules, path, _ = leaf[-1]
+    span = _place(document, path, keyword, isinstance(instance, Body))
+    field = _field(document, path, isinstance(instance, Body))
     code = keyword
-    value: Any = error.validator_value
     if keyword == "required":
         path = (*path, str(value))
         message, hint = _missing(path, rules)
@@ -95,39 +115,35 @@ def _flaw(document: Document, schema: str, error: ValidationError) -> Flaw:
         code, path = "body", ("x-body", value.section or "maxBytes")
         message, hint = _body(value)
     else:
-        wanted, code = _wanted(error)
+        wanted, code = _wanted(leaf[-1])
         what = f"the key {field}" if keyword == "propertyNames" else field
-        shown = wording.shown(path[-1] if keyword == "propertyNames" else error.instance)
-        message, hint = f"{what} must be {wanted}, not {shown}", f"accepted: {wanted}{_example(error)}"
+        shown = wording.shown(path[-1] if keyword == "propertyNames" else instance)
+        message, hint = f"{what} must be {wanted}, not {shown}", f"accepted: {wanted}{_example(leaf)}"
     rule = f"{schema}:{_pointer(path)}:{keyword}"
     return Flaw(span, f"schema-{code}", f"{message} (schema {schema})", hint, rule)
 
 
-def _wanted(error: ValidationError) -> tuple[str, str]:
+def _wanted(violation: Violation) -> tuple[str, str]:
     """What would be accepted, and the keyword that says so."""
-    keyword = str(error.validator)
-    if error.context:
-        branches = _fitting_branches(error) if keyword != "propertyNames" else [list(error.context)]
+    keyword = violation.keyword
+    if violation.branches:
+        branches = _fitting_branches(violation) if keyword != "propertyNames" else violation.branches
         wanted = [_wanted(each) for branch in branches for each in branch]
         codes = {code for _, code in wanted}
         one = len(codes) == 1 and keyword != "propertyNames"
         return wording.either(words for words, _ in wanted), codes.pop() if one else keyword
-    rules = error.schema if isinstance(error.schema, dict) else {}
-    return wording.accepted(keyword, error.validator_value, rules), keyword
+    return wording.accepted(keyword, violation.wanted, violation.schema), keyword
 
 
-def _example(error: ValidationError) -> str:
+def _example(leaf: _Leaf) -> str:
     """An example of what would be accepted, from the nearest schema around that has one for this value."""
-    at: Any = error
-    while at is not None:
-        rules = at.schema if isinstance(at.schema, dict) else {}
-        if at.absolute_path == error.absolute_path and rules.get("examples"):
-            return wording.example(rules["examples"])
-        at = at.parent
+    for around in reversed(leaf):
+        if around.path == leaf[-1].path and around.schema.get("examples"):
+            return wording.example(around.schema["examples"])
     return ""
 
 
-def _missing(path: tuple[Key, ...], rules: dict[str, Any]) -> tuple[str, str]:
+def _missing(path: KeyPath, rules: dict[str, Any]) -> tuple[str, str]:
     about = rules.get("properties", {}).get(path[-1])
     about = about if isinstance(about, dict) else {}
     description = about.get("description")
@@ -135,7 +151,7 @@ def _missing(path: tuple[Key, ...], rules: dict[str, Any]) -> tuple[str, str]:
     return f"{_quoted(path)} is missing", f"add {_quoted(path)}{why}{wording.example(about.get('examples'))}"
 
 
-def _known(path: tuple[Key, ...], rules: dict[str, Any]) -> str:
+def _known(path: KeyPath, rules: dict[str, Any]) -> str:
     names = list(rules.get("properties", ()))
     from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
@@ -154,7 +170,7 @@ def _body(shortfall: Shortfall) -> tuple[str, str]:
     return message, "shorten it, or move a part to another memory"
 
 
-def _place(document: Document, path: tuple[Key, ...], keyword: str, in_body: bool) -> Span:
+def _place(document: Document, path: KeyPath, keyword: str, in_body: bool) -> Span:
     if in_body or keyword == "x-body":
         at = document.body_span.start
         return Span(at, at)
@@ -170,7 +186,7 @@ def _place(document: Document, path: tuple[Key, ...], keyword: str, in_body: boo
     return node.span
 
 
-def _field(document: Document, path: tuple[Key, ...], in_body: bool) -> str:
+def _field(document: Document, path: KeyPath, in_body: bool) -> str:
     if path:
         return _quoted(path)
     if in_body:
@@ -178,10 +194,10 @@ def _field(document: Document, path: tuple[Key, ...], in_body: bool) -> str:
     return "the value" if document.is_json else "the frontmatter"
 
 
-def _quoted(path: tuple[Key, ...]) -> str:
+def _quoted(path: KeyPath) -> str:
     return f"`{wording.printable(dotted(path))}`"
 
 
-def _pointer(path: tuple[Key, ...]) -> str:
+def _pointer(path: KeyPath) -> str:
     """The path as a JSON pointer (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)

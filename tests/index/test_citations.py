@@ -667,6 +667,25 @@ def test_many_citations_need_few_processes(project: Project, monkeypatch: pytest
     assert started() == 3  # the repository, one blame, one reader of objects
 
 
+def test_git_is_not_started_where_there_is_no_repository(
+    plain: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain.write("a.py", FILE)
+    started = counting(plain, monkeypatch)
+    assert plain.state("a.py:5-7") == "ok"
+    assert started() == 0
+
+
+@pytest.mark.parametrize("folder", ["inside/deep", "../linked"])
+def test_the_repository_is_found_above_a_workspace_and_from_a_linked_work_tree(
+    project: Project, folder: str
+) -> None:
+    commit = project.noted("inside/deep/a.py", FILE)
+    project.git("worktree", "add", "--quiet", "--detach", "../linked")
+    with Workspace(str(project.root / folder)) as workspace:
+        assert workspace.head == commit
+
+
 def test_many_notes_need_few_processes_and_get_the_same_answers(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

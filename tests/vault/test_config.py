@@ -16,7 +16,7 @@ TABLES = ("limits", "trash", "working", "preferences", "secrets")
 
 def test_nothing_means_the_defaults() -> None:
     assert parse("") == Config()
-    assert parse(DEFAULT_TEXT) == Config()
+    assert parse(DEFAULT_TEXT) == parse(f"{DEFAULT_TEXT}\n") == Config()
 
 
 def test_the_commented_defaults_are_the_defaults() -> None:

@@ -56,8 +56,9 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
-def _is_number(value: Any) -> bool:
-    # YAML can write infinity and not-a-number, JSON cannot: they are no numbers to a schema.
+def is_number(value: Any) -> bool:
+    """Whether a value is a number to a schema."""
+    # YAML can write infinity and not-a-number, JSON cannot: they are none.
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and isfinite(value))
@@ -68,7 +69,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "integer": _is_integer,
     "null": lambda value: value is None,
-    "number": _is_number,
+    "number": is_number,
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: isinstance(value, str),
 }
@@ -80,8 +81,8 @@ def _is_of_type(wanted: str | list[str], value: Any) -> bool:
 
 FITS: dict[str, Callable[[Any, Any], bool]] = {
     "format": lambda wanted, value: not isinstance(value, str) or FORMATS[wanted].accepts(value),
-    "maximum": lambda wanted, value: not _is_number(value) or value <= wanted,
-    "minimum": lambda wanted, value: not _is_number(value) or value >= wanted,
+    "maximum": lambda wanted, value: not is_number(value) or value <= wanted,
+    "minimum": lambda wanted, value: not is_number(value) or value >= wanted,
     "type": _is_of_type,
 }
 """Whether a value fits the keyword, by the keyword."""

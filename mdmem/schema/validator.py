@@ -6,7 +6,6 @@ key is missing, which one is too much.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator
 from fractions import Fraction
@@ -28,6 +27,7 @@ from referencing.jsonschema import DRAFT202012
 from mdmem.schema import body, pattern
 from mdmem.schema.catalog import PREFIX, Catalog, Schema
 from mdmem.schema.formats import FORMATS
+from mdmem.schema.judge import is_number
 from mdmem.schema.violation import Violation
 
 Errors = Iterator[ValidationError]
@@ -131,13 +131,6 @@ def _reference(validator: Any, reference: str, instance: Any, _: Schema) -> Erro
         _depth.references -= 1
 
 
-def _is_number(_: Any, value: Any) -> bool:
-    # YAML can write infinity and not-a-number, JSON cannot: they are no numbers to a schema.
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-
 def _required(_: Any, names: list[str], instance: Any, __: Schema) -> Errors:
     if isinstance(instance, dict):
         for name in names:
@@ -222,7 +215,7 @@ def _format(_: Any, wanted: str, instance: Any, __: Schema) -> Errors:
 
 def _multiple_of(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
     # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
-    if _is_number(None, instance) and (_exact(instance) / _exact(divisor)).denominator != 1:
+    if is_number(instance) and (_exact(instance) / _exact(divisor)).denominator != 1:
         yield ValidationError("")
 
 
@@ -254,5 +247,5 @@ _Validator = validators.extend(  # type: ignore[no-untyped-call]
         "unevaluatedProperties": _unevaluated_properties,
         body.KEYWORD: _body,
     },
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", lambda _, value: is_number(value)),
 )

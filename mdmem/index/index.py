@@ -22,6 +22,7 @@ from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
 
 if TYPE_CHECKING:
+    from mdmem.index.rest import Rest
     from mdmem.index.text import TextIndex
 
 R = TypeVar("R")
@@ -33,6 +34,7 @@ _MANY = 500
 # So many memories may be left to the question that needs the text index: to read them once more takes less
 # than a tenth of a second, and a commit now, for a single one, a fourth of that.
 _MOST_PENDING = 50
+_REST_SECONDS = 2.0
 
 
 class Index:
@@ -56,6 +58,7 @@ class Index:
         # Whether every file has been looked at since the database was opened.
         self._is_whole = False
         self._vouches: Callable[[], bool] | None = None
+        self._rest: Rest | None = None
 
     # -- opening and closing ------------------------------------------------------------------------------
 
@@ -117,6 +120,8 @@ class Index:
 
             with self._locked():
                 self._text = TextIndex(self._text_path)
+        if self._rest:
+            self._rest.used()
         return self._text
 
     def close(self) -> None:
@@ -128,6 +133,22 @@ class Index:
             self._known_at = -1
             if database:
                 database.close()
+            if text:
+                text.close()
+
+    def rest_when_idle(self, seconds: float = _REST_SECONDS) -> None:
+        """Close the text index whenever it was not asked for so many seconds, for a process that goes on.
+
+        As long as it is open, its library looks twice a second whether its files have changed. To open it
+        again takes some milliseconds.
+        """
+        from mdmem.index.rest import Rest  # noqa: PLC0415 - commands end before they rest
+
+        self._rest = Rest(self._close_text, seconds)
+
+    def _close_text(self) -> None:
+        with self._guard:
+            text, self._text = self._text, None
             if text:
                 text.close()
 

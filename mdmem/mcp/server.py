@@ -43,9 +43,9 @@ class MemoryServer:
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
         self._toolbox = Toolbox(bound)
-        # Made once, before threads ask for it.
         self._memory = bound.memory
-        _ = self._memory.index
+        # This makes it once, too, before threads ask for it.
+        self._memory.index.rest_when_idle()
         self.feed = Feed(self._memory)
         self.server: Server[Any] = Server(
             "mdmem",

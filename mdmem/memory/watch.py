@@ -101,6 +101,7 @@ class Watch:
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
         view.index.vouch(self._watcher.vouches)
+        view.index.rest_when_idle()
 
     def __enter__(self) -> Self:
         return self

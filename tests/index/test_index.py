@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,28 @@ def both(*names: str) -> tuple[list[str], list[str]]:
 
 
 # ---------------------------------------------------------------------------------------- opening and closing
+
+
+def test_an_index_at_rest_has_no_thread_of_the_library_and_answers_again(index: Index) -> None:
+    others = watchers_of_files()
+    index.rest_when_idle(0.01)
+    for _ in range(2):
+        index.sync()
+        assert paths(index) == both(*"abc")
+        end = time.monotonic() + 30
+        while watchers_of_files() - others:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def watchers_of_files() -> set[str]:
+    """The threads of this process in which tantivy looks after its files."""
+    found = set()
+    for comm in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # it has ended
+            if comm.read_text().startswith("thread-tantivy"):
+                found.add(str(comm))
+    return found
 
 
 def test_making_one_opens_nothing(root: Path) -> None:

@@ -15,6 +15,7 @@ from mdmem.text.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PREFIX = "mdmem:"
 _SUFFIX = ".json"
 _SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -1,8 +1,8 @@
-"""The judge: what the built-in schemas do not accept, told without jsonschema.
+"""The judge: what usual schemas do not accept, told without jsonschema.
 
-jsonschema takes longer to import than most commands take to run. The built-in schemas have few keywords, and
-those are judged here. A vault's own schemas may have any, and are left to jsonschema: where both can judge,
-a property test holds them to the same.
+jsonschema takes longer to import than most commands take to run, and most schemas have few keywords: those
+are judged here. An unusual schema is left to jsonschema. Where both can judge, a property test holds them to
+the same.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any, NamedTuple
 
+from mdmem.schema import body, pattern
 from mdmem.schema.catalog import Catalog, Schema
 from mdmem.schema.formats import FORMATS
 from mdmem.schema.violation import Violation
@@ -18,7 +19,7 @@ from mdmem.text.tree import KeyPath
 
 
 def violations(catalog: Catalog, name: str, value: Any) -> Iterator[Violation]:
-    """What of a value a schema does not accept, where it and all that it refers to are built-in ones."""
+    """What of a value a schema does not accept that is a usual one."""
     return _at(_Schemas(catalog, name), "", value, ())
 
 
@@ -40,11 +41,11 @@ def _at(schemas: _Schemas, pointer: str, value: Any, path: KeyPath) -> Iterator[
 def _inside(schemas: _Schemas, schema: Schema, value: Any, path: KeyPath) -> Iterator[Violation]:
     if isinstance(schema, dict):
         for keyword, wanted in schema.items():
-            if keyword in FITS:
-                if not FITS[keyword](wanted, value):
+            if keyword in _FITS:
+                if not _FITS[keyword](wanted, value):
                     yield Violation(keyword, wanted, value, schema, path)
-            elif keyword in FOLLOWED:
-                yield from FOLLOWED[keyword](schemas, schema, wanted, value, path)
+            elif keyword in _FOLLOWED:
+                yield from _FOLLOWED[keyword](schemas, schema, wanted, value, path)
 
 
 # -- keywords that judge a value as it is -------------------------------------------------------------------
@@ -79,13 +80,28 @@ def _is_of_type(wanted: str | list[str], value: Any) -> bool:
     return any(_TYPES[name](value) for name in ([wanted] if isinstance(wanted, str) else wanted))
 
 
-FITS: dict[str, Callable[[Any, Any], bool]] = {
-    "format": lambda wanted, value: not isinstance(value, str) or FORMATS[wanted].accepts(value),
-    "maximum": lambda wanted, value: not is_number(value) or value <= wanted,
-    "minimum": lambda wanted, value: not is_number(value) or value >= wanted,
+def _is_same(wanted: Any, value: Any) -> bool:
+    # To Python, True is 1.
+    return isinstance(wanted, bool) == isinstance(value, bool) and bool(wanted == value)
+
+
+_FITS: dict[str, Callable[[Any, Any], bool]] = {
     "type": _is_of_type,
+    "const": _is_same,
+    "enum": lambda wanted, value: any(_is_same(each, value) for each in wanted),
+    "format": lambda wanted, value: not isinstance(value, str) or FORMATS[wanted].accepts(value),
+    "pattern": lambda wanted, value: not isinstance(value, str) or pattern.matches(wanted, value),
+    "minLength": lambda wanted, value: not isinstance(value, str) or len(value) >= wanted,
+    "maxLength": lambda wanted, value: not isinstance(value, str) or len(value) <= wanted,
+    "minimum": lambda wanted, value: not is_number(value) or value >= wanted,
+    "maximum": lambda wanted, value: not is_number(value) or value <= wanted,
+    "exclusiveMinimum": lambda wanted, value: not is_number(value) or value > wanted,
+    "exclusiveMaximum": lambda wanted, value: not is_number(value) or value < wanted,
+    "minItems": lambda wanted, value: not isinstance(value, list) or len(value) >= wanted,
+    "maxItems": lambda wanted, value: not isinstance(value, list) or len(value) <= wanted,
+    "minProperties": lambda wanted, value: not isinstance(value, dict) or len(value) >= wanted,
+    "maxProperties": lambda wanted, value: not isinstance(value, dict) or len(value) <= wanted,
 }
-"""Whether a value fits the keyword, by the keyword."""
 
 
 # -- keywords that lead to other schemas, or to other values ------------------------------------------------
@@ -107,6 +123,13 @@ def _any_of(
         yield Violation("anyOf", wanted, value, schema, path, branches)
 
 
+def _all_of(
+    schemas: _Schemas, _schema: Schema, wanted: list[Schema], value: Any, path: KeyPath
+) -> Iterator[Violation]:
+    for each in wanted:
+        yield from _inside(schemas, each, value, path)
+
+
 def _items(
     schemas: _Schemas, _schema: Schema, wanted: Schema, value: Any, path: KeyPath
 ) -> Iterator[Violation]:
@@ -124,6 +147,19 @@ def _properties(
                 yield from _inside(schemas, wanted[key], each, (*path, key))
 
 
+def _additional(
+    schemas: _Schemas, schema: dict[str, Any], wanted: Schema, value: Any, path: KeyPath
+) -> Iterator[Violation]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in schema.get("properties", ()):
+                continue
+            if wanted is False:
+                yield Violation("additionalProperties", wanted, value, schema, (*path, key))
+            else:
+                yield from _inside(schemas, wanted, each, (*path, key))
+
+
 def _required(
     _schemas: _Schemas, schema: dict[str, Any], wanted: list[str], value: Any, path: KeyPath
 ) -> Iterator[Violation]:
@@ -133,11 +169,21 @@ def _required(
                 yield Violation("required", name, value, schema, path)
 
 
-FOLLOWED: dict[str, Callable[[_Schemas, Any, Any, Any, KeyPath], Iterator[Violation]]] = {
+def _body(
+    _schemas: _Schemas, schema: dict[str, Any], wanted: dict[str, Any], value: Any, path: KeyPath
+) -> Iterator[Violation]:
+    if isinstance(value, body.Fields | body.Body):
+        for shortfall in body.shortfalls(value.document, wanted):
+            yield Violation(body.KEYWORD, shortfall, value, schema, path)
+
+
+_FOLLOWED: dict[str, Callable[[_Schemas, Any, Any, Any, KeyPath], Iterator[Violation]]] = {
     "$ref": _reference,
+    "additionalProperties": _additional,
+    "allOf": _all_of,
     "anyOf": _any_of,
     "items": _items,
     "properties": _properties,
     "required": _required,
+    body.KEYWORD: _body,
 }
-"""What is violated where the keyword leads, by the keyword."""

@@ -10,7 +10,7 @@ from referencing.jsonschema import DRAFT202012
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
 from mdmem.errors import DocumentRefused
 from mdmem.schema import body, pattern, violation
-from mdmem.schema.catalog import REFERENCES, Catalog, Schema, children
+from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, Schema, children
 from mdmem.schema.formats import FORMATS
 from mdmem.schema.validator import compiled, is_sound, of_schemas, registry, violations
 from mdmem.schema.wording import printable
@@ -21,7 +21,6 @@ from mdmem.text.tree import KeyPath
 if TYPE_CHECKING:
     from referencing._core import Resolver
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _LIMITS = Limits(max_depth=128)
 
 
@@ -107,10 +106,10 @@ class _Inspection:
             self._visit(child, (*path, *step), resolver)
 
     def _dialect(self, schema: dict[str, Any]) -> None:
-        written = schema.get("$schema", _DIALECT)
-        if written.removesuffix("#") != _DIALECT:
+        written = schema.get("$schema", DIALECT)
+        if written.removesuffix("#") != DIALECT:
             message = f"the schema is written for {printable(written)}; mdmem reads 2020-12"
-            self._add(("$schema",), "schema-dialect", message, f"accepted: {_DIALECT}")
+            self._add(("$schema",), "schema-dialect", message, f"accepted: {DIALECT}")
 
     def _inner_dialect(self, schema: dict[str, Any], path: KeyPath) -> None:
         if "$schema" in schema:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import body, formats, judge, violation
+from mdmem.schema import body, formats, judge, usual, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.violation import Violation
 from mdmem.schema.wording import printable, shown
@@ -46,6 +46,7 @@ class Schemas:
     def __init__(self, own: Mapping[str, str]) -> None:
         self._catalog = Catalog(own)
         self._validators: dict[str, Validator] = {}
+        self._usual: dict[str, bool] = {}
         self._faults: dict[str, str] = {}
         self._blind: dict[tuple[str, str], bool] = {}
 
@@ -145,8 +146,13 @@ class Schemas:
             return [*findings, document.diagnose(flaw)]
         return [*findings, *violation.explain(document, name, found)]
 
+    def _is_usual(self, name: str) -> bool:
+        if name not in self._usual:
+            self._usual[name] = self._is_known(name) or usual.is_usual(self._catalog, name)
+        return self._usual[name]
+
     def _judged(self, name: str, instance: Any) -> Iterator[Violation]:
-        if self._is_known(name):
+        if self._is_usual(name):
             return judge.violations(self._catalog, name, instance)
         from mdmem.schema.validator import violations  # noqa: PLC0415 - start-up
 
@@ -168,7 +174,7 @@ class Schemas:
 
     def _fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""
-        if self._is_known(name):
+        if self._is_usual(name):
             return ""
         if name not in self._faults:
             from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up

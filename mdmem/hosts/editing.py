@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MdmemError, MemoryNotFound
-from mdmem.hosts.beside import Beside
 from mdmem.memory.memory import Memory
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import is_under, relative
@@ -41,13 +40,11 @@ def found(memory: Memory, files: Iterable[str]) -> tuple[list[str], list[str]]:
             edited.append(path)
         elif is_under(os.path.realpath(file), memory.vault.workspace):
             sources.append(file)
-    # The schemas and the index are checked by one process each: half of the time is for imports.
-    findings = Beside(lambda: _findings(memory, edited)) if edited else None
+    errors, warnings = _findings(memory, edited)
     try:
         broken = _bounded(_broken(memory, [path for path in edited if memory.vault.exists(path)], sources))
     except MdmemError as error:
         broken = [f"references were not looked at: {error}"]
-    errors, warnings = findings.result() if findings else ([], [])
     return errors, [*warnings, *broken]
 
 

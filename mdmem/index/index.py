@@ -34,7 +34,7 @@ _MANY = 500
 # So many memories may be left to the question that needs the text index: to read them once more takes less
 # than a tenth of a second, and a commit now, for a single one, a fourth of that.
 _MOST_PENDING = 50
-_REST_SECONDS = 2.0
+_REST_SECONDS = 10.0
 
 
 class Index:

@@ -129,14 +129,14 @@ class Following:
 def followed(root: Path, poll_seconds: float | None = None, **mounts: Path) -> Iterator[Following]:
     """A watcher that is open, whose first look is taken; `mounts` have `__` for the dot of their names."""
     files = {name.replace("__", "."): str(path) for name, path in mounts.items()}
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with Watcher(str(root), mounts=files, poll_seconds=poll_seconds) as watcher:
         following = Following(watcher, Copy(root, files))
         # The first hints: where the vault is polled, there is no end to those behind it.
         if not following.take().notices and poll_seconds is None:
             following.rest()
         yield following
-    assert threading.active_count() == before, threading.enumerate()
+    assert not {*threading.enumerate()} - before
 
 
 @pytest.fixture

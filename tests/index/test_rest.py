@@ -27,10 +27,11 @@ def test_it_is_closed_so_many_seconds_after_its_use_and_no_sooner() -> None:
 
 def test_the_next_use_waits_anew_and_nothing_waits_meanwhile() -> None:
     done = threading.Event()
+    others = {*threading.enumerate()}
     rest = Rest(done.set, 0.01)
     for _ in range(3):
         rest.used()
-        waiting = [thread for thread in threading.enumerate() if thread.name == "mdmem-rest"]
+        waiting = {*threading.enumerate()} - others
         assert done.wait(LIMIT)
         for thread in waiting:
             thread.join(LIMIT)

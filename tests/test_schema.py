@@ -1139,6 +1139,13 @@ def test_nothing_is_wrong_with_a_usual_schema(own: Any, others: Any) -> None:
         assert [each for each in inspect(schemas._catalog, "own") if each.severity == "error"] == []
 
 
+def test_a_schema_that_many_ways_lead_to_is_read_once() -> None:
+    # 2 to the power of 60 ways.
+    own = {f"s{n}": json.dumps({"allOf": [{"$ref": f"s{n + 1}"}, {"$ref": f"s{n + 1}"}]}) for n in range(60)}
+    assert usual.is_usual(Catalog({**own, "s60": "{}"}), "s0")
+    assert not usual.is_usual(Catalog({**own, "s60": '{"$ref": "s0"}'}), "s0")
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_the_built_in_schemas_are_usual(name: str) -> None:
     assert usual.is_usual(Catalog({}), name)

@@ -135,9 +135,9 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
     for hit in hits:
         count += 1
         if as_json:
-            # One object a line: the first can be read before the last is found.
             import json
 
+            # One object a line: the first can be read before the last is found.
             print(json.dumps(hit.as_dict(), ensure_ascii=False))
             continue
         here = (hit.path, hit.heading)

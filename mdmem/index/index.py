@@ -127,14 +127,12 @@ class Index:
     def close(self) -> None:
         """Close both stores; the next question opens them again."""
         with self._guard:
-            database, text = self._database, self._text
-            self._database = self._text = None
+            database, self._database = self._database, None
             self._is_whole = False
             self._known_at = -1
             if database:
                 database.close()
-            if text:
-                text.close()
+            self._close_text()
 
     def rest_when_idle(self, seconds: float = _REST_SECONDS) -> None:
         """Close the text index whenever it was not asked for so many seconds, for a process that goes on.
@@ -144,7 +142,8 @@ class Index:
         """
         from mdmem.index.rest import Rest  # noqa: PLC0415 - commands end before they rest
 
-        self._rest = Rest(self._close_text, seconds)
+        if self._rest is None:
+            self._rest = Rest(self._close_text, seconds)
 
     def _close_text(self) -> None:
         with self._guard:

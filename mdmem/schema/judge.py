@@ -65,7 +65,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and isfinite(value))
 
 
-_TYPES: dict[str, Callable[[Any], bool]] = {
+TYPES: dict[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "boolean": lambda value: isinstance(value, bool),
     "integer": _is_integer,
@@ -74,10 +74,11 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: isinstance(value, str),
 }
+"""Whether a value is of a type, by the name of the type."""
 
 
 def _is_of_type(wanted: str | list[str], value: Any) -> bool:
-    return any(_TYPES[name](value) for name in ([wanted] if isinstance(wanted, str) else wanted))
+    return any(TYPES[name](value) for name in ([wanted] if isinstance(wanted, str) else wanted))
 
 
 def _is_same(wanted: Any, value: Any) -> bool:

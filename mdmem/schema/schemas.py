@@ -148,7 +148,7 @@ class Schemas:
 
     def _is_usual(self, name: str) -> bool:
         if name not in self._usual:
-            self._usual[name] = self._is_known(name) or usual.is_usual(self._catalog, name)
+            self._usual[name] = usual.is_usual(self._catalog, name)
         return self._usual[name]
 
     def _judged(self, name: str, instance: Any) -> Iterator[Violation]:

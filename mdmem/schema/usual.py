@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 from mdmem.schema import body, pattern
 from mdmem.schema.catalog import DIALECT, PREFIX, Catalog
 from mdmem.schema.formats import FORMATS
+from mdmem.schema.judge import TYPES, is_number
 from mdmem.text.regex import regex
 
 _LONGEST = 20_000  # characters
@@ -22,7 +22,6 @@ _DEEPEST = 16
 _ADDRESS = regex(r"[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~/-]+")
 _SURROGATE = regex(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _POINTER = regex(r"(?:/[A-Za-z0-9_$-]+)*")
-_TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 
 
 def is_usual(catalog: Catalog, name: str) -> bool:
@@ -36,20 +35,18 @@ class _Reader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._texts: dict[str, bool] = {}
-        # The places that are being read: who refers to one of them goes round in a circle.
-        self._around: list[tuple[str, str]] = []
+        self._places: dict[tuple[str, str], bool] = {}
 
     def reads(self, name: str, pointer: str) -> bool:
         """Whether what a JSON pointer names in a schema is a usual schema."""
-        place, here = self._contents(name), (name, pointer)
-        for key in pointer.split("/")[1:]:
-            place = place.get(key) if isinstance(place, dict) else None
-        if here in self._around:
-            return False
-        self._around.append(here)
-        found = self._is_schema(place, name, 0)
-        self._around.pop()
-        return found
+        here = name, pointer
+        if here not in self._places:
+            self._places[here] = False  # while it is read: who refers to it goes round in a circle
+            place = self._contents(name)
+            for key in pointer.split("/")[1:]:
+                place = place.get(key) if isinstance(place, dict) else None
+            self._places[here] = self._is_schema(place, name, 0)
+        return self._places[here]
 
     def _contents(self, name: str) -> Any:
         if name not in self._texts:
@@ -122,25 +119,19 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_bound(value: Any) -> bool:
-    return type(value) is int or (type(value) is float and isfinite(value))
-
-
 def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | str)
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value) and _differ(value)
-
-
-def _differ(names: list[str]) -> bool:
-    return len({*names}) == len(names)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return False
+    return len({*value}) == len(value)
 
 
 def _is_type(value: Any) -> bool:
     names = [value] if isinstance(value, str) else value
-    return _are_names(names) and bool(names) and _TYPES.issuperset(names)
+    return _are_names(names) and bool(names) and all(name in TYPES for name in names)
 
 
 def _is_text(value: Any) -> bool:
@@ -168,7 +159,7 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
     "enum": lambda value: isinstance(value, list) and bool(value) and all(map(_is_scalar, value)),
     "format": lambda value: isinstance(value, str) and value in FORMATS,
     "pattern": lambda value: isinstance(value, str) and pattern.fault(value) is None,
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_bound),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), is_number),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
     **dict.fromkeys(("minProperties", "maxProperties"), _is_count),
     "required": _are_names,

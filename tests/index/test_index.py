@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from mdmem.errors import MdmemError, StorageFailed
 from mdmem.index.index import Index
 from mdmem.index.synced import Synced
+from tests.waiting import until
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -62,10 +62,7 @@ def test_an_index_at_rest_has_no_thread_of_the_library_and_answers_again(index: 
     for _ in range(2):
         index.sync()
         assert paths(index) == both(*"abc")
-        end = time.monotonic() + 30
-        while watchers_of_files() - others:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: not watchers_of_files() - others)
 
 
 def watchers_of_files() -> set[str]:

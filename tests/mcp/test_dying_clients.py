@@ -9,11 +9,9 @@ import socket
 import struct
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mcp.shared.subscriptions import ResourceUpdated
@@ -23,6 +21,7 @@ from mdmem.memory.memory import Memory
 from mdmem.vault.staging import STAGING
 from tests.mcp.conftest import SECONDS, TOKEN, Served, on_http, run
 from tests.mcp.test_clients import to_http
+from tests.waiting import until
 
 WORKER = Path(__file__).with_name("client_worker.py")
 MODES = ("auto", "legacy")
@@ -69,13 +68,6 @@ def until_it_says(process: subprocess.Popen[str], word: str) -> None:
     assert process.stdout is not None
     while (line := process.stdout.readline().strip()) != word:
         assert line, f"it ended before it said {word!r}"
-
-
-def until(is_so: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def serves(served: Served, memory: Memory) -> None:

@@ -1,0 +1,146 @@
+"""The README: what it shows runs and prints what it says, and each of its claims has a test that shows it.
+
+A test that shows a claim quotes how the sentence begins, in a comment: `# README: Line ends, a byte-order …`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from mdmem.cli.app import app
+
+CHECKOUT = Path(__file__).parents[2]
+README = (CHECKOUT / "README.md").read_text()
+TESTS = CHECKOUT / "tests"
+
+# Each command that the README shows under "Use it", and what it prints.
+TRANSCRIPT = {
+    "init": ["made the vault", "memories"],
+    'notes append db "The database is one file." --title SQLite': ["created notes/db.md"],
+    "grep sqlite": ["notes/db.md", "# SQLite", "1:## SQLite"],
+    'search "which database"': ["notes/db.md", "The database is one file."],
+    'replace notes/db.md "one file" "a single file"': ["changed notes/db.md"],
+    "set notes/db.md tags='[db, decision]'": ["changed notes/db.md"],
+    'section notes/db.md SQLite "Backed up." --append': ["changed notes/db.md"],
+    'new decision notes/sqlite.md --var title="Use SQLite"': ["created notes/sqlite.md"],
+    "replace --in notes SQLite DuckDB --dry-run": ["-## SQLite", "+## DuckDB", "+title: Use DuckDB"],
+    "mv notes/sqlite.md notes/decisions/": ["created notes/decisions/sqlite.md", "deleted notes/sqlite.md"],
+    "refs --stale": [],
+    "check": [],
+    "undo": ["created notes/sqlite.md", "deleted notes/decisions/sqlite.md"],
+}
+# Sentences that claim nothing that a test could show: they say where to look, or why a package was chosen.
+NO_CLAIMS = (
+    "It is a Python library and a program.",
+    "To install it for yourself:",
+    "In a repository of yours:",
+    "See [AGENTS.md]",
+    "Changes are in [CHANGELOG.md]",
+    "The licence is",
+)
+
+
+def block(heading: str, language: str) -> str:
+    """The first block of code of a language below a heading."""
+    return README.partition(f"{heading}\n")[2].partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def prose() -> Iterator[str]:
+    """The sentences of the README, without code, tables and headings."""
+    text = re.sub(r"(?ms)^```.*?^```$|^    .*?$|^\|.*?$|^#+ .*?$", "", README)
+    for line in text.splitlines():
+        yield from re.split(r"(?<=[.!?:])\s+(?=[A-Z`*(])", line.strip().removeprefix("- "))
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading."""
+    table = README.partition(f"{heading}\n")[2].partition("\n|")[2].partition("\n\n")[0]
+    return [re.split(r"\s*\|\s*", row.strip("| ")) for row in table.splitlines()[2:]]
+
+
+def quoted() -> dict[str, str]:
+    """What comments of tests quote of the README, and in which file."""
+    found = {}
+    for file in sorted(TESTS.rglob("*.py")):
+        for quote in re.findall(r"(?m)^ *# README: (.*?)(?: ?…)?$", file.read_text()):
+            found[quote] = file.name
+    return found
+
+
+def test_every_claim_is_shown_by_a_test() -> None:
+    claims = [each for each in prose() if each and not each.startswith(NO_CLAIMS)]
+    bare = [each for each in claims if not any(map(each.startswith, quoted()))]
+    assert len(claims) > 60
+    assert bare == []
+
+
+def test_what_tests_quote_stands_in_the_readme() -> None:
+    sentences = list(prose())
+    assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
+
+
+def test_the_commands_print_what_is_said(tmp_path: Path) -> None:
+    commands = [line.partition("  #")[0].strip() for line in block("## Use it", "sh").splitlines()]
+    assert [command.removeprefix("mdmem ") for command in commands] == [*TRANSCRIPT]
+    for command, expected in TRANSCRIPT.items():
+        ended = subprocess.run(
+            [sys.executable, "-m", "mdmem", *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ended.returncode == 0, (command, ended.stderr)
+        assert [text for text in expected if text not in ended.stdout] == [], (command, ended.stdout)
+        assert bool(expected) == bool(ended.stdout)
+
+
+def test_the_python_finds_what_it_looks_for(tmp_path: Path) -> None:
+    code = block("### From Python", "python")
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    assert "+The database is SQLite: a single file." in ended.stdout
+    # grep, then search: both find the line.
+    assert ended.stdout.count("a single file.") == 3, ended.stdout
+
+
+def test_the_table_of_commands_is_complete() -> None:
+    named: set[str] = set()
+    for _, commands in rows("`eval \"$(mdmem completion bash)\"` completes commands and paths."):
+        named |= {command.split()[0] for command in re.findall(r"`([^`]+)`", commands)}
+    preferences = {"get", "list", "top", "stats", "delete", "sweep"}
+    project = {"summary", "append", "step", "params", "load"}
+    known = set(app.list_commands(None))  # type: ignore[arg-type]  # it needs no context
+    assert known - named == {"completion", "init"}  # both are shown above it
+    assert named - known <= preferences | project
+
+
+def test_the_table_of_dependencies_is_complete() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = [each for given in project["optional-dependencies"].values() for each in given]
+    wanted = {re.split(r"[<>=\[]", each)[0] for each in [*project["dependencies"], *extras]}
+    table = " ".join(name for name, *_ in rows("## What it depends on"))
+    missing = [name for name in wanted if not re.search(rf"\b{name}\b", table)]
+    assert [name for name in missing if not name.startswith("tree-sitter-")] == []
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CHANGELOG.md", "LICENSE", "bench/README.md"])
+def test_the_files_that_it_points_at_are_there(name: str) -> None:
+    assert f"({name})" in README
+    assert (CHECKOUT / name).is_file()

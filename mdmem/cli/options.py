@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mdmem.cli.render import print_applied, print_diff, print_notes
+from mdmem.cli.render import Terminal, print_applied, print_diff, print_notes
 from mdmem.cli.target import Target
 
 if TYPE_CHECKING:
@@ -21,8 +21,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def json_option(command: F) -> F:
-    """The option --json."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    """The options --json and --raw."""
+    help_text = "On a terminal, too, print control characters as they are."
+    raw = click.option(
+        "--raw", is_flag=True, is_eager=True, expose_value=False, callback=_print_raw, help=help_text
+    )
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(raw(command))
+
+
+def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
+    if isinstance(sys.stdout, Terminal):
+        sys.stdout.exact = raw
 
 
 def base_option(command: F) -> F:
@@ -38,10 +47,13 @@ def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
 
 def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     from mdmem.errors import MdmemError
+    from mdmem.text.visible import visible
 
     try:
         memory = Target(**ctx.find_root().params).open()
-        return [listed.path for listed in memory.ls() if listed.path.startswith(incomplete)]
+        paths = [listed.path for listed in memory.ls() if listed.path.startswith(incomplete)]
+        # The shell shows what it will put in: never a name that looks like another one.
+        return [path for path in paths if visible(path) == path]
     except MdmemError:
         return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,32 @@ if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
+
+
+class Terminal(io.TextIOWrapper):
+    """A standard stream that is a terminal: what is printed is shown, and never obeyed.
+
+    Memories and their names may be a stranger's, and a terminal does what control characters say.
+    """
+
+    exact = False
+    """Whether everything goes out as it is."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text with what cannot be seen made visible."""
+        return self.write_own(text if self.exact else _shown(text))
+
+    def write_own(self, text: str) -> int:
+        """Write a text of the program's own, which may move the cursor and set colours."""
+        return super().write(text)
+
+
+def _shown(text: str) -> str:
+    from mdmem.text.visible import visible
+
+    # A carriage return by itself lets what follows cover what stands before it.
+    return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))
+
 
 _GITHUB_LEVELS = {"error": "error", "warning": "warning"}
 
@@ -68,9 +95,8 @@ def print_document(
         lines = document.lines
         shown = range(lines.number(start), lines.number(end - 1) + 1)
         text = "".join(f"{n:6}\t{lines.content(n)}\n" for n in shown)
+    sys.stdout.write(text)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
 
 
 def print_applied(applied: Applied, *, as_json: bool) -> None:
@@ -111,18 +137,20 @@ def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
             {"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out), "warnings": warnings}
         )
         return
-    print(_coloured_diff(diff), end="")
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in io.StringIO(diff, newline="\n"):
+        _print_coloured(line, colours.get(line[:1]))
     _print_asides(plan)
 
 
-def _coloured(text: str, colour: str) -> str:
-    return click.style(text, fg=colour) if sys.stdout.isatty() else text
-
-
-def _coloured_diff(diff: str) -> str:
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    lines = diff.split("\n")
-    return "\n".join(_coloured(line, colours[line[0]]) if line[:1] in colours else line for line in lines)
+def _print_coloured(text: str, colour: str | None) -> None:
+    """Print a text, or a line with its end, in a colour where standard output is a terminal."""
+    if colour and isinstance(sys.stdout, Terminal):
+        shown = text if sys.stdout.exact else _shown(text)
+        line = shown.removesuffix("\n")
+        sys.stdout.write_own(click.style(line, fg=colour) + shown[len(line) :])
+    else:
+        sys.stdout.write(text)
 
 
 def print_hits(hits: Hits, *, as_json: bool) -> int:
@@ -143,7 +171,9 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
         here = (hit.path, hit.heading)
         if here != above:
             title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
-            print(f"{'' if count == 1 else chr(10)}{_coloured(hit.path, 'magenta')}  {hit.date}{title}")
+            sys.stdout.write("" if count == 1 else "\n")
+            _print_coloured(hit.path, "magenta")
+            print(f"  {hit.date}{title}")
         above = here
         _print_lines(hit)
         if hit.left_out:
@@ -158,7 +188,8 @@ def print_hits(hits: Hits, *, as_json: bool) -> int:
 def _print_lines(hit: Hit) -> None:
     for number, line in enumerate(hit.before, hit.line - len(hit.before)):
         print(f"{number}-{line}")
-    print(f"{_coloured(str(hit.line), 'green')}:{hit.text}")
+    _print_coloured(str(hit.line), "green")
+    print(f":{hit.text}")
     for number, line in enumerate(hit.after, hit.line + 1):
         print(f"{number}-{line}")
 
@@ -173,9 +204,9 @@ def print_results(results: Results, *, as_json: bool) -> None:
         return
     for number, hit in enumerate(results.hits):
         title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
-        print(
-            f"{chr(10) if number else ''}{_coloured(f'{hit.path}:{hit.line}', 'magenta')}{title}  {hit.date}"
-        )
+        sys.stdout.write("\n" if number else "")
+        _print_coloured(f"{hit.path}:{hit.line}", "magenta")
+        print(f"{title}  {hit.date}")
         _print_lines(hit)
         for part in results.explanations[number] if results.explanations else ():
             print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
@@ -260,7 +291,8 @@ def progress_bar(stack: ExitStack, label: str) -> Progress | None:
     def show(done: int, total: int) -> None:
         nonlocal bar
         if bar is None:
-            bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+            # It moves the cursor, and nothing in it is of a memory.
+            bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.__stderr__))
         bar.update(done - bar.pos)
 
     return show

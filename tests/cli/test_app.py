@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -344,3 +345,34 @@ def test_there_are_colours_on_a_terminal_only(cli: Cli, files: Files) -> None:
         assert code == 0
         assert "\x1b[" in seen
         assert "\x1b" not in cli.ok(*command).out
+
+
+@pytest.mark.parametrize("env", [{}, {"PYTHONUNBUFFERED": "1"}])
+def test_a_text_of_which_only_a_part_is_written_is_told(
+    files: Files, tmp_path: Path, env: dict[str, str]
+) -> None:
+    files.write("big.md", b"a word\n" * 40_000)
+    limit = 4000
+    with (tmp_path / "out").open("wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "-m", "mdmem", "show", "big.md"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+            env=os.environ | env,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+    assert (ended.returncode, (tmp_path / "out").stat().st_size) == (2, limit)
+    assert "mdmem: cannot write the output: File too large" in ended.stderr.decode()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full"])
+@pytest.mark.parametrize("arguments", ["show a.md", "show nope.md --json", "bad", "grep x --json"])
+def test_no_full_stream_is_called_a_bug(files: Files, streams: str, arguments: str) -> None:
+    files.write("a.md", b"x\n")
+    command = f"{sys.executable} -m mdmem {arguments} {streams}"
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    quiet = streams == "2>/dev/full" and arguments.startswith("grep")  # it has nothing to say there
+    assert ended.returncode == (0 if quiet else 2)
+    assert b"Traceback" not in ended.stderr

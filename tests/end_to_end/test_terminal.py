@@ -1,0 +1,203 @@
+"""No command passes a control or a character that cannot be seen from a memory, or a name, to a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import mdmem
+from mdmem.cli.app import app
+
+WORKER = Path(__file__).with_name("terminal_worker.py")
+ESCAPE, CSI, BIDI, ZERO = "\x1b]0;title\x07\x1b[8m", "\x9b8m", "\u202e", "\u200b"
+BAD = f"{ESCAPE}{CSI}{BIDI}{ZERO}\x08\r!"
+NAME = f"evil{BIDI}{ZERO}"
+NOTE = f"notes/{NAME}.md"
+# What the program itself may say to a terminal: colours, and the progress bar.
+OWN = re.compile(r"\x1b\[(?:3[1256]|0)m|\r?\x1b\[\?25[lh]|\r\n|\r(?=indexing|importing)")
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+TEXT = f"""---
+title: "T {json.dumps(BAD)[1:-1]}"
+tags: ["tag{BIDI}x"]
+id: "id{BIDI}"
+---
+
+# Heading {BAD[:-3]}
+
+A needle {BAD[:-3]}, [[nowhere{BIDI}]], `gone{BIDI}.py:3`, [[{NAME}]] and https://a.example/{BIDI} #tag{BIDI}y
+"""
+
+# Every command that prints, with what makes it print text of memories, names, or arguments.
+COMMANDS: dict[str, list[list[str]]] = {
+    "append": [[NOTE, "x", "--dry-run"], [NOTE, "x", "--base", "0" * 8], ["notes/pic\x1b[31m.md", "x"]],
+    "backlinks": [[NOTE]],
+    "check": [[], ["--format", "github"], ["--json"], [f"nowhere{BAD}"]],
+    "completion": [["bash"], [BAD]],
+    "context": [["needle", "--thread", "t"]],
+    "delete-lines": [[NOTE, "1", "--dry-run"], [NOTE, BAD]],
+    "doctor": [[]],
+    "graph": [[], ["--format", "mermaid"]],
+    "grep": [["needle"], ["needle", "-C", "5", "--json"], ["(" + BAD, "--regex"]],
+    "history": [[], ["--json"]],
+    "hook": [["session-start"], [BAD]],
+    "import": [["obsidian", f"/nowhere{BAD}"]],
+    "index": [["--rebuild"]],
+    "init": [["../more", "--dry-run"]],
+    "insert": [[NOTE, "0", "x", "--dry-run"]],
+    "install": [[BAD]],
+    "ls": [[], ["--where", "title"], ["--json"], [BAD]],
+    "mcp": [["--budget", BAD]],
+    "mv": [[NOTE, "notes/good.md", "--dry-run"], [f"a{BAD}.md", "b.md"]],
+    "new": [["note", NOTE, "--var", "title=x"], [BAD, "x.md"]],
+    "notes append": [[NAME, BAD, "--dry-run"]],
+    "notes list": [[]],
+    "notes overwrite": [[NAME, BAD, "--dry-run"]],
+    "notes read": [[NAME]],
+    "preferences delete": [["ui", BAD]],
+    "preferences get": [["ui", "theme"]],
+    "preferences list": [[]],
+    "preferences set": [["ui", "theme", BAD, "--dry-run"]],
+    "preferences stats": [[]],
+    "preferences sweep": [["--dry-run"]],
+    "preferences top": [[]],
+    "prepend": [[NOTE, BAD, "--dry-run"]],
+    "project append": [["Decisions", f"- {BIDI}", "--dry-run"]],
+    "project audit": [[]],
+    "project load": [[]],
+    "project params": [[f"a={BAD}", "--dry-run"]],
+    "project resolve": [["--for", f"a{BIDI}.py", "--tool", "codex"]],
+    "project step": [[f"s{BIDI}", "done", "--dry-run"]],
+    "project summary": [[]],
+    "project sync": [["--dry-run"]],
+    "refs": [[], ["--json"], [f"gone{BIDI}.py"], ["--stats"]],
+    "render": [["own"], [BAD]],
+    "replace": [[NOTE, "needle", BAD, "--dry-run"], [NOTE, BAD, "x"], ["--in", "notes", "needle", "pin"]],
+    "restore": [[NOTE]],
+    "rm": [[NOTE, "--dry-run"]],
+    "rules list": [[]],
+    "rules text": [[]],
+    "schema check": [[]],
+    "schema list": [[]],
+    "schema show": [["own"], [BAD]],
+    "search": [["needle"], ["needle", "--explain", "--json"]],
+    "section": [[NOTE, BAD, "text"], [NOTE, "Heading", BAD, "--append", "--dry-run"]],
+    "set": [[NOTE, f"title={BAD}", "--dry-run"], [NOTE, BAD]],
+    "show": [[NOTE], [NOTE, "-n"], [NOTE, "--json"], [f"notes/evi{BAD}.md"]],
+    "tags": [[]],
+    "template list": [[]],
+    "template show": [["own"]],
+    "tool": [[json.dumps({"command": "view", "path": f"/memories/{NOTE}"})]],
+    "undo": [["--dry-run"], [BAD]],
+    "uninstall": [["zed", "--dry-run"]],
+    "unset": [[NOTE, "title", "--dry-run"], [NOTE, BAD]],
+    "watch": [["--poll-seconds", BAD]],
+    "working clear": [["--thread", "t", "--dry-run"]],
+    "working find-and-replace": [["state", BAD, "--thread", "t", "--dry-run"]],
+    "working get": [["--thread", "t"]],
+    "working list": [[]],
+    "working merge": [['{"a": "\u202e"}', "--resource", "r", "--dry-run"]],
+    "working sweep": [["--dry-run"]],
+    "working update": [[BAD, "--thread", "t", "--dry-run"]],
+    "write": [[NOTE, BAD, "--overwrite", "--dry-run"]],
+}
+
+
+def leaves(group: click.Group = app, prefix: str = "") -> set[str]:
+    found, context = set(), click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        found |= leaves(command, f"{prefix}{name} ") if isinstance(command, click.Group) else {prefix + name}
+    return found
+
+
+def on_terminal(root: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
+    command = [sys.executable, str(WORKER)]
+    given = json.dumps(commands)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")}
+    ended = subprocess.run(
+        command, input=given, cwd=root, env=env, capture_output=True, text=True, timeout=100, check=True
+    )
+    found: list[tuple[int, str]] = json.loads(ended.stdout)
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A vault of a stranger, who put controls wherever a text or a name can hold them."""
+    root = tmp_path / "memories"
+    mdmem.init(root)
+    (root / ".mdmem/templates").mkdir()
+    (root / ".mdmem/templates/own.md").write_bytes(f"{{# own {BAD} #}}\n# Own {BAD}\n".encode())
+    (root / ".mdmem/schemas").mkdir()
+    schema = {"title": f"Own {BAD}", "type": "object", "propertees": BAD}
+    (root / ".mdmem/schemas/own.json").write_text(json.dumps(schema, ensure_ascii=False))
+    for path, text in {
+        NOTE: TEXT,
+        f"notes/{ESCAPE.replace('/', '')}{CSI}.md": "a name that is none\n",
+        f"notes/other{BIDI}.md": f"[[{NAME}]] links {BAD}\n",
+        "AGENTS.md": f"# Project\n\n## Decisions\n\n- a decision {BAD[:-3]}\n",
+        f"rules/rule{BIDI}.md": f"---\nglobs: ['*{BIDI}']\n---\n\n# Rule {BAD}\n\nAlways {BAD}\n",
+        "preferences/ui/theme.md": f"---\nvalue: dark{BIDI}\nstrength: 0.9\n---\n\nbecause {BAD}\n",
+        "working/threads/t.md": f"state {BAD}\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    memory = mdmem.open(root, actor=f"somebody{BAD}")
+    memory.append(NOTE, "one more")
+    return root
+
+
+def test_every_command_shows_what_it_prints(root: Path) -> None:
+    assert leaves() == COMMANDS.keys()
+    commands = [[*name.split(), *rest] for name, runs in COMMANDS.items() for rest in runs]
+    ends = on_terminal(root, commands)
+    for command, (code, seen) in zip(commands, ends, strict=True):
+        assert code in {0, 1, 2, 130}, (command, seen)  # 130: a question that nobody answers
+        assert "Traceback" not in seen, (command, seen)
+        left = FORBIDDEN.findall(OWN.sub("", seen).replace("^D\x08\x08", ""))
+        assert not left, (command, left, seen)
+    assert sum("<U+202E>" in seen for _, seen in ends) > len(ends) / 2
+
+
+@pytest.mark.parametrize("arguments", [["show"], ["notes", "read"]])
+def test_the_exact_bytes_are_there_with_raw_and_in_a_pipe(root: Path, arguments: list[str]) -> None:
+    data = (root / NOTE).read_bytes()
+    ((_, shown), (_, exact)) = on_terminal(root, [[*arguments, NOTE], [*arguments, NOTE, "--raw"]])
+    assert "A needle <U+001B>]0;title<U+0007><U+001B>[8m<U+009B>8m<U+202E><U+200B>" in shown
+    assert data.decode().replace("\n", "\r\n") in exact
+    # What goes to standard error is shown all the same.
+    assert exact.split("\r\n")[0].count("<U+202E>") == 1
+    piped: Any = subprocess.run(
+        [sys.executable, "-m", "mdmem", *arguments, NOTE],
+        cwd=root,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert piped.stdout == data
+
+
+def test_only_the_output_layer_writes_to_a_stream() -> None:
+    """What goes around the streams goes around what shows it."""
+    folder = Path(mdmem.__file__).parent / "cli"
+    for file in folder.glob("*.py"):
+        around = re.findall(
+            r"(?:stdout|stderr)\.buffer|os\.write|__stdout__|echo_via_pager", file.read_text()
+        )
+        assert not around, file
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_an_empty_one(root: Path, closed: str) -> None:
+    command = f"{sys.executable} -m mdmem append notes/new.md text {closed}"
+    assert subprocess.run(["sh", "-c", command], cwd=root, check=False, timeout=60).returncode == 0
+    assert (root / "notes/new.md").read_text() == "text\n"

@@ -34,7 +34,7 @@ _MOVED = {
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
 @path_argument()
-@text_argument("content")
+@text_argument("content", may_be_empty=True)
 @base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without naming its hash.")
 @change_command
@@ -122,7 +122,7 @@ def unset_command(path: str, key: str, base: str | None) -> Verb:
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
 @path_argument()
 @click.argument("heading")
-@text_argument()
+@text_argument(may_be_empty=True)
 @click.option(
     "--replace", "where", flag_value="replace", default="replace", help="Replace its text (the default)."
 )

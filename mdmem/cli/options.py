@@ -15,6 +15,7 @@ from mdmem.cli.target import Target
 if TYPE_CHECKING:
     from mdmem.memory.memory import Kinds, Memory
 
+_EMPTY = "mdmem.empty"
 _IN_ONE_LINE = ("plain", "single", "double", "flow")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,17 +59,37 @@ def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
         return []
 
 
-def text_argument(name: str = "text") -> Callable[[F], F]:
-    """An argument that is a text; `-`, or leaving it away, reads standard input."""
-    return click.argument(name, default="-", callback=_read_text)
+def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable[[F], F]:
+    """An argument that is a text; `-`, or leaving it away, reads standard input.
+
+    An empty standard input is refused: most often a program before the pipe has failed. Where an empty text
+    means something, the option --empty allows it.
+    """
+    argument = click.argument(name, default="-", callback=_read_text)
+    if not may_be_empty:
+        return argument
+    help_text = f"Without {name.upper()}, standard input may be empty."
+    option = click.option(
+        "--empty", is_flag=True, is_eager=True, expose_value=False, callback=_allow_empty, help=help_text
+    )
+    return lambda command: argument(option(command))
 
 
-def _read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def _allow_empty(ctx: click.Context, _: click.Parameter, empty: bool) -> None:
+    ctx.meta[_EMPTY] = empty
+
+
+def _read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     if value != "-":
         return value
     if sys.stdin.isatty():
         print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
     data = sys.stdin.buffer.read()
+    if not data.strip() and not ctx.meta.get(_EMPTY):
+        instead = f"give {parameter.human_readable_name}"
+        if _EMPTY in ctx.meta:
+            instead += ", or say --empty"
+        raise click.UsageError(f"standard input is empty, and there is no other text: {instead}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -92,14 +92,14 @@ def working_update(
     "find-and-replace", epilog="Example: mdmem working find-and-replace red green --thread t1"
 )
 @click.argument("search")
-@text_argument("new")
+@text_argument("new", may_be_empty=True)
 @owner_options
 @ttl_option
 @change_command
 def working_find_and_replace(
     search: str, new: str, thread: str | None, resource: str | None, ttl: int | None
 ) -> Verb:
-    """Replace a text that occurs once; an empty SEARCH appends."""
+    """Replace a text that occurs once; an empty SEARCH appends, and begins where nothing is yet."""
     return lambda m: m.working.find_and_replace(search, new, thread=thread, resource=resource, ttl=ttl)
 
 

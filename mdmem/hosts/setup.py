@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from mdmem.errors import StorageFailed, Usage
+from mdmem.errors import ExtraMissing, StorageFailed, Usage
 from mdmem.hosts import settings
 from mdmem.hosts.addition import Step
 from mdmem.hosts.host import HOSTS, Bound, Files, Host, additions_of, files_of
@@ -61,8 +62,11 @@ def install(name: str, bound: Bound) -> Setup:
 
     Raises:
         Usage: the host has no such settings.
+        ExtraMissing: the server that would be put in cannot run.
         EditRefused: a settings file cannot be added to.
     """
+    if find_spec("mcp") is None:
+        raise ExtraMissing(extra="mcp", package="mcp")
     host = HOSTS[name]
     files = _files(name, host, bound.project)
     if files.hooks and files.servers.endswith(".toml") and not os.path.lexists(files.hooks):

@@ -15,6 +15,7 @@ from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
 
 _SHORT = 12  # digits of a hash in a message
+_NEAR = 3  # how many of the last changes are named where another one is asked for
 
 
 def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
@@ -44,9 +45,11 @@ def change_named(vault: Vault, identifier: str | None) -> Entry:
     Raises:
         NamedNotFound: there is no such change.
     """
-    entry = next((e for e in vault.history() if identifier in {None, e.id}), None)
+    entries = list(vault.history())
+    entry = next((e for e in entries if identifier in {None, e.id}), None)
     if entry is None:
-        raise NamedNotFound(kind="change", name=identifier or "last")
+        near = tuple(e.id for e in entries[:_NEAR])
+        raise NamedNotFound(kind="change", name="last" if identifier is None else identifier, near=near)
     return entry
 
 

@@ -232,13 +232,14 @@ class Working(Generic[R]):
         """Replace a text that occurs exactly once in the content, or append.
 
         Args:
-            search: the text. Empty or None, or where nothing is there yet: `new` is appended behind a blank
-                line.
+            search: the text. Empty or None: `new` is appended behind a blank line, and where nothing is there
+                yet it becomes the content.
             new: what stands there afterwards; it may be empty where a text is replaced.
             thread, resource: whose.
             ttl: seconds that it lives; 0 for ever.
 
         Raises:
+            MemoryNotFound: there is nothing to look for the text in.
             TextNotFound, TextAmbiguous: the text does not occur, or more than once.
             Usage: there is nothing to append.
             EditRefused: nothing can be appended to JSON.
@@ -248,7 +249,9 @@ class Working(Generic[R]):
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
-            if slot.live is None or not shown(slot.live):
+            if search and slot.live is None:
+                raise MemoryNotFound(path=slot.stem + SUFFIXES[False])
+            if slot.live is None or not (search or shown(slot.live)):
                 return self._replacement(slot, as_text(new), lives, "begin")
             after = replaced(slot.live, search, new) if search else appended(slot.live, as_text(new))
             return _changed(slot.live, after, lives, "replace in" if search else "append to")

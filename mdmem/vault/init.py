@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from mdmem.errors import AlreadyExists, StorageFailed
+from mdmem.errors import AlreadyExists, PathRefused, StorageFailed
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT
 from mdmem.vault.mounts import workspace_of
@@ -34,13 +34,15 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
     Raises:
         AlreadyExists: the folder is a vault.
+        PathRefused: it is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
     root = os.path.realpath(os.fspath(folder))
-    if os.path.exists(os.path.join(root, CONFIG_PATH)):
+    if _is_vault(root):
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
         )
+    _refuse_nested(root)
     workspace = workspace_of(root)
     config = DEFAULT_TEXT
     if os.path.exists(os.path.join(workspace, ".git")):
@@ -50,6 +52,26 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     if not dry_run:
         _write(root, made)
     return Made(root=root, files=made)
+
+
+def _refuse_nested(root: str) -> None:
+    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
+    above = os.path.dirname(root)
+    while not _is_vault(above):
+        if above == os.path.dirname(above):
+            break
+        above = os.path.dirname(above)
+    else:
+        remedy = "use that vault, which is found from here, or make this one outside of it"
+        raise PathRefused(path=root, reason=f"it is inside the vault {above}", remedy=remedy)
+    inner = os.path.join(root, "memories")
+    if _is_vault(inner):
+        remedy = f"use that vault, which is found from {root}"
+        raise PathRefused(path=root, reason=f"the vault {inner} is in it", remedy=remedy)
+
+
+def _is_vault(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, CONFIG_PATH))
 
 
 def _write(root: str, made: dict[str, str]) -> None:

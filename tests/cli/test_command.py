@@ -43,7 +43,7 @@ def test_several_arguments_may(cli: Cli, files: Files) -> None:
 
 @pytest.mark.parametrize("word", ["--dry-rnu", "-x", "--dry-rnu=a b", "-xyz", "--"])
 def test_what_may_be_an_option_is_one(cli: Cli, files: Files, word: str) -> None:
-    ended = cli("append", word, "a.md")
+    ended = cli("append", word, "a.md", stdin=b"text")
     assert (ended.code == 2) == (word != "--")
     assert list(files.everything()) == ([] if ended.code else ["a.md"])
 

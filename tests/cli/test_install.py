@@ -247,3 +247,15 @@ def test_a_vault_that_is_gone_does_not_keep_its_entries(cli: Cli, home: Path) ->
     shutil.rmtree(project / "memories")
     cli.ok("uninstall", "cursor", "--yes")
     assert sorted(path.name for path in project.iterdir()) == [".git"]
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--dry-run"]])
+def test_without_the_extra_that_the_server_needs_nothing_is_installed(home: Path, options: list[str]) -> None:
+    without = (
+        "import sys; sys.modules['mcp'] = None; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", without, "install", "cursor", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "pip install 'mdmem[mcp]'" in ended.stderr
+    assert not everything(home)

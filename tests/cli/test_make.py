@@ -30,6 +30,38 @@ def test_init_makes_a_vault_and_says_what_is_in_it(
     assert cli.ok("ls").out == ""
 
 
+@pytest.mark.parametrize(
+    ("inside", "arguments", "word"),
+    [
+        ("memories", ["init"], "it is inside the vault"),
+        ("memories", ["init", "."], "already exists"),
+        ("memories/notes/deep", ["init"], "it is inside the vault"),
+        ("memories/.mdmem", ["init", "."], "it is inside the vault"),
+        (".", ["init"], "already exists"),
+        (".", ["init", "memories/notes"], "it is inside the vault"),
+        (".", ["init", "."], "is in it"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_no_vault_is_made_inside_another(
+    cli: Cli,
+    files: Files,
+    monkeypatch: pytest.MonkeyPatch,
+    inside: str,
+    arguments: list[str],
+    word: str,
+    options: list[str],
+) -> None:
+    files.write("notes/deep/a.md", b"x\n")
+    monkeypatch.chdir(inside)
+    before = {path: path.read_bytes() for path in files.root.parent.rglob("*") if path.is_file()}
+    ended = cli(*arguments, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert word in ended.errors
+    assert "use" in ended.errors
+    assert {p: p.read_bytes() for p in files.root.parent.rglob("*") if p.is_file()} == before
+
+
 def test_init_in_a_repository_mounts_its_project_memory(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

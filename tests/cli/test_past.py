@@ -97,8 +97,18 @@ def test_undo_takes_back_an_older_change_and_keeps_later_ones(cli: Cli, changed:
 
 
 def test_undo_without_a_change_to_undo(cli: Cli) -> None:
-    assert cli("undo").code == 1
-    assert cli("undo", "nothing").code == 1
+    for arguments in (["undo"], ["undo", "nope"]):
+        ended = cli(*arguments)
+        assert (ended.code, ended.out) == (1, "")
+        assert "there is no change at all" in ended.errors
+
+
+def test_undo_of_a_change_that_there_is_not_names_the_last_ones(cli: Cli, changed: Files) -> None:
+    ids = [entry["id"] for entry in cli.ok("history", "--json").json]
+    ended = cli("undo", "nope")
+    assert ended.code == 1
+    assert ended.errors == f"mdmem: no change 'nope'\nthere is: {', '.join(ids[:3])}\n"
+    assert changed.read("a.md") == b"two\n"
 
 
 def test_every_user_undoes_only_their_own(cli: Cli, files: Files) -> None:

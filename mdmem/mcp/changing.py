@@ -133,20 +133,26 @@ def remember(
     value: Any = None,
     title: str | None = None,
     why: str | None = None,
+    resource: str | None = None,
     ttl: int | None = None,
     base: str | None = None,
     dry_run: bool = False,
 ) -> Answer:
     """Keep something where its kind is kept."""
-    extra = {"title": ("note", title), "why": ("preference", why), "ttl": ("working", ttl)}
+    resource = resource or None
+    extra = {
+        "title": ("note", title),
+        "why": ("preference", why),
+        "resource": ("working", resource),
+        "ttl": ("working", ttl),
+    }
     wrong = [option for option, (of, given) in extra.items() if given is not None and of != kind]
     if wrong:
         raise Usage(problem=f"{wrong[0]} is for {extra[wrong[0]][0]}, not for {kind}")
     if base is not None and kind not in {"working", "preference"}:
         raise Usage(problem=f"a {kind} entry is added whatever else has changed", remedy="leave base away")
-    return change(
-        call, _VERBS[kind](call, name, value, title=title, why=why, ttl=ttl, base=base), dry_run=dry_run
-    )
+    options = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
+    return change(call, _VERBS[kind](call, name, value, **options), dry_run=dry_run)
 
 
 def _note(_call: Call, name: str, value: Any, *, title: str | None, **_: Any) -> Verb:
@@ -154,9 +160,13 @@ def _note(_call: Call, name: str, value: Any, *, title: str | None, **_: Any) ->
     return lambda m: m.notes.append(named, text, title)
 
 
-def _working(call: Call, name: str, value: Any, *, ttl: int | None, base: str | None, **_: Any) -> Verb:
-    thread = _named(call.thread(name) or "", "the id of the thread")
-    return lambda m: m.working.update(value, thread=thread, ttl=ttl, base=base)
+def _working(
+    call: Call, name: str, value: Any, *, resource: str | None, ttl: int | None, base: str | None, **_: Any
+) -> Verb:
+    if resource and name:
+        raise Usage(problem="working memory is of a thread or of a resource", remedy="give name or resource")
+    thread = None if resource else _named(call.thread(name) or "", "the id of the thread")
+    return lambda m: m.working.update(value, thread=thread, resource=resource, ttl=ttl, base=base)
 
 
 def _preference(_call: Call, name: str, value: Any, *, why: str | None, base: str | None, **_: Any) -> Verb:

@@ -307,7 +307,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="remember",
         about="Keep something where it belongs: a note (a section is added to it), working memory of a thread"
-        " (replaced), a preference, or an entry of project memory (AGENTS.md).",
+        " or resource (replaced), a preference, or an entry of project memory (AGENTS.md).",
         arguments=(
             Argument("kind", is_needed=True, choices=changing.KINDS, aliases=("type",)),
             Argument(
@@ -325,7 +325,13 @@ TOOLS: tuple[Tool, ...] = (
             Argument("title", about="of a note's section"),
             Argument("why", about="of a preference", aliases=("reason",)),
             Argument(
-                "ttl", "integer", about="seconds of working memory", aliases=("ttl_seconds", "expires_in")
+                "resource", about="whose working memory, in place of a thread's", aliases=("resource_id",)
+            ),
+            Argument(
+                "ttl",
+                "integer",
+                about="seconds that working memory lives",
+                aliases=("ttl_seconds", "expires_in"),
             ),
             *_CHANGE,
         ),

@@ -1,15 +1,24 @@
-"""When a memory expires: the field `expires`, read leniently and written exactly."""
+"""When working memory expires: the field `expires`, and the time that every change gives it anew."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.memory import moment
-from mdmem.text.document import Document
+from mdmem.text.document import Document, Limits
+from mdmem.text.regex import regex
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.vault import Vault
 
 FIELD = "expires"
+TTL = "ttl_seconds"
+_WORKING = regex(
+    r"(?:users/[^/]+/)?(?:projects/[^/]+/)?(?:resources/[^/]+/[^/]+/)?working/(?:threads|resources)/[^/]+"
+)
 
 
 class Life(NamedTuple):
@@ -17,18 +26,18 @@ class Life(NamedTuple):
 
     Attributes:
         until: the moment as it is written; None for ever.
-        given: whether the caller named a ttl; otherwise it is the default.
+        ttl: the seconds that the memory keeps, for changes to come; None where it keeps none.
     """
 
     until: str | None
-    given: bool
+    ttl: int | None = None
 
 
 def life(ttl: int | None, default: int, now: datetime) -> Life:
     """The life that begins at `now`.
 
     Args:
-        ttl: seconds; 0 for ever; None for the default.
+        ttl: seconds, which are kept; 0 for ever; None for the default.
         default: seconds; 0 for ever.
         now: with a time zone.
 
@@ -39,14 +48,15 @@ def life(ttl: int | None, default: int, now: datetime) -> Life:
     if type(seconds) is not int or seconds < 0:
         raise Usage(problem=f"a ttl is a whole number of seconds, not {ttl!r}", remedy="give 0 for ever")
     if not seconds:
-        return Life(None, ttl is not None)
+        # Kept where the config would say otherwise the next time.
+        return Life(None, 0 if default else None)
     try:
         # Written in whole seconds, so a second that has begun counts: nothing lives too short.
         end = now + timedelta(seconds=seconds, microseconds=999_999)
     except OverflowError:
         problem = f"a ttl of {seconds} seconds ends behind the year 9999"
         raise Usage(problem=problem, remedy="give 0 for ever") from None
-    return Life(moment.stamp(end), ttl is not None)
+    return Life(moment.stamp(end), ttl)
 
 
 def written(document: Document) -> str | None:
@@ -62,7 +72,7 @@ def has_passed(expires: str | None, now: datetime) -> bool:
 
 
 def living(document: Document, life: Life) -> Document:
-    """`document` with its `expires` set, or removed, as `life` says; nothing else changes.
+    """`document` with its `expires` and `ttl_seconds` set, or removed, as `life` says; nothing else changes.
 
     Raises:
         Usage: it should expire, and is JSON that has no place for a field.
@@ -71,13 +81,100 @@ def living(document: Document, life: Life) -> Document:
     from mdmem.memory.content import is_object, spliced  # noqa: PLC0415 - start-up
     from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
 
-    if life.until is None:
-        edits = unset_field(document, FIELD) if FIELD in document.fields else []
-    elif is_object(document):
-        edits = set_field(document, FIELD, life.until)
-    else:
+    if not is_object(document):
+        if life.until is None:
+            return document
         raise Usage(
             problem=f"{document.path}: a JSON value that is no object has no place for `expires`",
             remedy="give a ttl of 0, or put the value into an object",
         )
-    return spliced(document, edits)
+    for name, value in ((FIELD, life.until), (TTL, life.ttl)):
+        if value is not None and document.fields.get(name) != value:
+            document = spliced(document, set_field(document, name, value))
+        elif value is None and name in document.fields:
+            document = spliced(document, unset_field(document, name))
+    return document
+
+
+def renewed(after: Document, before: Document | None, default: int, now: datetime) -> Document:
+    """A memory after a change that names no ttl, with its life begun anew.
+
+    A change that itself sets or removes `expires` has its way. Else the memory lives for as long as its
+    `ttl_seconds` says; without one as long as the config says; and without that, its `expires` stays.
+
+    Args:
+        after: the memory as the change makes it.
+        before: as it was; None where it is new.
+        default: the config's seconds; 0 for ever.
+        now: with a time zone.
+    """
+    from mdmem.memory.content import is_object  # noqa: PLC0415 - start-up
+
+    expires = after.fields.get(FIELD)
+    is_told = FIELD in after.fields if before is None else expires != before.fields.get(FIELD)
+    if is_told or not is_object(after):
+        return after
+    ttl = kept(after)
+    if ttl is None:
+        return living(after, life(None, default, now)) if default else after
+    if before is not None and FIELD not in before.fields and kept(before) == ttl:
+        return after  # somebody has removed `expires`, and meant it
+    return living(after, life(ttl, default, now)._replace(ttl=ttl))
+
+
+def kept(document: Document) -> int | None:
+    """The seconds that a memory keeps, as its `ttl_seconds`; None without any that make sense."""
+    value = document.fields.get(TTL)
+    try:
+        life(value if type(value) is int else -1, 0, moment.now())
+    except Usage:
+        return None
+    return value
+
+
+def carried(after: Document, before: Document, names: Sequence[str]) -> Document:
+    """What is written in the place of a memory, with those of its fields that it does not speak of itself."""
+    from mdmem.memory.content import is_object, spliced  # noqa: PLC0415 - start-up
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
+
+    if not is_object(after):
+        return after
+    for name in names:
+        if name in before.fields and name not in after.fields:
+            after = spliced(after, set_field(after, name, before.fields[name]))
+    return after
+
+
+def is_working(path: str) -> bool:
+    """Whether a path, relative to any namespace around it, is that of a working memory."""
+    return "working/" in path and _WORKING.fullmatch(path) is not None
+
+
+def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
+    """A plan of changes to memories, of which those to working memory begin its life anew.
+
+    Content that takes the place of a working memory, and says nothing of its life, goes on with it.
+    """
+    if not any(is_working(change.path) for change in plan.changes):
+        return plan
+    default, now, limits = vault.config.working.ttl_seconds, moment.now(), vault.config.limits
+    changes = tuple(_sliding(c, default, now, limits) if is_working(c.path) else c for c in plan.changes)
+    return replace(plan, changes=changes)
+
+
+def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Change:
+    from mdmem.text.edit import between  # noqa: PLC0415 - start-up
+
+    after, before = change.after(limits), change.before
+    if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
+        return change
+    is_whole = change.content is not None
+    kept_on = after
+    if is_whole and before is not None and FIELD not in after.fields and TTL not in after.fields:
+        kept_on = carried(after, before, (TTL, FIELD))
+    result = renewed(kept_on, before, default, now)
+    if result is after:
+        return change
+    if is_whole or before is None:
+        return replace(change, content=result.data)
+    return replace(change, edits=tuple(between(before.text, result.text)))

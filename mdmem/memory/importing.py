@@ -11,7 +11,6 @@ from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.form import SUFFIXES
-from mdmem.text.regex import regex
 from mdmem.text.secret import find, redactions
 from mdmem.vault.paths import check_folder, check_memory, check_new, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
@@ -29,7 +28,6 @@ FORMATS = {
     "obsidian": "notes",
     "aster": "",
 }
-_WORKING = regex(r"(?:.+/)?working/(?:threads|resources)/[^/]+")
 
 
 def importing(
@@ -138,7 +136,11 @@ def _change(vault: Vault, new: Document) -> Change | None:
 
 def _twin(vault: Vault, path: str) -> str | None:
     """The working memory that stands in the other form for the same id, of which only one may be."""
-    if not _WORKING.fullmatch(path):
+    if "working/" not in path:
+        return None
+    from mdmem.memory.expiry import is_working  # noqa: PLC0415 - start-up
+
+    if not is_working(path):
         return None
     stem = path.rpartition(".")[0]
     return next((stem + suffix for suffix in SUFFIXES if vault.exists(stem + suffix)), None)

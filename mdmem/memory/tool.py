@@ -23,6 +23,7 @@ from mdmem.errors import (
     TextNotFound,
     ToolRefused,
 )
+from mdmem.memory.expiry import sliding
 from mdmem.memory.memory import Memory
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document
@@ -292,7 +293,7 @@ class Tool:
 
         def build() -> EditPlan:
             document = self._vault.read(kept_as(inside))
-            return edit(document, change(document), f"edit {document.path}")
+            return sliding(self._vault, edit(document, change(document), f"edit {document.path}"))
 
         self._vault.transact(build)
 

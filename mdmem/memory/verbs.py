@@ -42,7 +42,8 @@ class Verbs(Generic[R]):
 
     Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
     digits): when the memory has moved on, the change is refused with the difference. Without it, a change
-    is made to what is there at that moment.
+    is made to what is there at that moment. What changes working memory that expires begins its life anew,
+    see `mdmem.memory.working`.
 
     All verbs raise `MemoryNotFound`, `PathRefused`, `Conflict` (with `base`), `Invalid`, and what
     `Vault.apply` raises.
@@ -70,7 +71,7 @@ class Verbs(Generic[R]):
             change = Change(path=check_memory(path), before=before, content=data, merge=False)
             return EditPlan(changes=(change,), message=f"write {path}")
 
-        return self._run(build)
+        return self._change(build)
 
     def append(self, path: str, text: str, *, base: str | None = None) -> R:
         """Add lines at the end of a memory; a memory that is not there is made."""
@@ -85,7 +86,7 @@ class Verbs(Generic[R]):
                 )
             return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
 
-        return self._run(build)
+        return self._change(build)
 
     def prepend(self, path: str, text: str, *, base: str | None = None) -> R:
         """Add lines at the beginning of a memory's body, behind its frontmatter."""
@@ -179,7 +180,7 @@ class Verbs(Generic[R]):
             return self._edit(
                 path, base, "replace in", lambda d: text_edit.replace(d, old, new, count=count, regex=regex)
             )
-        return self._run(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
+        return self._change(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
 
     def _replace_across(
         self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]
@@ -361,4 +362,15 @@ class Verbs(Generic[R]):
             document = seen.required(self._vault, path, base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
-        return self._run(build)
+        return self._change(build)
+
+    def _change(self, build: Build) -> R:
+        def lasting() -> EditPlan:
+            plan = build()
+            if not any("working/" in change.path for change in plan.changes):
+                return plan
+            from mdmem.memory.expiry import sliding  # noqa: PLC0415 - start-up
+
+            return sliding(self._vault, plan)
+
+        return self._run(lasting)

@@ -7,14 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.errors import (
     DocumentRefused,
     EditRefused,
     Invalid,
     MemoryNotFound,
-    NamedNotFound,
     PathRefused,
     Usage,
 )
@@ -30,7 +29,7 @@ from mdmem.memory.content import (
     unpadded,
     with_body,
 )
-from mdmem.memory.expiry import FIELD, Life, has_passed, life, living, written
+from mdmem.memory.expiry import FIELD, TTL, carried, has_passed, kept, life, living, renewed, written
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.memory.verbs import Build
 from mdmem.text import edit as text_edit
@@ -42,9 +41,15 @@ from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Found
 
+if TYPE_CHECKING:
+    from mdmem.schema import Schemas
+
 R = TypeVar("R")
 Kind = Literal["thread", "resource"]
 _FOLDERS: dict[Kind, str] = {"thread": "working/threads", "resource": "working/resources"}
+# What a memory says of itself: it outlives the content.
+_OWN = ("created", "thread", "resource")
+_ENDS = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +99,11 @@ class Working(Generic[R]):
     Markdown, or JSON where its content or its schema says so.
 
     A memory with `expires` (a field of the frontmatter, or a member of a JSON object) counts as absent from
-    that moment on. Every change sets it anew: `ttl` seconds from now, by default as many as the config says
-    under `[working]`; with 0 the memory lives for ever, and an `expires` is removed. An `expires` that stands
-    in what the caller writes is kept where no `ttl` is given.
+    that moment on. A `ttl` that is given is kept beside it, as `ttl_seconds`, and every change sets `expires`
+    so many seconds from now, whichever verb makes it; with 0 the memory lives for ever, and both are removed.
+    A memory without a `ttl_seconds` lives as long as the config says under `[working]`; where that says
+    nothing, an `expires` stays as it is. What has expired leaves nothing of that behind. An `expires` that
+    stands in what the caller writes is kept where no `ttl` is given.
 
     The verbs that change something raise `Usage`, `PathRefused`, `Invalid` with every violation, and what
     `Vault.apply` raises. Where both a Markdown and a JSON file stand for one id, all but `clear` refuse.
@@ -124,8 +131,9 @@ class Working(Generic[R]):
 
         Args:
             thread, resource: whose.
-            template: what to begin with. Where nothing is there, or it has expired, the template is rendered
-                and written, once: of several that do so at the same time, all get what the first one wrote.
+            template: what to begin with; without one, what the config names, and nothing where it names none.
+                Where nothing is there, or it has expired, the template is rendered and written, once: of
+                several that do so at the same time, all get what the first one wrote.
             variables: what the template reads.
 
         Returns:
@@ -136,19 +144,19 @@ class Working(Generic[R]):
         """
         stem, now = _stem(thread, resource), self._clock()
         live = self._slot(stem, now).live
-        if live is not None or template is None:
+        template = self._vault.config.working.template if template is None else template
+        if live is not None or not template:
             return shown(live)
         templates = self._vault.templates
         is_json = templates.show(template).name.endswith(".json")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         text = unpadded(templates.render(template, variables or {}, now=now))
-        lives = self._life(None, now)
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
             if slot.live is not None:
                 return EditPlan(changes=())
-            return self._replacement(slot, text, lives, "begin", is_json=is_json)
+            return self._replacement(slot, text, None, now, "begin", is_json=is_json)
 
         self._run(build)
         # What was rendered here is what stands there, unless another was first, or only a plan was made.
@@ -185,30 +193,37 @@ class Working(Generic[R]):
         thread: str | None = None,
         resource: str | None = None,
         ttl: int | None = None,
-        schema: str | None = None,
+        schema: str | Mapping[str, Any] | None = None,
         base: str | None = None,
     ) -> R:
         """Replace the whole content.
 
-        Markdown keeps its frontmatter, but for `expires`; content with frontmatter of its own replaces that
-        too. The schema is recorded as `$schema`, and every later change is checked against it. A JSON value
-        that is no object has no place for it: it is checked against `schema` in the updates that name one.
+        Markdown keeps its frontmatter. Content with fields of its own (frontmatter, or a JSON object)
+        replaces those that stand there, but for `created`, `thread`, `resource` and its life, which go on
+        where it does not speak of them. The schema is recorded as `$schema`, and every later change is
+        checked against it. A JSON value that is no object has no place for it, and a schema without a name
+        cannot be recorded: those are checked in the updates that give a schema.
 
         Args:
             content: Markdown, JSON text, or any JSON value. It becomes a JSON memory when it is not a text,
-                when `schema` has a type other than string, or where a JSON memory stands.
+                when its schema has a type other than string, or where a JSON memory stands and it is JSON; a
+                text that is none takes the place of JSON.
             thread, resource: whose.
-            ttl: seconds that it lives; 0 for ever.
-            schema: the name of a schema of the vault.
+            ttl: seconds that it lives from each change on; 0 for ever.
+            schema: the name of a schema of the vault, or a schema; without one, that which stands there, else
+                that of the config.
             base: the hash that the caller saw; see `Verbs`.
 
         Raises:
-            Usage: the content is blank or no JSON value, or a JSON value that is no object should expire.
+            Usage: the content is blank or no JSON value, the schema is no JSON, or a JSON value that is no
+                object should expire.
             NamedNotFound: no such schema.
             Conflict: it is no longer what `base` says.
         """
         stem, text, now = _stem(thread, resource), as_text(content), self._clock()
-        lives, is_json = self._life(ttl, now), not isinstance(content, str)
+        is_json = not isinstance(content, str)
+        self._check_ttl(ttl, now)
+        given = _schema_text(schema)
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
@@ -216,7 +231,7 @@ class Working(Generic[R]):
                 if slot.file is None:
                     raise MemoryNotFound(path=stem + SUFFIXES[is_json])
                 seen.compare(self._vault, slot.file, base)
-            return self._replacement(slot, text, lives, "update", is_json=is_json, schema=schema)
+            return self._replacement(slot, text, ttl, now, "update", is_json=is_json, schema=given)
 
         return self._run(build)
 
@@ -245,16 +260,16 @@ class Working(Generic[R]):
             EditRefused: nothing can be appended to JSON.
         """
         stem, now = _stem(thread, resource), self._clock()
-        lives = self._life(ttl, now)
+        self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
             if search and slot.live is None:
                 raise MemoryNotFound(path=slot.stem + SUFFIXES[False])
             if slot.live is None or not (search or shown(slot.live)):
-                return self._replacement(slot, as_text(new), lives, "begin")
+                return self._replacement(slot, as_text(new), ttl, now, "begin")
             after = replaced(slot.live, search, new) if search else appended(slot.live, as_text(new))
-            return _changed(slot.live, after, lives, "replace in" if search else "append to")
+            return self._changed(slot.live, after, ttl, now, "replace in" if search else "append to")
 
         return self._run(build)
 
@@ -281,15 +296,15 @@ class Working(Generic[R]):
             raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
         checked: dict[str, Any] = json.loads(as_text(dict(patch)))
         stem, now = _stem(thread, resource), self._clock()
-        lives = self._life(ttl, now)
+        self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
             if slot.live is None or (slot.live.is_json and not shown(slot.live)):
                 text = as_text(merged({}, checked))
-                return self._replacement(slot, text, lives, "begin", is_json=True)
+                return self._replacement(slot, text, ttl, now, "begin", is_json=True)
             refuse_no_object(slot.live)
-            return _changed(slot.live, patched(slot.live, checked), lives, "merge into")
+            return self._changed(slot.live, patched(slot.live, checked), ttl, now, "merge into")
 
         return self._run(build)
 
@@ -351,75 +366,143 @@ class Working(Generic[R]):
 
     # -- what becomes of it -------------------------------------------------------------------------------
 
-    def _life(self, ttl: int | None, now: datetime) -> Life:
-        return life(ttl, self._vault.config.working.ttl_seconds, now)
+    def _check_ttl(self, ttl: int | None, now: datetime) -> None:
+        life(ttl, self._vault.config.working.ttl_seconds, now)
+
+    def _changed(
+        self, before: Document, after: Document, ttl: int | None, now: datetime, action: str
+    ) -> EditPlan:
+        """The plan of a change to what is there, which begins its life anew."""
+        refuse_unreadable(after)
+        default = self._vault.config.working.ttl_seconds
+        if ttl is not None:
+            after = living(after, life(ttl, default, now))
+        else:
+            after = renewed(after, before, default, now)
+        return edit(before, text_edit.between(before.text, after.text), f"{action} {before.path}")
 
     def _replacement(
         self,
         slot: _Slot,
         text: str,
-        lives: Life,
+        ttl: int | None,
+        now: datetime,
         action: str,
         *,
         is_json: bool = False,
-        schema: str | None = None,
+        schema: _Schema | None = None,
     ) -> EditPlan:
         """The plan that makes `text` the content, whatever was there."""
         known = _schema_of(slot.file)
-        is_json = self._becomes_json(slot, schema, known) or is_json
+        is_json = self._becomes_json(slot, schema, known, text) or is_json
         path = slot.stem + SUFFIXES[is_json]
-        kept = slot.file if slot.file and slot.file.path == path else None
+        before = slot.file if slot.file and slot.file.path == path else None
         given = parse_text(path, text + Lines(text).newline, self._vault.config.limits)
         refuse_unreadable(given)
         document = given
-        if kept and not is_json and not given.frontmatter.present:
-            document = with_body(kept, given.text)
-        name = schema or _schema_of(given) or known
-        if name and is_object(document):
-            document = _with_schema(document, name)
-        elif name:
-            self._check(document, name)
-        if lives.given or FIELD not in given.fields:
-            document = living(document, lives)
-        changes = [Change(path=path, before=kept, content=document.data, merge=False)]
+        if before and not is_json and not given.frontmatter.present:
+            document = with_body(before, given.text)
+        elif slot.live and (schema is None or schema.name == known):
+            document = carried(given, slot.live, _OWN)
+        document = self._lasting(document, given, slot.live, ttl, now)
+        document = self._following(document, schema, _schema_of(given) or known)
+        changes = [Change(path=path, before=before, content=document.data, merge=False)]
         if slot.file is None:
             # It must not come to be under the other suffix in the meantime: two files would stand for one id.
             other = slot.stem + SUFFIXES[not is_json]
             changes.append(Change(path=other, before=None, delete=True, merge=False))
-        elif kept is None:
+        elif before is None:
             changes.append(_deletion(slot.file))
         return EditPlan(changes=tuple(changes), message=f"{action} {path}")
 
-    def _becomes_json(self, slot: _Slot, schema: str | None, known: str | None) -> bool:
-        """Whether a text becomes JSON: its new schema says so, or what stands there is JSON."""
-        if schema is not None:
-            return self._is_typed(schema) or (slot.live is not None and slot.live.is_json)
-        if slot.file is None or not slot.file.is_json:
-            return False
-        try:
-            return slot.live is not None or (known is not None and self._is_typed(known))
-        except NamedNotFound:
-            return False
+    def _lasting(
+        self, document: Document, given: Document, live: Document | None, ttl: int | None, now: datetime
+    ) -> Document:
+        """What takes the place of `live`, made of what is `given`, with its life."""
+        default = self._vault.config.working.ttl_seconds
+        if ttl is None and FIELD in given.fields:
+            return document
+        if ttl is None:
+            ttl = kept(given) if TTL in given.fields else kept(live) if live else None
+        if ttl is None and not default and live and FIELD in live.fields and TTL not in live.fields:
+            return carried(document, live, (FIELD,))
+        return living(document, life(ttl, default, now))
 
-    def _is_typed(self, schema: str) -> bool:
-        """Whether a schema is about a JSON value: it has a type, and that is not string."""
-        try:
-            contents = json.loads(self._vault.schemas.show(schema))
-        except ValueError:
-            return False
-        return isinstance(contents, dict) and contents.get("type", "string") != "string"
+    def _following(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
+        """A document that follows a schema, which is recorded where it has a name and there is a place.
 
-    def _check(self, document: Document, schema: str) -> None:
-        """Refuse a JSON value that no `$schema` can stand in, where it breaks the schema."""
+        Raises:
+            Invalid: it breaks a schema that cannot be recorded.
+        """
+        name = schema.name if schema else known
+        if name and is_object(document):
+            return _with_schema(document, name)
+        if schema or name:
+            schemas = self._vault.schemas if name else self._with(schema.text if schema else "")
+            findings = schemas.check(document, name or _GIVEN)
+            if errors := tuple(f for f in findings if f.severity == "error"):
+                raise Invalid(findings=errors)
+        return document
+
+    def _with(self, schema: str) -> Schemas:
+        """The schemas of the vault, and one that a caller gave."""
         from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
 
         schemas = self._vault.schemas
         own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
-        # A value without fields follows the schema of its folder: so that is made to be this one.
-        folder = json.dumps({"$ref": schema})
-        findings = [f for f in Schemas({**own, "working": folder}).check(document) if f.severity == "error"]
-        if findings:
-            raise Invalid(findings=tuple(findings))
+        return Schemas({**own, _GIVEN: schema})
+
+    def _becomes_json(self, slot: _Slot, schema: _Schema | None, known: str | None, text: str) -> bool:
+        """Whether a text becomes JSON: its schema says so, or what stands there is JSON and it is, too."""
+        schemas, default = self._vault.schemas, self._vault.config.working.schema
+        if schema:
+            typed = _is_typed(schema.text or schemas.show(schema.name))
+        elif known and slot.file and slot.file.is_json:
+            typed = schemas.has(known) and _is_typed(schemas.show(known))
+        else:
+            typed = not known and bool(default) and _is_typed(schemas.show(default))
+        return typed or (slot.live is not None and slot.live.is_json and _looks_like_json(text))
+
+
+_GIVEN = "given"
+
+
+class _Schema(NamedTuple):
+    """A schema that a caller gives: its name, or its JSON text."""
+
+    name: str = ""
+    text: str = ""
+
+
+def _schema_text(schema: str | Mapping[str, Any] | None) -> _Schema | None:
+    if schema is None or isinstance(schema, str):
+        return None if schema is None else _Schema(name=schema)
+    if not isinstance(schema, Mapping):
+        raise Usage(problem=f"a schema is a name or an object, not a {type(schema).__name__}")
+    try:
+        return _Schema(text=json.dumps(dict(schema), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Usage(problem=f"the schema is no JSON object: {error}") from None
+
+
+def _is_typed(schema: str) -> bool:
+    """Whether a schema is about a JSON value: it has a type, and that is not string."""
+    try:
+        contents = json.loads(schema) if schema else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(contents, dict) and contents.get("type", "string") != "string"
+
+
+def _looks_like_json(text: str) -> bool:
+    """Whether a text is JSON, or is an object or a list with a mistake in it: that is not to become prose."""
+    if _ENDS.get(text[0]) == text[-1]:
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _stem(thread: str | None, resource: str | None) -> str:
@@ -446,14 +529,6 @@ def _with_schema(document: Document, name: str) -> Document:
     from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
 
     return spliced(document, set_field(document, ["$schema"], name))
-
-
-def _changed(before: Document, after: Document, lives: Life, action: str) -> EditPlan:
-    """The plan of a change to what is there, which begins its life anew."""
-    refuse_unreadable(after)
-    if lives.given or before.fields.get(FIELD) == after.fields.get(FIELD):
-        after = living(after, lives)
-    return edit(before, text_edit.between(before.text, after.text), f"{action} {before.path}")
 
 
 def _deletion(document: Document) -> Change:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take t
 _DEFAULT = "memory"
 _FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
 _NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
-# What a JSON memory may carry for mdmem's sake, whatever its schema allows.
-_BOOKKEEPING = ("$schema", "expires")
+# What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
+_BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
 _MOST_REMEMBERED = 1024
 
 
@@ -39,12 +39,14 @@ class Schemas:
     Args:
         own: the vault's own schemas, name (`decision` for `decision.json`) to JSON text. They stand over
             the built-in ones of the same name.
+        working: the schema of working memory that names none; `working` without one.
 
     Nothing is parsed before it is needed, and nothing is ever fetched.
     """
 
-    def __init__(self, own: Mapping[str, str]) -> None:
+    def __init__(self, own: Mapping[str, str], working: str = "") -> None:
         self._catalog = Catalog(own)
+        self._working = working
         self._validators: dict[str, Validator] = {}
         self._usual: dict[str, bool] = {}
         self._faults: dict[str, str] = {}
@@ -54,6 +56,10 @@ class Schemas:
         """Every schema there is, by name."""
         catalog = self._catalog
         return [SchemaInfo(name, catalog.is_builtin(name), catalog.title(name)) for name in catalog.names]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a schema that `name` means."""
+        return self._catalog.resolve(name) is not None
 
     def show(self, name: str) -> str:
         """The JSON text of a schema.
@@ -75,10 +81,19 @@ class Schemas:
         if named is not None:
             return named
         kind = document.fields.get("type")
-        return kind if isinstance(kind, str) and kind in self._catalog.names else _by_place(document.path)
+        known = isinstance(kind, str) and kind in self._catalog.names
+        return str(kind) if known else self._by_place(document.path)
 
-    def check(self, document: Document) -> list[Diagnostic]:
+    def _by_place(self, path: str) -> str:
+        name = _by_place(path)
+        return self._working if self._working and name == _FOLDERS["working"] else name
+
+    def check(self, document: Document, name: str | None = None) -> list[Diagnostic]:
         """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
+
+        Args:
+            document: the memory.
+            name: a schema, in the place of the one that the memory follows.
 
         Raises:
             TooNested, TooLarge: its values pass a limit.
@@ -86,7 +101,7 @@ class Schemas:
         findings = [*document.findings, *self._unknown(document)]
         readable = document.tree is not None or not (document.is_json or document.frontmatter.flaws)
         if readable:
-            findings += self._violations(document, self.choose(document))
+            findings += self._violations(document, name or self.choose(document))
         return sorted(
             dict.fromkeys(findings), key=lambda found: (found.span, found.code, found.rule, found.message)
         )
@@ -99,7 +114,7 @@ class Schemas:
         head = before.text[: before.body_span.start]
         if before.is_json or before.path != after.path or head != after.text[: after.body_span.start]:
             return False
-        key = _by_place(before.path), head
+        key = self._by_place(before.path), head
         if key not in self._blind:
             if len(self._blind) >= _MOST_REMEMBERED:
                 self._blind.clear()
@@ -166,7 +181,7 @@ class Schemas:
         value = document.tree.value if document.tree else {}
         if not isinstance(value, dict):
             return value, []
-        keys = _BOOKKEEPING if document.is_json else _BOOKKEEPING[:1]
+        keys = _BOOKKEEPING if document.is_json else _BOOKKEEPING[:-1]
         aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
         rest = {key: item for key, item in value.items() if key not in aside}
         findings = _expires(document, name, value["expires"]) if "expires" in aside else []

@@ -27,7 +27,9 @@ DEFAULT_TEXT = """\
 # max_days = 90
 
 [working]
-# ttl_seconds = 0                 # how long working memory lives after its last update; 0: for ever
+# ttl_seconds = 0                 # how long working memory lives after its last change; 0: for ever
+# schema = ""                     # the schema of working memory that names none
+# template = ""                   # what `working get` begins with, where there is nothing yet
 
 [preferences]
 # policy = "keep-latest"          # or "keep-stronger", "merge"
@@ -50,9 +52,11 @@ class Trash(NamedTuple):
 
 
 class Working(NamedTuple):
-    """Working memory: seconds that it lives after its last update; 0 for ever."""
+    """Working memory: seconds that it lives after its last change (0 for ever), its schema and template."""
 
     ttl_seconds: int = 0
+    schema: str = ""
+    template: str = ""
 
 
 class Preferences(NamedTuple):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import (
     AlreadyExists,
+    ConfigInvalid,
     Conflict,
     FileBusy,
     Invalid,
@@ -92,14 +93,26 @@ class Vault:
 
     @property
     def schemas(self) -> Schemas:
-        """The schemas, the vault's own over the built-in ones; read again when one of them changes."""
-        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
+        """The schemas, the vault's own over the built-in ones; read again when one of them changes.
 
+        Raises:
+            ConfigInvalid: the config names a schema that is not there.
+        """
         own = self._own("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
             texts = {name.removesuffix(".json"): text for name, text in own.texts.items()}
-            self._schemas = own, Schemas(texts)
+            self._schemas = own, self._known_schemas(texts)
         return self._schemas[1]
+
+    def _known_schemas(self, own: dict[str, str]) -> Schemas:
+        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
+
+        default = self.config.working.schema
+        schemas = Schemas(own, default)
+        if default and default not in (names := [info.name for info in schemas.names()]):
+            reason = f"[working] schema: there is no schema {default!r}"
+            raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason, remedy=f"known: {', '.join(names)}")
+        return schemas
 
     @property
     def templates(self) -> Templates:

@@ -268,11 +268,13 @@ def test_a_dry_run_gives_the_difference(tools: Tools) -> None:
 def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> None:
     tools("remember", kind="note", name="db", value="One file.", title="SQLite")
     tools("remember", kind="working", name="t1", value="State: green.", ttl=60)
+    tools("remember", kind="working", resource="r1", value="State: red.")
     tools("remember", kind="preference", name="ui/theme", value="dark", why="asked for")
     tools("remember", kind="preference", name="ui/columns", value={"wide": 2})
     tools("remember", kind="project", name="Decisions", value="Use SQLite")
     assert memory.show("notes/db.md").text == "## SQLite\n\nOne file.\n"
     assert memory.working.get(thread="t1") == "State: green."
+    assert memory.working.get(resource="r1") == "State: red."
     assert memory.preferences.get("ui", "theme").value == "dark"
     assert memory.preferences.get("ui", "columns").value == {"wide": 2}
     assert "- Use SQLite" in memory.project.load().text
@@ -284,6 +286,11 @@ def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> No
         ({"kind": "note", "value": "x"}, "name must be given"),
         ({"kind": "note", "name": "a", "value": 5}, "value is a text here"),
         ({"kind": "note", "name": "a", "value": "x", "ttl": 5}, "ttl is for working, not for note"),
+        (
+            {"kind": "note", "name": "a", "value": "x", "resource": "r"},
+            "resource is for working, not for note",
+        ),
+        ({"kind": "working", "name": "a", "value": "x", "resource": "r"}, "working memory is of a thread or"),
         ({"kind": "project", "name": "a", "value": "x", "base": "12345678"}, "a project entry is added"),
         ({"kind": "idea", "value": "x"}, "kind is note, working, preference or project, not 'idea'"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.errors import Usage
-from mdmem.memory.expiry import Life, has_passed, life, living, written
+from mdmem.memory.expiry import Life, has_passed, is_working, kept, life, living, renewed, written
 from mdmem.text.document import parse_text
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -50,10 +50,10 @@ def test_the_field_is_read_from_frontmatter_and_from_json() -> None:
 
 
 def test_a_life_ends_so_many_seconds_from_now() -> None:
-    assert life(60, 0, NOON) == Life("2025-01-31T12:01:00Z", given=True)
-    assert life(None, 60, NOON) == Life("2025-01-31T12:01:00Z", given=False)
-    assert life(0, 60, NOON) == Life(None, given=True)
-    assert life(None, 0, NOON) == Life(None, given=False)
+    assert life(60, 0, NOON) == Life("2025-01-31T12:01:00Z", 60)
+    assert life(None, 60, NOON) == Life("2025-01-31T12:01:00Z")
+    assert life(0, 60, NOON) == Life(None, 0)
+    assert life(0, 0, NOON) == life(None, 0, NOON) == Life(None)
     there = NOON.astimezone(timezone(timedelta(hours=9)))
     assert life(60, 0, there) == life(60, 0, NOON)
 
@@ -76,21 +76,25 @@ def test_nothing_lives_too_short_nor_a_second_too_long(ttl: int, micro: int) -> 
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
-        ("x.md", "body\n", "---\nexpires: 2025-01-31T12:01:00Z\n---\n\nbody\n"),
-        ("x.md", "---\na: 1 # c\n---\nbody", "---\na: 1 # c\nexpires: 2025-01-31T12:01:00Z\n---\nbody"),
+        ("x.md", "body\n", "---\nexpires: 2025-01-31T12:01:00Z\nttl_seconds: 60\n---\n\nbody\n"),
+        (
+            "x.md",
+            "---\na: 1 # c\n---\nbody",
+            "---\na: 1 # c\nexpires: 2025-01-31T12:01:00Z\nttl_seconds: 60\n---\nbody",
+        ),
         (
             "x.md",
             "---\nexpires: 2024-01-01 # c\nb: 2\n---\n",
-            "---\nexpires: 2025-01-31T12:01:00Z # c\nb: 2\n---\n",
+            "---\nexpires: 2025-01-31T12:01:00Z # c\nb: 2\nttl_seconds: 60\n---\n",
         ),
-        ("x.json", '{"a":1}', '{"a":1,"expires":"2025-01-31T12:01:00Z"}'),
+        ("x.json", '{"a":1}', '{"a":1,"expires":"2025-01-31T12:01:00Z","ttl_seconds":60}'),
     ],
 )
 def test_only_the_field_is_written(path: str, before: str, after: str) -> None:
     document = living(parse_text(path, before), life(60, 0, NOON))
 
     assert document.text == after
-    assert "expires" not in living(document, life(0, 0, NOON)).fields
+    assert not {"expires", "ttl_seconds"} & set(living(document, life(0, 0, NOON)).fields)
 
 
 def test_a_json_value_without_fields_lives_for_ever() -> None:
@@ -99,3 +103,69 @@ def test_a_json_value_without_fields_lives_for_ever() -> None:
     assert living(array, life(0, 0, NOON)).text == "[1]"
     with pytest.raises(Usage, match="no place for `expires`"):
         living(array, life(60, 0, NOON))
+
+
+@pytest.mark.parametrize(
+    ("value", "ttl"),
+    [
+        ("60", 60),
+        ("0", 0),
+        *((bad, None) for bad in ("-1", "1.5", ".nan", "true", "'60'", "1000000000000", "")),
+    ],
+)
+def test_a_ttl_that_makes_no_sense_counts_as_none(value: str, ttl: int | None) -> None:
+    document = parse_text("x.md", f"---\nexpires: 2025-01-31\nttl_seconds: {value}\n---\n")
+
+    assert kept(document) == ttl
+    if ttl is None:
+        assert renewed(document, document, 0, NOON) is document
+
+
+LIVES, FIXED, NONE = "expires: 2099-01-01\nttl_seconds: 60\n", "expires: 2099-01-01\n", "a: 1\n"
+SOON, LATER = "2025-01-31T12:01:00Z", "2025-01-31T12:02:00Z"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "default", "expires"),
+    [
+        (LIVES, LIVES, 0, SOON),
+        (LIVES, LIVES, 7, SOON),
+        (FIXED, FIXED, 0, "2099-01-01"),
+        (FIXED, FIXED, 120, LATER),
+        (NONE, NONE, 0, None),
+        (NONE, NONE, 120, LATER),
+        (LIVES, LIVES.replace("2099", "2098"), 0, "2098-01-01"),
+        (LIVES, LIVES.replace("60", "120"), 0, LATER),
+        (LIVES, LIVES.replace("60", "0"), 120, None),
+        (LIVES, "ttl_seconds: 60\n", 0, None),
+        ("ttl_seconds: 60\n", "ttl_seconds: 60\na: 1\n", 0, None),
+        ("ttl_seconds: 0\n", "ttl_seconds: 0\na: 1\n", 120, None),
+        (None, "ttl_seconds: 60\n", 0, SOON),
+        (None, LIVES, 0, "2099-01-01"),
+        (None, NONE, 0, None),
+    ],
+)
+def test_a_change_begins_the_life_anew_unless_it_says_when_it_ends(
+    before: str | None, after: str, default: int, expires: str | None
+) -> None:
+    old, new = (
+        None if fields is None else parse_text("x.md", f"---\n{fields}---\n") for fields in (before, after)
+    )
+    assert new is not None
+
+    assert renewed(new, old, default, NOON).fields.get("expires") == expires
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("working/threads/a.md", True),
+        ("users/a/projects/b/resources/c/d/working/resources/e.json", True),
+        ("users/a/working/threads/b.md", True),
+        ("notes/working/threads/a.md", False),
+        ("working/threads/a/b.md", False),
+        ("working/a.md", False),
+    ],
+)
+def test_working_memory_is_known_by_its_place(path: str, is_one: bool) -> None:
+    assert is_working(path) is is_one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.errors import (
+    ConfigInvalid,
     Conflict,
     EditRefused,
     Invalid,
@@ -32,9 +34,11 @@ from mdmem.errors import (
 )
 from mdmem.memory.content import unpadded
 from mdmem.memory.memory import Memory
+from mdmem.memory.tool import Tool
 from mdmem.memory.working import Working
 from mdmem.text.document import parse
 from mdmem.vault.plan import EditPlan
+from mdmem.vault.scope import Scope
 from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
 
@@ -228,13 +232,12 @@ def test_blank_content_is_refused(working: Working[Applied], content: str | None
 
 
 def test_markdown_keeps_its_frontmatter(root: Path, working: Working[Applied]) -> None:
-    file = put(
-        root, "working/threads/t1.md", "---\r\nid: 'x' # mine\r\nexpires: 2099-01-01\r\n---\r\nold\r\n"
-    )
+    fields = "---\r\nid: 'x' # mine\r\nexpires: 2099-01-01\r\n---\r\n"
+    file = put(root, "working/threads/t1.md", f"{fields}old\r\n")
 
     working.update("new\nlines", thread="t1")
 
-    assert file.read_bytes() == b"---\r\nid: 'x' # mine\r\n---\r\n\r\nnew\r\nlines\r\n"
+    assert file.read_bytes().decode() == f"{fields}\r\nnew\r\nlines\r\n"
     assert working.get(thread="t1") == "new\r\nlines"
 
 
@@ -355,15 +358,68 @@ def test_a_value_that_no_memory_can_hold_is_refused(root: Path, working: Working
     assert not (root / "working").exists()
 
 
-def test_where_json_stands_a_text_is_json_text(root: Path, working: Working[Applied]) -> None:
+def test_where_json_stands_json_text_stays_json(root: Path, working: Working[Applied]) -> None:
     working.update({"a": 1}, thread="t1")
     working.update('{"b":  2}', thread="t1")
     assert (root / "working/threads/t1.json").read_text() == '{"b":  2}\n'
 
-    with pytest.raises(Invalid) as caught:
-        working.update("State: green", thread="t1")
-    assert [finding.code for finding in caught.value.findings] == ["invalid-json"]
+    for broken in ('{"b": 2,}', "[1, 2,]"):
+        with pytest.raises(Invalid) as caught:
+            working.update(broken, thread="t1")
+        assert [finding.code for finding in caught.value.findings] == ["invalid-json"]
     assert working.get(thread="t1") == '{"b":  2}'
+
+
+@pytest.mark.parametrize("text", ["State: green", "- [ ] a", "[x](y) z"])
+def test_where_json_stands_a_text_takes_its_place(root: Path, working: Working[Applied], text: str) -> None:
+    working.update({"a": 1, "created": "2025-01-01", "thread": "t1"}, thread="t1", ttl=60)
+
+    working.update(text, thread="t1")
+
+    assert files(root) == ["threads/t1.md"]
+    assert working.get(thread="t1") == text
+    fields = parse("t1.md", (root / "working/threads/t1.md").read_bytes()).fields
+    kept = {"created": "2025-01-01", "thread": "t1"}
+    assert fields == {**kept, "expires": "2025-01-31T12:01:00Z", "ttl_seconds": 60}
+
+
+def test_a_text_does_not_take_the_place_of_json_with_a_schema(root: Path, working: Working[Applied]) -> None:
+    working.update({"n": 1}, thread="t1", schema="state")
+
+    with pytest.raises(Invalid):
+        working.update("State: green", thread="t1")
+
+    assert files(root) == ["threads/t1.json"]
+
+
+@pytest.mark.parametrize(
+    ("before", "content"),
+    [
+        ("t1.json", {"step": 2}),
+        ("t1.md", "---\nstep: 2\n---\n\nnew"),
+        ("t1.md", {"step": 2}),
+    ],
+)
+def test_what_a_memory_says_of_itself_outlives_its_content(
+    root: Path, working: Working[Applied], before: str, content: Any
+) -> None:
+    own = {"created": "2025-01-01", "thread": "t1", "resource": 7}
+    fields = {**own, "step": 1, "old": True}
+    text = json.dumps(fields) if before.endswith("json") else f"---\n{json.dumps(fields)}\n---\n\nold\n"
+    put(root, f"working/threads/{before}", text)
+
+    working.update(content, thread="t1")
+
+    (name,) = files(root)
+    assert parse(name, (root / "working" / name).read_bytes()).fields == {"step": 2, **own}
+
+
+def test_what_the_content_says_of_itself_counts(root: Path, working: Working[Applied]) -> None:
+    put(root, "working/threads/t1.json", '{"created": "2025-01-01", "thread": "t1"}')
+
+    working.update({"created": None, "thread": "t2"}, thread="t1")
+
+    assert json.loads(working.get(thread="t1")) == {"created": None, "thread": "t2"}
 
 
 def test_a_value_takes_the_place_of_markdown(root: Path, vault: Vault, working: Working[Applied]) -> None:
@@ -486,6 +542,60 @@ def test_markdown_that_names_a_schema_of_fields_stays_markdown(root: Path, worki
     assert (root / "working/threads/t1.md").read_text() == "---\n$schema: state\nn: 1\n---\n\nnew\n"
 
 
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+
+
+def test_a_schema_may_be_a_dict(root: Path, working: Working[Applied]) -> None:
+    working.update('{"n": 1}', thread="t1", schema=SCHEMA, ttl=60)
+    working.update("short", thread="t2", schema={"type": "string", "maxLength": 5})
+
+    assert files(root) == ["threads/t1.json", "threads/t2.md"]
+    assert "$schema" not in json.loads(working.get(thread="t1"))
+    for content in ({"n": "one"}, {"m": 1}, '{"n": 1.5}', "text"):
+        with pytest.raises(Invalid):
+            working.update(content, thread="t1", schema=SCHEMA)
+    with pytest.raises(Invalid):
+        working.update("too long", thread="t2", schema={"type": "string", "maxLength": 5})
+    assert json.loads(working.get(thread="t1"))["n"] == 1
+    assert json.loads((root / ".mdmem/schemas/state.json").read_text()) == STATE
+
+
+@pytest.mark.parametrize("schema", [{"type": "nothing"}, {"pattern": "("}, {"$ref": "nowhere"}])
+def test_a_dict_that_is_no_schema_is_refused(working: Working[Applied], schema: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match="schema"):
+        working.update("x" if "pattern" in schema else {"x": 1}, thread="t1", schema=schema)
+
+
+@pytest.mark.parametrize("schema", [{"minimum": float("nan")}, {"enum": {1}}, 7, ["x"]])
+def test_what_is_no_json_is_no_schema(working: Working[Applied], schema: Any) -> None:
+    with pytest.raises(Usage, match="schema"):
+        working.update({"x": 1}, thread="t1", schema=schema)
+
+
+def test_a_vault_may_name_a_schema_and_a_template(tmp_path: Path) -> None:
+    root = make_vault(tmp_path, '[working]\nschema = "state"\ntemplate = "start"\n')
+    put(root, ".mdmem/templates/start.json", '{"n": 0}')
+    memory = Memory(str(root))
+
+    assert json.loads(memory.working.get(thread="t1")) == {"n": 0}
+    memory.working.update('{"n": 1}', thread="t1")
+    changes: list[Callable[[], Any]] = [
+        lambda: memory.working.update({"n": "x"}, thread="t1"),
+        lambda: memory.working.update("text", thread="t2"),
+        lambda: memory.working.merge({"n": None}, thread="t1"),
+        lambda: memory.replace("working/threads/t1.json", "1", '"x"'),
+    ]
+    for change in changes:
+        with pytest.raises(Invalid):
+            change()
+
+    assert (root / "working/threads/t1.json").read_text() == '{"n": 1}\n'
+    assert memory.working.get(resource="r", template="") == ""
+    put(root, ".mdmem/config.toml", '[working]\nschema = "stat"\n')
+    with pytest.raises(ConfigInvalid, match="there is no schema 'stat'"):
+        Memory(str(root)).working.update({"n": 1}, thread="t1")
+
+
 # -- how long it lives ------------------------------------------------------------------------------------
 
 
@@ -520,12 +630,131 @@ def test_each_update_begins_a_new_life(root: Path, working: Working[Applied], cl
     assert "expires" not in (root / "working/threads/t1.md").read_text()
 
 
+# Verbs of working memory, and verbs for any memory, that name no ttl: path, content and verb.
+SLIDES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "update": ("one", lambda m: m.working.update("two", thread="t")),
+    "update with fields": ("one", lambda m: m.working.update("---\na: 1\n---\ntwo", thread="t")),
+    "update JSON": ({"a": 1}, lambda m: m.working.update({"b": 1}, thread="t")),
+    "update to JSON": ("one", lambda m: m.working.update({"b": 1}, thread="t")),
+    "find and replace": ("one", lambda m: m.working.find_and_replace("one", "two", thread="t")),
+    "find and append": ("one", lambda m: m.working.find_and_replace("", "two", thread="t")),
+    "merge": ({"a": 1}, lambda m: m.working.merge({"b": 2}, thread="t")),
+    "append": ("one", lambda m: m.append("working/threads/t.md", "two")),
+    "prepend": ("one", lambda m: m.prepend("working/threads/t.md", "two")),
+    "insert": ("one", lambda m: m.insert("working/threads/t.md", 5, "two")),
+    "delete lines": ("one\ntwo", lambda m: m.delete_lines("working/threads/t.md", 7, 7)),
+    "replace": ("one", lambda m: m.replace("working/threads/t.md", "one", "two")),
+    "replace in JSON": ({"a": "one"}, lambda m: m.replace("working/threads/t.json", "one", "two")),
+    "replace everywhere": ("one", lambda m: m.replace(None, "one", "two")),
+    "section": ("# H\none", lambda m: m.section("working/threads/t.md", "H", "two")),
+    "set": ("one", lambda m: m.set("working/threads/t.md", {"a": 1})),
+    "set in JSON": ({"a": 1}, lambda m: m.set("working/threads/t.json", {"a": 2})),
+    "unset": ("---\na: 1\n---\none", lambda m: m.unset("working/threads/t.md", "a")),
+    "write": ("one", lambda m: m.write("working/threads/t.md", "two\n", overwrite=True)),
+    "write JSON": ({"a": 1}, lambda m: m.write("working/threads/t.json", '{"b": 2}', overwrite=True)),
+    "memory tool": (
+        "one",
+        lambda m: Tool(m).str_replace("/memories/working/threads/t.md", "one", "two"),
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", SLIDES)
+@pytest.mark.parametrize("namespace", ["", "users/a"])
+def test_the_ttl_that_was_given_slides_on_every_write(root: Path, verb: str, namespace: str) -> None:
+    content, change = SLIDES[verb]
+    inside = Memory(str(root), Scope(user="a") if namespace else None)
+    inside.working.update(content, thread="t", ttl=3600)
+    (file,) = (root / namespace / "working/threads").iterdir()
+    old = json.loads(inside.working.get(thread="t"))["expires"] if file.suffix == ".json" else "expires: 2"
+    file.write_text(re.sub(r"(expires\W+)\d{4}", r"\g<1>2099", file.read_text()))
+    assert old not in file.read_text() or file.suffix == ".md"
+
+    began = datetime.now(UTC).replace(microsecond=0)
+    change(inside)
+
+    (file,) = (root / namespace / "working/threads").iterdir()
+    fields = parse(file.name, file.read_bytes()).fields
+    assert fields["ttl_seconds"] == 3600
+    expires = datetime.fromisoformat(fields["expires"])
+    assert timedelta(0) <= expires - began - timedelta(seconds=3600) <= timedelta(seconds=100)
+
+
+@pytest.mark.parametrize(
+    ("verb", "fields"),
+    [
+        (lambda m: m.unset("working/threads/t.md", "expires"), {"ttl_seconds": 60}),
+        (
+            lambda m: m.set("working/threads/t.md", {"expires": "2098-01-01"}),
+            {"expires": "2098-01-01", "ttl_seconds": 60},
+        ),
+        (
+            lambda m: m.write("working/threads/t.md", "---\nexpires: 2098-01-01\n---\nx\n", overwrite=True),
+            {"expires": "2098-01-01"},
+        ),
+        (lambda m: m.mv("working/threads/t.md", "notes/t.md"), None),
+        (lambda m: m.undo(), {"expires": "2099-01-01", "ttl_seconds": 60}),
+        (lambda m: m.rename_tag("old", "new"), {"expires": "2099-01-01", "ttl_seconds": 60}),
+        (lambda m: m.working.update("x", thread="t", ttl=0), {}),
+    ],
+)
+def test_who_says_when_it_ends_has_their_way(
+    root: Path, verb: Callable[[Any], Any], fields: dict[str, Any] | None
+) -> None:
+    memory = Memory(str(root))
+    text = "---\nexpires: 2099-01-01\nttl_seconds: 60\n---\n\na #old tag\n"
+    memory.write("working/threads/t.md", text)
+    memory.append("working/threads/t.md", "b")
+    put(root, "working/threads/t.md", text)
+
+    verb(memory)
+
+    if fields is None:
+        assert (root / "notes/t.md").read_text() == text
+    else:
+        assert memory.show("working/threads/t.md").fields == fields
+
+
+def test_without_a_ttl_a_moment_that_was_written_stays(root: Path, working: Working[Applied]) -> None:
+    file = put(root, "working/threads/t1.md", "---\nexpires: 2099-01-01\n---\n\none\n")
+
+    working.find_and_replace("one", "two", thread="t1")
+    working.update("three", thread="t1")
+
+    assert file.read_text() == "---\nexpires: 2099-01-01\n---\n\nthree\n"
+
+
+def test_a_clock_that_goes_back_keeps_the_ttl(root: Path, working: Working[Applied], clock: Clock) -> None:
+    working.update("one", thread="t1", ttl=60)
+    clock.turn(-3600)
+    working.update("two", thread="t1")
+
+    fields = parse("x.md", (root / "working/threads/t1.md").read_bytes()).fields
+    assert fields == {"expires": "2025-01-31T11:01:00Z", "ttl_seconds": 60}
+
+
+def test_for_ever_stays_for_ever_whatever_the_config_says(tmp_path: Path, clock: Clock) -> None:
+    vault = Vault(str(make_vault(tmp_path, "[working]\nttl_seconds = 60\n")))
+    working = Working(vault, vault.transact, clock)
+
+    working.update("one", thread="t1", ttl=0)
+    working.find_and_replace("one", "two", thread="t1")
+    working.update("three", thread="t1")
+
+    assert vault.read("working/threads/t1.md").fields == {"ttl_seconds": 0}
+
+
 def test_merging_begins_a_new_life(working: Working[Applied], clock: Clock) -> None:
     working.merge({"a": 1}, thread="t1", ttl=60)
     clock.turn(50)
     working.merge({"b": 2}, thread="t1", ttl=60)
 
-    assert json.loads(working.get(thread="t1")) == {"a": 1, "b": 2, "expires": "2025-01-31T12:01:50Z"}
+    assert json.loads(working.get(thread="t1")) == {
+        "a": 1,
+        "b": 2,
+        "expires": "2025-01-31T12:01:50Z",
+        "ttl_seconds": 60,
+    }
     working.merge({"b": None}, thread="t1", ttl=0)
     assert json.loads(working.get(thread="t1")) == {"a": 1}
     working.merge({"expires": "2099-01-01"}, thread="t1")
@@ -933,6 +1162,7 @@ def test_processes_that_share_a_resource_lose_nothing(root: Path, working: Worki
     merged = json.loads((root / "working/resources/json.json").read_text())
     assert merged.pop("by") == {f"p{n}": 24 for n in range(4)}
     assert merged.pop("expires")
+    assert merged.pop("ttl_seconds") == 3600
     assert merged == {name: int(name.partition("-")[2]) for name in wanted}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -166,7 +166,7 @@ class _Match(NamedTuple):
 
     path: tuple[str, ...]
     printed: bytes
-    hits: Sequence[Hit] | None = None
+    hits: Iterable[Hit] | None = None
 
 
 _BY_PATH = itemgetter(0)
@@ -195,11 +195,11 @@ class _Search(NamedTuple):
         matches = self._matches()
         try:
             for match in self._looked_up(matches):
-                hits = match.hits or ()
-                for place, hit in enumerate(hits, 1):
+                hits = iter(match.hits or ())
+                for hit in hits:
                     given += 1
                     if given == self.limit:
-                        left_out = min(COUNTED, len(hits) - place + _count(matches))
+                        left_out = min(COUNTED, sum(1 for _ in islice(hits, COUNTED)) + _count(matches))
                         yield replace(hit, left_out=left_out)
                         return
                     yield hit
@@ -218,8 +218,10 @@ class _Search(NamedTuple):
                 from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
 
                 memory = HitReader(path, self._file(path), self.read, paths.relative(path, self.base))
-            lines = ripgrep.matching_lines(match.printed)
-            yield match._replace(hits=[memory.hit(line, self.context) for line in lines])
+            hits = map(memory.hit, ripgrep.matching_lines(match.printed), repeat(self.context))
+            # The one line is looked up now; of the many of a text without line feeds, each when it is given.
+            several = ripgrep.may_be_several(match.printed)
+            yield match._replace(hits=hits if several else list(hits))
 
     def _file(self, path: str) -> str:
         return self.mounts.get(path) or os.path.join(self.root, path)
@@ -308,8 +310,11 @@ class _Search(NamedTuple):
         parts: tuple[str, ...] = ()
         for printed in process.lines():
             if ripgrep.is_match(printed):
-                if parts:
+                if parts and ripgrep.is_whole(printed):
                     yield _Match(parts, printed)
+                elif parts:
+                    path = paths.relative("/".join(parts), self.base)
+                    self.findings.append(_unreadable(path, "a line that matches is too long"))
                 continue
             kind, data = ripgrep.message(printed)
             if kind == "begin":

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import MdmemError
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+from mdmem.text.visible import clip, clipped
 
 if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.text.outline import Section
 
 _BOM = "\ufeff"
+# Code points: of a line or a title that is longer, so much is shown.
+LONGEST, _SHOWN = 4_000, 500
 _BLANK_LINE = regex(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
 _DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -33,10 +36,12 @@ class Hit:
         path: the memory, as the vault names it.
         line: the 1-based number of the line.
         heading: the titles of the sections that it stands in, outermost first; empty outside of any.
-        text: the line without its line end and without a byte-order mark.
+        text: the line without its line end and without a byte-order mark; of one longer than 4,000 code
+            points, about 500 around the match, with `[1,234 characters left out]` for what is not shown.
         matches: what of `text` matched: start and end in code points, end exclusive.
-        before: the lines before it, as many as were asked for.
-        after: the lines after it.
+        column: where in the line the first match begins, 1-based, in code points; 1 without a match.
+        before: the lines before it, as many as were asked for; of long ones the beginning.
+        after: the lines after it, likewise.
         date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty when it cannot be told.
         score: how well it fits, higher is better; None where nothing is ranked.
         left_out: on the last hit of a limited search, how many more there are; otherwise 0.
@@ -47,6 +52,7 @@ class Hit:
     heading: tuple[str, ...]
     text: str
     matches: tuple[tuple[int, int], ...] = ()
+    column: int = 1
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     date: str = ""
@@ -61,12 +67,26 @@ class Hit:
             "heading": list(self.heading),
             "text": self.text,
             "matches": [list(match) for match in self.matches],
+            "column": self.column,
             "before": list(self.before),
             "after": list(self.after),
             "date": self.date,
             "score": self.score,
             "left_out": self.left_out,
         }
+
+
+def shown(line: str, around: int = 0) -> str:
+    """A line, or a title, as a hit shows it: of a long one, what stands around a place."""
+    return line if len(line) <= LONGEST else clipped(line, _SHOWN, around)
+
+
+def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """What matched in a line, as spans of what is shown of it around the first match."""
+    if len(line) <= LONGEST or not matches:
+        return tuple(matches)
+    start, end, moved = clip(len(line), _SHOWN, matches[0][0])
+    return tuple((first + moved, min(last, end) + moved) for first, last in matches if start <= first < end)
 
 
 def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
@@ -114,7 +134,7 @@ def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...
     """Up to `most` lines before `line` (1-based), and up to `most` lines after it."""
     before = range(max(1, line - most), line)
     after = range(line + 1, min(len(document.lines), line + most) + 1)
-    return tuple(lines_text(document, before)), tuple(lines_text(document, after))
+    return tuple(map(shown, lines_text(document, before))), tuple(map(shown, lines_text(document, after)))
 
 
 Titles = tuple[str, ...]
@@ -140,6 +160,9 @@ class Headings:
 
         A heading's own line counts to its section.
         """
+        return tuple(map(shown, self._above(line)))
+
+    def _above(self, line: int) -> Titles:
         if self._known is not None:
             place = bisect_right(self._known, line, key=itemgetter(0))
             return self._known[place - 1][1] if place else ()

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mdmem.errors import MdmemError
-from mdmem.index.hit import Headings, Hit, context_of, day_of, fields_of, line_text
+from mdmem.index.hit import (
+    Headings,
+    Hit,
+    context_of,
+    day_of,
+    fields_of,
+    line_text,
+    shown,
+    shown_matches,
+)
 from mdmem.index.ripgrep import Line
 from mdmem.text.lines import LINE_END
 
@@ -62,8 +71,9 @@ class HitReader:
             path=self._shown,
             line=line,
             heading=heading,
-            text=found.text,
-            matches=found.spans,
+            text=shown(found.text, found.spans[0][0] if found.spans else 0),
+            matches=shown_matches(found.text, found.spans),
+            column=found.spans[0][0] + 1 if found.spans else 1,
             before=before,
             after=after,
             date=self._day,

@@ -26,6 +26,7 @@ _GAP = regex(rf"{_END}(?:[ \t]*{_END})+")
 _PLAIN_GAP = regex(r"\n[ \t]*\n(?:[ \t]*\n)*")
 _NEXT_LINE = regex(_END)
 _ESCAPE = regex(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_UNICODE_ESCAPE = 6  # characters
 # Fields that are searched otherwise, or are no text of the memory.
 _NOT_TEXT = frozenset((
     *("title", "tags", "aliases", "type", "id", "confidence", "tier", "access", "$schema"),
@@ -202,7 +203,9 @@ def _shortened(text: str, start: int, end: int) -> Iterator[Span]:
     while start < end and text[start].isspace():
         start += 1
     while end - start > LONG:
-        stop = _last_line_end(text, start, start + LONG) or _line_end(text, start + LONG, end)
+        # No further than a line may be: a look at the rest of a long one for each piece of it is quadratic.
+        most = min(end, start + MOST + 1)
+        stop = _last_line_end(text, start, start + LONG) or _line_end(text, start + LONG, most)
         if stop - start > MOST:
             stop = max(text.rfind(" ", start + LONG, start + MOST), 0) or start + MOST
         yield Span(start, stop)
@@ -228,6 +231,8 @@ def _unescaped(text: str) -> str:
 def _meant(escape: re.Match[str]) -> str:
     if escape[0][1] != "u":
         return escape[0][1] if escape[0][1] in '"\\/' else " "
+    if len(escape[0]) < _UNICODE_ESCAPE:
+        return " "  # one without its end: the passage was cut in it
     character = chr(int(escape[0].removeprefix("\\u"), 16))
     return " " if "\ud800" <= character <= "\udfff" else character
 

@@ -23,6 +23,14 @@ _VERSION = regex(r"ripgrep ([0-9]+(?:\.[0-9]+)*)")
 _BAD_GLOB = regex(r"(?:rg: )?error parsing glob '(?P<glob>.*)': (?P<reason>.*)", re.DOTALL)
 _BAD_PATTERN = regex(r"(?:rg: )?(?:regex parse error|the literal |compiled regex)", re.IGNORECASE)
 _FILE_ERROR = regex(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-9]+)\)\s*", re.DOTALL)
+# Bytes of a printed line that are read at once, and the most that stand before its matches: a memory that is
+# as large as is allowed has 25 MB, all of it escapes.
+_LONG, _LONGEST = 1 << 20, 1 << 26
+# Where the matches begin, and one of them. No string holds either: there, quotes are escaped.
+_SUBMATCHES = b'"submatches":['
+_SPAN = regex(rb'"start":([0-9]+),"end":([0-9]+)\}')
+# Bytes behind the first match of a line in which others are told: more than a hit shows.
+_SHOWN = 1 << 14
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
 
 
@@ -91,8 +99,13 @@ class Process:
         _pipe(self._process.stderr).close()
 
     def lines(self) -> Iterator[bytes]:
-        """What it prints, line by line, as it prints it."""
-        return iter(_pipe(self._process.stdout))
+        """What it prints, line by line, as it prints it.
+
+        Of a line of text that matches very often, the first matches are enough: those beyond are not kept.
+        """
+        stream = _pipe(self._process.stdout)
+        while line := stream.readline(_LONG):
+            yield line if len(line) < _LONG or line.endswith(b"\n") else _long_line(line, stream)
 
     def errors(self) -> str:
         """What it complained about; waits for its end. Names that are not UTF-8 come out replaced."""
@@ -111,6 +124,25 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise AssertionError("both streams were asked for when the process was started")
     return stream
+
+
+def _long_line(begun: bytes, stream: IO[bytes]) -> bytes:
+    """All of a line that began so; of one that tells of a match, as much as is looked at."""
+    line, part, looked, wanted = bytearray(begun), begun, 0, _LONGEST
+    while True:
+        if wanted == _LONGEST and (at := line.find(_SUBMATCHES, looked)) >= 0:
+            # Of one line of text, those behind the first matches are not shown. Of several, each has its own.
+            wanted = sys.maxsize if may_be_several(line[:at]) else 0
+        looked = max(0, len(line) - len(_SUBMATCHES))
+        if part.endswith(b"\n") or not (part := stream.readline(_LONG)):
+            return bytes(line)
+        if len(line) < wanted:
+            line += part
+
+
+def is_whole(printed: bytes) -> bool:
+    """Whether what tells of a match has the text of its line; one of many megabytes is not kept."""
+    return len(printed) < _LONGEST or _SUBMATCHES in printed
 
 
 def is_match(printed: bytes) -> bool:
@@ -144,7 +176,7 @@ class Line(NamedTuple):
         number: the line as ripgrep counts, 1-based: it takes only `\n` for the end of one.
         piece: which of the lines inside that line, 0-based: a lone `\r` ends a line too.
         text: the line without its line end; what is not UTF-8 comes out replaced.
-        spans: what of it matched, in code points.
+        spans: what of it matched, in code points; those that a hit can show.
     """
 
     number: int
@@ -153,41 +185,68 @@ class Line(NamedTuple):
     spans: tuple[tuple[int, int], ...]
 
 
-def matching_lines(printed: bytes) -> list[Line]:
+def matching_lines(printed: bytes) -> Iterator[Line]:
     """The lines that a message of kind `match` tells of: one, unless lone carriage returns part it."""
-    _, data = message(printed)
+    at = printed.find(_SUBMATCHES)
+    # The matches are read one by one: a line of megabytes may have millions.
+    _, data = message(printed[: at + len(_SUBMATCHES)] + b"]}}" if at >= 0 else printed)
     if not data:
-        return []
+        return
     content = _bytes(data["lines"]).removesuffix(b"\n").removesuffix(b"\r")
-    # An anchored pattern may match the line and, out of its surroundings, nothing in it.
-    found = [(min(m["start"], len(content)), m["end"]) for m in data["submatches"]] or [(0, 0)]
-    result = []
-    at = 0
-    for number, piece in enumerate(content.split(b"\r")):
-        end = at + len(piece)
-        inside = [(start - at, min(stop, end) - at) for start, stop in found if at <= start <= end]
+    found = _spans(printed, at, len(content))
+    start, stop = next(found, (0, 0))
+    begin, number = 0, 0
+    while begin <= start:
+        end = content.find(b"\r", begin)
+        end = len(content) if end < 0 else end
+        inside: list[tuple[int, int]] = []
+        while begin <= start <= end:
+            if not inside or start - begin - inside[0][0] < _SHOWN:
+                inside.append((start - begin, min(stop, end) - begin))
+            start, stop = next(found, (-1, -1))
         if inside:
-            spans = tuple((_length(piece[:start]), _length(piece[:stop])) for start, stop in inside)
-            result.append(Line(data["line_number"], number, piece.decode("utf-8", "replace"), spans))
-        at = end + 1
-    return result
+            piece = content[begin:end]
+            yield Line(data["line_number"], number, piece.decode("utf-8", "replace"), _points(piece, inside))
+        begin, number = end + 1, number + 1
+
+
+def _spans(printed: bytes, at: int, most: int) -> Iterator[tuple[int, int]]:
+    """What matched, in bytes of the line; at most `most` is where one begins."""
+    # An anchored pattern may match the line and, out of its surroundings, nothing in it.
+    spans = ((min(int(m[1]), most), int(m[2])) for m in _SPAN.finditer(printed, max(at, 0)))
+    first = next(spans, (0, 0))
+    yield first
+    yield from spans
+
+
+def _points(data: bytes, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The same spans in code points; they are in order."""
+    if data.isascii():
+        return tuple(spans)
+    at = points = 0
+    found = []
+    for start, stop in spans:
+        first = points + len(data[at:start].decode("utf-8", "replace"))
+        points = first + len(data[start:stop].decode("utf-8", "replace"))
+        found.append((first, points))
+        at = stop
+    return tuple(found)
+
+
+def may_be_several(printed: bytes | bytearray) -> bool:
+    """Whether there may be more than one of `matching_lines`; that is seen without parsing it."""
+    return b"\\r" in printed or b'"bytes":' in printed
 
 
 def count_lines(printed: bytes) -> int:
     """How many `matching_lines` there are; a message that cannot hold several is not parsed."""
-    if b"\\r" in printed or b'"bytes":' in printed:
-        return len(matching_lines(printed))
-    return 1
+    return sum(1 for _ in matching_lines(printed)) if may_be_several(printed) else 1
 
 
 def _bytes(value: dict[str, str]) -> bytes:
     if "text" in value:
         return value["text"].encode()
     return a2b_base64(value["bytes"])  # what is not UTF-8
-
-
-def _length(data: bytes) -> int:
-    return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))
 
 
 def failure(program: str, errors: str, pattern: str) -> MdmemError:

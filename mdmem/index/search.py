@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index import query as language
-from mdmem.index.hit import Headings, Hit, Titles, line_text, lines_text
+from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.matching import Matcher
 from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
@@ -18,6 +18,10 @@ from mdmem.index.text import Place, TextIndex
 from mdmem.text.document import Document
 from mdmem.text.regex import regex
 from mdmem.vault import paths
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
+    from mdmem.index.passage import Passage
 
 Each = Literal["memory", "passage"]
 KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]]
@@ -155,6 +159,7 @@ class _Reader:
         self._skip = len(base) + 1 if base else 0
         self._context = context
         self._read_before: dict[str, tuple[Document, Headings] | None] = {}
+        self._cut: dict[str, list[Passage]] = {}  # the passages of memories with long lines
 
     def hit(self, ranked: Ranked, path: str) -> Hit | None:
         """The hit for what was ranked; None when the memory is no longer there, or no longer fits."""
@@ -163,10 +168,10 @@ class _Reader:
             return None
         document, headings = found
         lines = _lines_of(document, ranked.place)
-        line, matches = self._best(document, lines)
+        line, matches = self._best(document, lines, ranked.place)
         if ranked.place and not matches:
             # It was changed since it was indexed: what was found may stand elsewhere.
-            line, matches = self._best(document, range(1, len(document.lines) + 1))
+            line, matches = self._best(document, range(1, len(document.lines) + 1), None)
             lines = range(line, line + 1)
             if not matches:
                 return None
@@ -176,10 +181,11 @@ class _Reader:
             path=path[self._skip :],
             line=line,
             heading=headings.above(line) if len(document.lines) else (),
-            text=texts[place],
-            matches=matches,
-            before=tuple(texts[:place]),
-            after=tuple(texts[place + 1 :]),
+            text=shown(texts[place], matches[0][0] if matches else 0),
+            matches=shown_matches(texts[place], matches),
+            column=matches[0][0] + 1 if matches else 1,
+            before=tuple(map(shown, texts[:place])),
+            after=tuple(map(shown, texts[place + 1 :])),
             date=_written(ranked.day),
             score=round(ranked.score, 4),
         )
@@ -196,20 +202,49 @@ class _Reader:
                 self._read_before[path] = document, Headings(document, known)
         return self._read_before[path]
 
-    def _best(self, document: Document, lines: range) -> tuple[int, tuple[tuple[int, int], ...]]:
+    def _best(
+        self, document: Document, lines: range, place: Place | None
+    ) -> tuple[int, tuple[tuple[int, int], ...]]:
         """The line that matches best, the first of these, and what of it does.
 
-        A heading comes after other lines that match as well.
+        A heading comes after other lines that match as well. Of a line that is too long to be shown, the
+        passage counts that was found, else the best one.
         """
-        texts = lines_text(document, lines) or [""]
-        if document.is_json:
-            texts = [_ESCAPE.sub("  ", text) for text in texts]
         best, most, is_heading = 0, 0.0, False
-        for place, text in enumerate(texts):
+        looked_at, first = "", 0
+        for number, line in enumerate(lines_text(document, lines) or [""]):
+            start, text = self._looked_at(document, lines.start + number, line, place)
             worth = self._matcher.worth(text)
-            if worth > most or (is_heading and worth == most):
-                best, most, is_heading = place, worth, text.startswith("#")
-        return lines.start + best, self._matcher.spans(texts[best])
+            is_better = worth > most or (is_heading and worth == most)
+            if is_better:
+                best, most, is_heading = number, worth, text.startswith("#")
+            if is_better or not number:
+                looked_at, first = text, start
+        return lines.start + best, tuple((first + a, first + b) for a, b in self._matcher.spans(looked_at))
+
+    def _looked_at(self, document: Document, number: int, line: str, place: Place | None) -> tuple[int, str]:
+        """What of a line is looked at, and where in it that begins: of a long one, the passage in it."""
+        start, end = 0, len(line)
+        if end > LONGEST:
+            bom = number == 1 and document.text.startswith("\ufeff")
+            before = document.lines.span(number).start + bom
+            spans = (span for span in self._spans(document, number, place) if before < span.end)
+            ranges = [(max(0, span.start - before), span.end - before) for span in spans]
+            worth = self._matcher.worth
+            start, end = max(ranges, key=lambda each: worth(line[slice(*each)]), default=(0, LONGEST))
+        text = line[start:end]
+        return start, _ESCAPE.sub("  ", text) if document.is_json else text
+
+    def _spans(self, document: Document, line: int, place: Place | None) -> list[Span]:
+        """Where the passage at a place stands; without one, all that have a part of the line."""
+        from mdmem.index.passage import cut  # noqa: PLC0415 - hardly any line is so long
+
+        if document.path not in self._cut:
+            self._cut[document.path] = [*cut(document)]
+        passages = self._cut[document.path]
+        if place and place.ordinal < len(passages):
+            return [passages[place.ordinal].span]
+        return [each.span for each in passages if each.line <= line < each.line + each.lines]
 
 
 def _lines_of(document: Document, place: Place | None) -> range:

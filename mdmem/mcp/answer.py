@@ -14,8 +14,6 @@ T = TypeVar("T")
 BUDGET = 6_000
 MOST_BUDGET = 25_000
 _CHARACTERS_A_TOKEN = 4
-_LINE = 600  # characters of a line in a listing of lines
-
 DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of the tokens of all
 
 
@@ -55,19 +53,6 @@ def beginning(text: str, budget: int) -> str:
     while most > 1 and estimate(text[:most]) > budget:
         most //= 2
     return text[:most]
-
-
-def clipped(text: str, most: int = _LINE, around: int = 0) -> str:
-    """A text of at most so many characters around a place, that says how many are left out."""
-    if len(text) <= most:
-        return text
-    start = max(0, min(around - most // 3, len(text) - most))
-    kept = text[start : start + most]
-    return f"{_gap(start)}{kept}{_gap(len(text) - start - most)}"
-
-
-def _gap(count: int) -> str:
-    return f"[{count:,} characters left out]" if count else ""
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:

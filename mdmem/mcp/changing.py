@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mdmem.errors import Usage
-from mdmem.mcp.answer import Answer, clipped, short
+from mdmem.mcp.answer import Answer, short
 from mdmem.mcp.call import Call
 from mdmem.memory.memory import Kinds
+from mdmem.text.visible import clipped
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied
 

@@ -9,17 +9,20 @@ from typing import Any
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index.grep import COUNTED
-from mdmem.index.hit import Hit, lines_text
+from mdmem.index.hit import Hit, lines_text, shown
 from mdmem.index.reference import Reference
 from mdmem.index.state import STALE
-from mdmem.mcp.answer import Answer, beginning, clipped, page, short, within as fitting
+from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
 from mdmem.mcp.call import Call
 from mdmem.memory.listing import Listed
 from mdmem.text import section as text_section
 from mdmem.text.document import Document
+from mdmem.text.visible import clipped
 
 PAGE = 20
 LISTED = 200
+# Characters of a line in a listing of lines; more than a hit shows of a line that was too long for it.
+_LINE = 600
 _MOST_PAGE = 1_000
 _AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 # A search ranks a few more than it is asked for, and what is nearly equal by which those are: so it is always
@@ -189,9 +192,10 @@ def _hits(
             "line": hit.line,
             "heading": list(hit.heading),
             "date": hit.date,
-            "before": [clipped(text) for text in hit.before],
+            "column": hit.column,
+            "before": [_short(text) for text in hit.before],
             "text": _line(hit),
-            "after": [clipped(text) for text in hit.after],
+            "after": [_short(text) for text in hit.after],
         }
         for hit, _ in taken
     ]
@@ -205,13 +209,17 @@ def _block(hit: Hit, digest: str) -> str:
     place = [hit.path, f"hash {digest}" if digest else "", hit.date, f"# {' > '.join(hit.heading)}"]
     head = "  ".join(part for part in place if part not in {"", "# "})
     first = hit.line - len(hit.before)
-    before = [f"{number}-{clipped(text)}" for number, text in enumerate(hit.before, first)]
-    after = [f"{number}-{clipped(text)}" for number, text in enumerate(hit.after, hit.line + 1)]
+    before = [f"{number}-{_short(text)}" for number, text in enumerate(hit.before, first)]
+    after = [f"{number}-{_short(text)}" for number, text in enumerate(hit.after, hit.line + 1)]
     return "\n".join((head, *before, f"{hit.line}:{_line(hit)}", *after))
 
 
 def _line(hit: Hit) -> str:
-    return clipped(hit.text, around=hit.matches[0][0] if hit.matches else 0)
+    return _short(hit.text, around=hit.matches[0][0] if hit.matches else 0)
+
+
+def _short(text: str, around: int = 0) -> str:
+    return clipped(text, _LINE, around)
 
 
 class _Hashes:
@@ -235,10 +243,16 @@ class _Hashes:
 
 
 def _says(document: Document, hit: Hit) -> bool:
-    first, lines = hit.line - len(hit.before), (*hit.before, hit.text, *hit.after)
+    first, place, lines = hit.line - len(hit.before), len(hit.before), (*hit.before, hit.text, *hit.after)
     if not len(document.lines):
         return lines == ("",)
-    return first >= 1 and tuple(lines_text(document, range(first, first + len(lines)))) == lines
+    if first < 1:
+        return False
+    now = lines_text(document, range(first, first + len(lines)))
+    return all(
+        shown(text, hit.column - 1 if number == place else 0) == lines[number]
+        for number, text in enumerate(now)
+    )
 
 
 def references(
@@ -278,7 +292,7 @@ def _referenced(reference: Reference) -> str:
     ]
     behind = len(reference.places) - len(places)
     told = [f"  [{behind:,} more places left out]"] if behind else []
-    return "\n".join((f"{reference.type}  {clipped(reference.target)}", *places, *told))
+    return "\n".join((f"{reference.type}  {_short(reference.target)}", *places, *told))
 
 
 def _paged(

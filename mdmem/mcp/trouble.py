@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mdmem.errors import MdmemError, Unavailable
-from mdmem.mcp.answer import BUDGET, Answer, clipped, short
+from mdmem.mcp.answer import BUDGET, Answer, short
 from mdmem.text.regex import regex
+from mdmem.text.visible import clipped
 from mdmem.vault.vault import Vault
 
 _MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, AnyStr, Generic, cast
 
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split")
 
 
-def regex(text: str, flags: int = 0) -> re.Pattern[str]:
+def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """What `re.compile` returns, in effect; `text` has to be sound, since that is found out later.
 
     To compile a pattern takes Python up to a millisecond, and after the first use this is as fast as one.
     """
-    return cast("re.Pattern[str]", _Regex(text, flags))
+    return cast("re.Pattern[AnyStr]", _Regex(text, flags))
 
 
-class _Regex:
+class _Regex(Generic[AnyStr]):
     """Stands for a pattern, and takes over what that can do once it is asked for any of it."""
 
-    def __init__(self, text: str, flags: int) -> None:
-        self.pattern = text
+    def __init__(self, text: AnyStr, flags: int) -> None:
+        self.pattern: AnyStr = text
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:

@@ -61,3 +61,21 @@ def fenced(text: str, info: str) -> str:
     runs = re.findall(f"{mark}+", shown)
     fence = mark * max(_LEAST_FENCE, *(len(run) + 1 for run in runs), 0)
     return f"{fence}{told}\n{shown}\n{fence}"
+
+
+def clipped(text: str, most: int, around: int = 0) -> str:
+    """A text, or of a longer one `most` characters around a place, and how many more there are."""
+    if len(text) <= most:
+        return text
+    start, end, _ = clip(len(text), most, around)
+    return f"{_gap(start)}{text[start:end]}{_gap(len(text) - end)}"
+
+
+def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
+    """Of a text of that length, what `clipped` takes: its start, its end, and how much further it stands."""
+    start = max(0, min(around - most // 3, length - most))
+    return start, start + most, len(_gap(start)) - start
+
+
+def _gap(count: int) -> str:
+    return f"[{count:,} characters left out]" if count else ""

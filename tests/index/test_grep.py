@@ -94,6 +94,7 @@ def test_a_hit_gives_the_line_with_its_heading_date_context_and_matches(vault: F
         heading=("Plan", "Data"),
         text="Use SQLite, sqlite!",
         matches=((4, 10), (12, 18)),
+        column=5,
         before=("why",),
         after=("end",),
         date="2026-03-04",
@@ -106,12 +107,40 @@ def test_a_hit_gives_the_line_with_its_heading_date_context_and_matches(vault: F
         "heading": ["Plan", "Data"],
         "text": "Use SQLite, sqlite!",
         "matches": [[4, 10], [12, 18]],
+        "column": 5,
         "before": ["why"],
         "after": ["end"],
         "date": "2026-03-04",
         "score": None,
         "left_out": 0,
     }
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_of_a_long_line_a_hit_shows_what_stands_around_the_match(vault: Folder, letter: str) -> None:
+    before, after = f"{letter} " * 4_000, f" needle {letter}" * 4_000
+    vault.write("a.md", f"# {letter * 5_000}\n{before}needle{after}\n{letter * 5_000}\n")
+
+    hit = only(vault.grep("needle", context=1))
+
+    assert (hit.line, hit.column) == (2, 8_001)
+    assert hit.text.startswith(f"[7,834 characters left out]{letter} ")
+    assert hit.text.endswith(" characters left out]")
+    assert len(hit.text) < 600
+    assert all("needle".startswith(hit.text[first:last]) for first, last in hit.matches)
+    assert len(hit.matches) == hit.text.count("needle") + hit.text.count("nee[") > 30
+    assert hit.heading == hit.after == (f"{letter * 500}[4,500 characters left out]",)
+    assert hit.before == (f"# {letter * 498}[4,502 characters left out]",)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("ending", [" ", "\r"])
+def test_a_line_of_megabytes_with_a_match_everywhere_is_searched_at_once(vault: Folder, ending: str) -> None:
+    """Every match is counted from the one before: from the beginning of the line it would take minutes."""
+    vault.write("a.md", f"é{ending}" * 500_000)
+    hits = list(vault.grep("é", limit=2))
+    assert [len(hit.text) < 600 for hit in hits] == [True, True] if ending == "\r" else [True]
+    assert hits[-1].left_out == (COUNTED if ending == "\r" else 0)
 
 
 def test_a_match_in_the_frontmatter_or_above_the_first_heading_has_no_heading(vault: Folder) -> None:

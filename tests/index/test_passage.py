@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.index.passage import LONG, MOST, Passage, cut, indexed
-from mdmem.text.document import Document, parse_text
+from mdmem.text.document import Document, Limits, parse_text
 
 MARKDOWN = st.lists(
     st.one_of(
@@ -61,6 +62,21 @@ def test_a_line_is_cut_only_where_it_is_very_long() -> None:
     assert len(found) > 1
     assert {p.line for p in found} == {1}
     assert all(len(p.text) <= MOST for p in found)
+
+
+@pytest.mark.timeout(30)
+def test_a_line_of_megabytes_is_cut_in_one_go() -> None:
+    """A look at the rest of the line for each piece of it would take minutes."""
+    text = "ab " * 8_000_000
+    found = list(cut(parse_text("a.md", text, Limits(max_bytes=len(text)))))
+    assert max(len(passage.text) for passage in found) <= MOST
+    assert sum(passage.text.count("ab") for passage in found) == 8_000_000
+
+
+def test_an_escape_that_a_cut_parts_is_no_text() -> None:
+    found = passages('["' + r"\u0041" * 2_000 + '"]', "a.json")
+    assert len(found) > 1
+    assert set("".join(passage.text for passage in found)) <= set('["A] u041')
 
 
 def test_what_the_fields_say_is_a_passage_and_bookkeeping_is_none() -> None:

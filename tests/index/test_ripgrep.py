@@ -169,7 +169,7 @@ def test_what_could_not_be_read_is_listed_and_what_vanished_is_not() -> None:
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b"\xff", b'{"type":"match"}', b"7"])
 def test_a_line_that_is_no_message_has_no_kind(line: bytes) -> None:
     assert ripgrep.message(line) == ("", {})
-    assert ripgrep.matching_lines(line) == []
+    assert list(ripgrep.matching_lines(line)) == []
 
 
 def matching(lines: dict[str, str], *spans: tuple[int, int]) -> list[ripgrep.Line]:
@@ -177,7 +177,7 @@ def matching(lines: dict[str, str], *spans: tuple[int, int]) -> list[ripgrep.Lin
     data = {"path": {"text": "a.md"}, "lines": lines, "line_number": 7, "submatches": submatches}
     printed = json.dumps({"type": "match", "data": data}, separators=(",", ":")).encode()
     assert ripgrep.is_match(printed)
-    found = ripgrep.matching_lines(printed)
+    found = list(ripgrep.matching_lines(printed))
     assert ripgrep.count_lines(printed) == len(found)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -192,6 +193,30 @@ def test_a_memory_of_json_is_found_in_its_line(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path / "text", {"working/a.json": '{\n  "theme": "dark\\nmode"\n}\n'})
     (hit,) = shelf.ask("mode").hits
     assert (hit.path, hit.line, hit.heading) == ("working/a.json", 2, ())
+
+
+@pytest.mark.parametrize("path", ["a.md", "a.json"])
+def test_each_passage_of_a_long_line_is_a_hit_of_its_own(tmp_path: Path, path: str) -> None:
+    """A hit shows what stands around its match, and says where in the line that is."""
+    text = "".join(f"{'lorem ipsum ' * 500}{word} needle " for word in ("one", "two", "three"))
+    shelf = Shelf(tmp_path, {path: json.dumps([text]) if path.endswith("json") else text})
+
+    hits = shelf.ask("needle", each="passage").hits
+
+    whole = shelf.documents[path].text
+    assert sorted(hit.text.split(" needle")[0].split()[-1] for hit in hits) == ["one", "three", "two"]
+    assert all(len(hit.text) < 600 and "characters left out]" in hit.text for hit in hits)
+    for hit in hits:
+        [(first, last)] = hit.matches
+        assert hit.text[first:last] == "needle" == whole[hit.column - 1 :][:6]
+
+
+def test_the_best_passage_of_a_long_line_is_shown_after_a_change(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, {"a.md": "needle thread\n"})
+    changed = "lorem " * 2_000 + "needle thread " + "ipsum " * 2_000
+    shelf.documents["a.md"] = parse_text("a.md", changed)
+    [hit] = shelf.ask("needle thread").hits
+    assert "needle thread ipsum" in hit.text
 
 
 def test_what_only_the_title_says_is_found_at_the_beginning(tmp_path: Path) -> None:

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from mdmem.mcp.answer import clipped, encodable, page, short, within
-
-
-def test_a_short_text_is_not_clipped() -> None:
-    assert clipped("abc", 3) == "abc"
-
-
-def test_a_clipped_text_says_on_both_sides_how_much_is_missing() -> None:
-    text = "a" * 30 + "HERE" + "b" * 66
-    assert clipped(text, 10, around=30) == "[27 characters left out]aaaHEREbbb[63 characters left out]"
-    assert clipped(text, 97) == f"{text[:97]}[3 characters left out]"
+from mdmem.mcp.answer import encodable, page, short, within
 
 
 def test_the_first_item_is_always_taken() -> None:

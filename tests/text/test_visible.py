@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
-from mdmem.text.visible import fenced, in_line, visible
+from mdmem.text.visible import clipped, fenced, in_line, visible
 
 TRICKY = st.text(st.one_of(st.sampled_from("`~ \n\r\t>-#<!\u202e\u200b\ufeff\U000e0041"), st.characters()))
 
@@ -95,3 +95,13 @@ def test_no_text_and_no_name_gets_out_of_a_fence(text: str, info: str) -> None:
     assert tokens[2].content == "after"
     shown = visible(text).strip("\n")
     assert tokens[0].content == f"{shown}\n"
+
+
+def test_a_short_text_is_not_clipped() -> None:
+    assert clipped("abc", 3) == "abc"
+
+
+def test_a_clipped_text_says_on_both_sides_how_much_is_missing() -> None:
+    text = "a" * 30 + "HERE" + "b" * 66
+    assert clipped(text, 10, around=30) == "[27 characters left out]aaaHEREbbb[63 characters left out]"
+    assert clipped(text, 97) == f"{text[:97]}[3 characters left out]"

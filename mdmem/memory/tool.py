@@ -1,14 +1,15 @@
 """The memory tool: six commands over a namespace, as Anthropic's SDKs and documentation word them.
 
-A model sees the namespace as the folder `/memories`. The tool answers, byte for byte, as the Python SDK's own
-tool on a folder does (`anthropic.tools.BetaLocalFilesystemMemoryTool`), or with the dialect "docs" as the
-documentation of the tool says. Changes are edit plans: locked, checked against schemas, kept in the history.
+A model sees the namespace as the folder `/memories`. The tool answers as the Python SDK's own tool on a
+folder does (`anthropic.tools.BetaLocalFilesystemMemoryTool`), or with the dialect "docs" as the documentation
+of the tool says; `docs/memory-tool.md` lists every difference. Changes are edit plans: locked, checked
+against schemas, kept in the history.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NoReturn
 from urllib.parse import unquote
@@ -30,6 +31,7 @@ from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
 from mdmem.text.regex import regex
+from mdmem.vault import files
 from mdmem.vault.paths import check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -44,6 +46,7 @@ _DEPTH = 2
 # A listing of more would cost more than it tells; the folders below can be viewed one by one.
 _MOST_LISTED = 1_000
 _PROGRAM = regex(r"`mdmem [^`]*`")
+_WHOLE = regex(r"-?[0-9]{1,9}")
 _UNITS = ("B", "K", "M", "G")
 _KIB_BITS = 10
 # What models call files that this tool keeps as Markdown: `plan.txt` is the memory `plan.txt.md`.
@@ -80,6 +83,8 @@ class Tool:
         for key, (kinds, is_needed) in accepted.items():
             if key not in given and is_needed:
                 _refuse(f"The parameter `{key}` is required for the command `{name}`.")
+            if key in given and kinds is int:
+                given[key] = _number(given[key])
             if key in given and (not isinstance(given[key], kinds) or isinstance(given[key], bool)):
                 _refuse(f"The parameter `{key}` of the command `{name}` has the wrong type.")
         answer: str = getattr(self, str(name))(**given)
@@ -87,7 +92,7 @@ class Tool:
 
     # -- the commands -------------------------------------------------------------------------------------
 
-    def view(self, path: str, view_range: list[int] | tuple[int, ...] | None = None) -> str:
+    def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
         """A memory with line numbers, or what is in a folder."""
         inside = self._inside(path)
         with _Words(self, path):
@@ -97,10 +102,12 @@ class Tool:
         lines = document.text.split("\n")
         if len(lines) > _MOST_LINES:
             _refuse(f"File {path} exceeds maximum line limit of 999,999 lines.")
-        first = 1
-        if view_range and len(view_range) == 2:  # noqa: PLR2004 - a first and a last line
-            first = max(1, view_range[0])
-            lines = lines[first - 1 : None if view_range[1] == -1 else view_range[1]]
+        first, shown = 1, [_number(number) for number in view_range or ()]
+        if not all(isinstance(number, int) for number in shown):
+            _refuse("The parameter `view_range` of the command `view` has the wrong type.")
+        if len(shown) == 2:  # noqa: PLR2004 - a first and a last line
+            first = max(1, shown[0])
+            lines = lines[first - 1 : None if shown[1] == -1 else shown[1]]
         return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first)}"
 
     def create(self, path: str, file_text: str) -> str:
@@ -178,7 +185,7 @@ class Tool:
         old, new = self._inside(old_path), self._inside(new_path)
         if not old:
             _refuse(f"Cannot rename the {ROOT} directory itself")
-        with _Words(self, old_path):
+        with _Words(self, old_path, new_path):
             named = self._named(old)
             if not new or self._stands(new):
                 self._refuse_as(f"The destination {new_path} already exists")
@@ -213,11 +220,10 @@ class Tool:
         """The path in the namespace that a path of the model means; empty for `/memories` itself."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             _refuse(f"Path must start with {ROOT}, got: {path}")
-        parts = path[len(ROOT) :].split("/")
-        # A model that writes `%2e%2e%2f` means what a web server would read in it.
-        if ".." in unquote(path).replace("\\", "/").split("/"):
+        inside = _resolved(path)
+        # A model that writes `%2e%2e%2f` or `..\` means what a web server or another system reads in it.
+        if inside is None or _resolved(unquote(path).replace("\\", "/")) is None:
             _refuse(f"Path {path} would escape {ROOT} directory")
-        inside = "/".join(part for part in parts if part not in {"", "."})
         try:
             check_folder(inside)
         except PathRefused as error:
@@ -234,7 +240,22 @@ class Tool:
         """The memory at a path of the namespace; None for a folder."""
         if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
             return None
-        return self._vault.read(kept_as(inside))
+        return self._read(inside)
+
+    def _read(self, inside: str) -> Document:
+        """The memory that a path means; there is nothing below a file."""
+        try:
+            return self._vault.read(kept_as(inside))
+        except PathRefused:
+            parts = inside.split("/")
+            for count in range(1, len(parts)):
+                place = self._place("/".join(parts[:count]))
+                # No further than a link: what is behind it is not ours to look at.
+                if not files.is_folder(place):
+                    if os.path.isfile(place) and not os.path.islink(place):
+                        raise MemoryNotFound(path=inside) from None
+                    break
+            raise
 
     def _stands(self, inside: str) -> bool:
         return self._vault.exists(kept_as(inside)) or self._is_folder(inside)
@@ -249,14 +270,13 @@ class Tool:
 
     def _listed(self, path: str, inside: str) -> str:
         """What is in a folder, two levels deep."""
-        shown = path.rstrip("/")
         items = list(self._items(inside))
-        lines = [f"{_size(self._bytes(inside))}\t{shown}"]
-        lines += [f"{_size(size)}\t{shown}/{name}" for name, size in items[:_MOST_LISTED]]
+        lines = [f"{_size(self._bytes(inside))}\t{path}"]
+        lines += [f"{_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
         if len(items) > _MOST_LISTED:
             lines.append(f"({len(items) - _MOST_LISTED} more are left out: view one of the directories)")
         without = "hidden items and node_modules" if self._docs else "hidden items"
-        head = f"Here're the files and directories up to 2 levels deep in {shown}, excluding {without}:"
+        head = f"Here're the files and directories up to 2 levels deep in {path}, excluding {without}:"
         return "\n".join((head, *lines))
 
     def _items(self, inside: str) -> Iterator[tuple[str, int]]:
@@ -292,7 +312,7 @@ class Tool:
             _refuse(f"The path {path} is not a file.")
 
         def build() -> EditPlan:
-            document = self._vault.read(kept_as(inside))
+            document = self._read(inside)
             return sliding(self._vault, edit(document, change(document), f"edit {document.path}"))
 
         self._vault.transact(build)
@@ -301,8 +321,10 @@ class Tool:
         """Refuse in words that the documentation begins with `Error: `."""
         _refuse(f"Error: {words}" if self._docs else words)
 
-    def told(self, path: str, error: MdmemError) -> str:
+    def told(self, path: str, new_path: str, error: MdmemError) -> str:
         """What a model is told of an error: its paths are those that the model knows."""
+        if new_path and isinstance(error, PathRefused) and error.path != self._named(self._inside(path)):
+            path = new_path
         if isinstance(error, MemoryNotFound):
             return f"Error: {_missing(path)}" if self._docs else _missing(path)
         if isinstance(error, Invalid):
@@ -317,16 +339,16 @@ class Tool:
 class _Words:
     """Turns the errors of a command into words for the model, as a context."""
 
-    def __init__(self, tool: Tool, path: str) -> None:
+    def __init__(self, tool: Tool, path: str, new_path: str = "") -> None:
         self._tool = tool
-        self._path = path
+        self._paths = path, new_path
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, MdmemError) and not isinstance(error, ToolRefused):
-            raise ToolRefused(words=self._tool.told(self._path, error)) from None
+            raise ToolRefused(words=self._tool.told(*self._paths, error)) from None
 
 
 # The arguments of each command: what they may be, and whether they have to be given.
@@ -340,12 +362,34 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool]]] = {
 }
 
 
+def _number(value: Any) -> Any:
+    """A whole number, also one that a model wrote as a text or as `2.0`; anything else as it is."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if isinstance(value, bool) else value
+
+
 def _refuse(words: str) -> NoReturn:
     raise ToolRefused(words=words)
 
 
 def _missing(path: str) -> str:
     return f"The path {path} does not exist. Please provide a valid path."
+
+
+def _resolved(path: str) -> str | None:
+    """What a path names below `/memories`, without `.` and `..`; None where it leaves the folder."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and not parts:
+            return None
+        if part == "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts[1:]) if parts[:1] == [ROOT[1:]] else None
 
 
 def kept_as(inside: str) -> str:

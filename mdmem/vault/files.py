@@ -25,6 +25,13 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
+# A umask that lets everybody write was chosen by nobody (containers have it): then only the owner reads, too.
+_umask = os.umask(0o077)
+os.umask(_umask)
+NEW_FOLDER = 0o777 & ~(_umask if _umask & 0o002 else 0o077)
+NEW_FILE = NEW_FOLDER & 0o666
+"""What new folders and files permit at most, whatever the umask becomes."""
+
 # linux/fs.h and sys/stdio.h of macOS: the flags of renameat2 and of renameatx_np have other values.
 _LINUX_NOREPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
@@ -116,7 +123,7 @@ def _step(folder: int, part: str, *, create: bool) -> int:
             raise
     refuse_case_twin(folder, part)
     with contextlib.suppress(FileExistsError):
-        os.mkdir(part, dir_fd=folder)
+        os.mkdir(part, NEW_FOLDER, dir_fd=folder)
         os.fsync(folder)
     return os.open(part, _FOLDER, dir_fd=folder)
 
@@ -201,7 +208,7 @@ def write_new(
     Raises:
         OSError: it exists, or cannot be written (nothing of it remains then).
     """
-    descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+    descriptor = os.open(name, _CREATE, NEW_FILE, dir_fd=folder)
     try:
         if like:
             _keep_owner(descriptor, like)

@@ -76,7 +76,7 @@ def _is_vault(folder: str) -> bool:
 
 def _write(root: str, made: dict[str, str]) -> None:
     try:
-        os.makedirs(root, exist_ok=True)
+        os.makedirs(root, files.NEW_FOLDER, exist_ok=True)
         for path, text in made.items():
             *folders, name = path.split("/")
             with files.opened(root, folders, create=True) as folder:

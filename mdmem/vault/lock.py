@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 
 from mdmem.errors import LockTimeout, StorageFailed
+from mdmem.vault import files
 
 _POLL = 0.001
 
@@ -27,7 +28,7 @@ def held(path: str, seconds: float) -> Iterator[None]:
         StorageFailed: the file cannot be made or locked.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, files.NEW_FILE)
     except OSError as error:
         raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
     try:

@@ -120,7 +120,7 @@ class TrashFolder:
         """Add an entry to the log, and sweep when it is time."""
         line = json.dumps(entry.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n"
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(os.path.join(self.path, _LOG), flags, 0o666)
+        descriptor = os.open(os.path.join(self.path, _LOG), flags, files.NEW_FILE)
         try:
             start = os.fstat(descriptor).st_size
             # Where a crash tore the last line, this one begins a new line.

@@ -112,6 +112,280 @@ def remove_empty(root: Path) -> None:
             path.rmdir()
 
 
+# ----------------------------------------------------------- each difference, as docs/memory-tool.md tells it
+
+
+def view(path: str = "", lines: list[Any] | None = None) -> dict[str, Any]:
+    return {"command": "view", "path": f"/memories{path}", "view_range": lines}
+
+
+def create(path: str, text: str = "x\n") -> dict[str, Any]:
+    return {"command": "create", "path": f"/memories{path}", "file_text": text}
+
+
+def swap(path: str, old: str, new: str | None) -> dict[str, Any]:
+    return {"command": "str_replace", "path": f"/memories{path}", "old_str": old, "new_str": new}
+
+
+def insert(path: str, line: Any, text: str = "x") -> dict[str, Any]:
+    return {"command": "insert", "path": f"/memories{path}", "insert_line": line, "insert_text": text}
+
+
+def delete(path: str) -> dict[str, Any]:
+    return {"command": "delete", "path": f"/memories{path}"}
+
+
+def rename(old: str, new: str) -> dict[str, Any]:
+    return {"command": "rename", "old_path": f"/memories{old}", "new_path": f"/memories{new}"}
+
+
+A = {"a.md": "one\ntwo\nthree\n"}
+D = {"d/a.md": "a\n"}
+CRLF = {"a.md": "one\r\ntwo\r\n"}
+OTHERS = [{"command": "view", "path": path} for path in ("/etc", "memories/a.md", "", "/memorie", "/")]
+NOT_PORTABLE = ("con.md", "a?.md", "a:b.md", " a.md")
+TREE = {"a/b/c/d.md": "", "a/b/x.md": "x" * 8, "a/y.md": "x" * 1023, "z.md": "x" * 1024, "Z.md": "x" * 1536}
+# Each row of the tables: what there is at first (a link begins with `->`), and what is done.
+CASES: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {
+    "`.` and `..` inside": (
+        {"sub/b.md": "b\n", "c.md": "c\n"},
+        [
+            *(view("/sub/.."), view("/sub/../sub/./b.md"), create("/sub/../new.md"), view("/none/../c.md")),
+            *(view("/../memories/c.md"), view("/c.md/../c.md"), delete("/sub/.."), rename("/sub/..", "/z")),
+            *(swap("/sub/../c.md", "c", "d"), rename("/sub/../c.md", "/sub/./../sub/c.md")),
+        ],
+    ),
+    "`..` out of `/memories`": (
+        A,
+        [
+            *(view("/.."), view("/../../etc/passwd"), create("/sub/../../x.md"), view("/../memories-2")),
+            *(view("/a.md/../../a.md"), rename("/a.md", "/../a.md"), delete("/..")),
+        ],
+    ),
+    "double and final slashes": (
+        A,
+        [view(path) for path in ("/./a.md", "//a.md", "/a.md/", "/", "/.", "//")],
+    ),
+    "another folder": (A, OTHERS),
+    "`/memoriesfoo.md`": ({}, [create("foo.md")]),
+    "`%2e%2e`, `..\\`": (
+        {},
+        [create(path) for path in ("/%2e%2e/x.md", "/sub/%2e%2e/x.md", "/sub\\..\\x.md", "/..\\x.md")],
+    ),
+    "hidden files and folders": ({".h.md": "h"}, [create("/.x.md"), create("/.git/x.md"), view("/.h.md")]),
+    "control characters, long names": (
+        {},
+        [create("/a\nb.md"), create("/\0.md"), create(f"/{'x' * 300}.md")],
+    ),
+    "names that are not portable": ({}, [create(f"/{name}") for name in NOT_PORTABLE]),
+    "names that differ only in case": (A, [create("/A.md"), rename("/a.md", "/A.md")]),
+    "Unicode spelling": ({}, [create("/ü.md"), view("/u\u0308.md")]),
+    "symbolic links": (
+        {**A, "l.md": "->a.md", "out.md": "->/etc/hostname"},
+        [view("/l.md"), view("/out.md"), view(), delete("/l.md"), swap("/l.md", "one", "1")],
+    ),
+    "a listing": (
+        {**TREE, ".h.md": "", "a-b.md": "", "a b/c.md": "", "ü/日本.md": "日本\n"},
+        [view(), view("/a"), view("/a/b"), view("/a/b/c"), view("/ü")],
+    ),
+    "an empty folder": (D, [delete("/d/a.md"), view()]),
+    "more than 1,000 entries": ({f"{number}.md": "" for number in range(1_001)}, [view()]),
+    "a missing file or folder": (
+        {},
+        [
+            each
+            for path in ("/n.md", "/n", "/n/m.md")
+            for each in (
+                view(path),
+                swap(path, "a", "b"),
+                insert(path, 0),
+                delete(path),
+                rename(path, "/m.md"),
+            )
+        ],
+    ),
+    "a file where a folder should be, viewed": (
+        D,
+        [view("/d/a.md/b.md"), swap("/d/a.md/b.md", "a", "b"), insert("/d/a.md/b.md", 0)],
+    ),
+    "a file where a folder should be, written": (
+        D,
+        [create("/d/a.md/b.md"), rename("/d/a.md", "/d/a.md/x.md")],
+    ),
+    "a folder into itself": (D, [rename("/d", "/d/e")]),
+    "commands on a folder": (
+        D,
+        [
+            *(swap("/d", "a", "b"), insert("/d", 0), create("/d"), rename("/d/a.md", "/d"), view("/d/")),
+            *(swap("", "a", "b"), insert("", 0), rename("/d", "/e"), delete("/e")),
+        ],
+    ),
+    "the folder itself": (A, [delete(""), delete("/"), rename("", "/x"), rename("/a.md", "")]),
+    "`create` and `rename` over a file": (
+        {**A, "b.md": "b\n"},
+        [create("/a.md"), rename("/a.md", "/b.md"), rename("/a.md", "/a.md"), rename("/a.md", "/./a.md")],
+    ),
+    "`rename` makes folders": ({**A, **D}, [rename("/a.md", "/n/e/w.md"), rename("/d", "/e/f")]),
+    "links between memories": ({"a.md": "[b](b.md)\n", "b.md": "b\n"}, [rename("/b.md", "/c.md")]),
+    "names such as `plan.txt`": ({}, [create("/plan.txt"), view("/plan.txt"), view()]),
+    "names without a known ending": ({}, [create("/plan"), view("/plan"), view()]),
+    "`view_range`": (
+        A,
+        [
+            view("/a.md", lines)
+            for lines in (
+                [1, 2],
+                [2, -1],
+                [3, 2],
+                [0, 1],
+                [-5, 2],
+                [9, 12],
+                [1, 99],
+                [1],
+                [],
+                [1, 2, 3],
+                [2, -2],
+            )
+        ],
+    ),
+    "numbers written as texts": (A, [insert("/a.md", "1"), view("/a.md", ["1", "2"]), insert("/a.md", 2.0)]),
+    "no final newline": ({"a.md": "one"}, [view("/a.md"), insert("/a.md", 1), insert("/a.md", 0, "y\n\n")]),
+    "an empty file": (
+        {"a.md": "", "b.md": ""},
+        [view("/a.md"), insert("/b.md", 1), insert("/a.md", 0), view("/a.md")],
+    ),
+    "lines for `insert`": (
+        A,
+        [
+            *(insert("/a.md", -1), insert("/a.md", 4), insert("/a.md", 3), insert("/a.md", 0)),
+            *(insert("/a.md", 1, ""), insert("/a.md", 1, "a\nb\n\n"), view("/a.md")),
+        ],
+    ),
+    "`str_replace` of none or several": (
+        {"a.md": "one\ntwo\none one\n"},
+        [
+            *(swap("/a.md", "one", "x"), swap("/a.md", "zzz", "x"), swap("/a.md", "two", "2")),
+            *(swap("/a.md", "2", ""), swap("/a.md", "one\n\none", "q"), swap("/a.md", "q", "q")),
+        ],
+    ),
+    "tabs, form feeds, separators": (
+        {"a.md": "a\tb\x0cc\u2028d\re\n"},
+        [view("/a.md"), swap("/a.md", "b", "B"), insert("/a.md", 1, "q"), view("/a.md")],
+    ),
+    "a byte-order mark": (
+        {"a.md": "\ufeffone\n"},
+        [view("/a.md"), swap("/a.md", "one", "1"), swap("/a.md", "\ufeff", "")],
+    ),
+    "CRLF in the file, viewed": (CRLF, [view("/a.md"), swap("/a.md", "one", "1")]),
+    "CRLF in the file, edited": (CRLF, [insert("/a.md", 1), swap("/a.md", "two\r\n", "2\n3\n")]),
+    "occurrences that overlap": ({"a.md": "aaa\n"}, [swap("/a.md", "aa", "b")]),
+    "an empty `old_str`": (A, [swap("/a.md", "", "b")]),
+    "no `new_str`": (A, [swap("/a.md", "one", None)]),
+    "bytes that are not UTF-8": (
+        {"a.md": "\udcff"},
+        [view("/a.md"), swap("/a.md", "a", "b"), delete("/a.md")],
+    ),
+    "a lone surrogate": ({}, [create("/a.md", "\ud800")]),
+    "a NUL byte": ({}, [create("/a.md", "a\0b\n")]),
+    "more than 4 MiB": ({}, [create("/a.md", "x" * (4 * 1024 * 1024 + 1))]),
+    "999,999 lines": ({"a.md": "\n" * 999_998}, [view("/a.md", [999_998, -1])]),
+    "1,000,000 lines": ({"a.md": "\n" * 999_999}, [view("/a.md", [1, 2])]),
+    "JSON and frontmatter that are not valid": (
+        {},
+        [create("/b.json", "{"), create("/f.md", "---\n: [\n---\n")],
+    ),
+    "a secret": ({}, [create("/s.md", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n")]),
+    "an unknown command or argument type": (
+        A,
+        [{"command": "polish"}, {}, {"command": "view"}, view("", ["x", 1])],
+    ),
+    "an argument that nobody knows": (A, [view("/a.md") | {"more": 1}]),
+}
+
+
+def table() -> dict[str, str]:
+    """Each row of the tables of docs/memory-tool.md with its verdict."""
+    text = (Path(__file__).parents[2] / "docs/memory-tool.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {row[0]: row[3] for row in rows if row[0] != "case"}
+
+
+MODES = {
+    "modes under an open umask": (0o000, {0o600}, {0o700}),
+    "modes under another umask": (0o022, {0o644}, {0o755}),
+}
+
+
+def test_the_tables_have_a_row_for_each_case_and_no_other() -> None:
+    assert table().keys() == CASES.keys() | MODES.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_of_the_tables_is_true(name: str) -> None:
+    start, commands = CASES[name]
+    with tempfile.TemporaryDirectory(prefix="mdmem-") as base:
+        folder = Path(base).resolve()
+        vault, files = folder / "vault", folder / "files/memories"
+        ours, theirs = (
+            MemoryTool(mdmem.open(mdmem.init(vault).root)),
+            BetaLocalFilesystemMemoryTool(str(files.parent)),
+        )
+        for root in (vault, files):
+            for path, text in start.items():
+                place(root / path, text)
+        is_same = True
+        for command in commands:
+            told = answer(ours, command)  # which raises nothing else
+            assert str(folder) not in told[1]
+            try:
+                is_same &= told == answer(theirs, command)
+            except (OSError, ValueError, TypeError, AttributeError, NotImplementedError):
+                is_same = False
+        is_same &= everything(vault) == everything(files)
+    assert table()[name].startswith("same" if is_same else "wanted: "), name
+
+
+def place(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if text.startswith("->"):
+        file.symlink_to(text.removeprefix("->"))
+    else:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    """The files that a tool keeps there, without what makes a folder a vault."""
+    found = {path.relative_to(root): path for path in root.rglob("*") if path.is_file()}
+    own = (".mdmem", ".gitignore")
+    return {str(name): path.read_bytes() for name, path in found.items() if name.parts[0] not in own}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_nobody_else_may_write_or_under_an_open_umask_read(name: str, tmp_path: Path) -> None:
+    umask, of_files, of_folders = MODES[name]
+    program = (
+        f"import os, sys; os.umask({umask}); import mdmem; from mdmem.adapters.anthropic import MemoryTool;"
+        "from anthropic.tools import BetaLocalFilesystemMemoryTool as Theirs;"
+        "memory = mdmem.open(mdmem.init(sys.argv[1] + '/vault').root);"
+        "tools = MemoryTool(memory), Theirs(sys.argv[1] + '/files');"
+        "[tool.call(each) for tool in tools for each in ("
+        "{'command': 'create', 'path': '/memories/d/a.md', 'file_text': 'one'},"
+        "{'command': 'insert', 'path': '/memories/d/a.md', 'insert_line': 1, 'insert_text': 'two'})]"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    assert modes(tmp_path / "files/memories") == ({0o600}, {0o700})
+    assert modes(tmp_path / "vault") == (of_files, of_folders)
+    is_same = (of_files, of_folders) == ({0o600}, {0o700})
+    assert table()[name].startswith("same" if is_same else "wanted: ")
+
+
+def modes(root: Path) -> tuple[set[int], set[int]]:
+    found = [root, *root.rglob("*")]
+    return tuple(
+        {path.stat().st_mode & 0o777 for path in found if path.is_dir() == kind} for kind in (False, True)
+    )  # type: ignore[return-value]  # two of them
+
+
 # ------------------------------------------------------------------------------- through the tool runner
 
 

@@ -1,18 +1,21 @@
 """Secrets in a text: tokens and keys of known formats, and nothing else.
 
-Only what has a published form is looked for. Guessing by entropy or by words such as `password` would refuse
-hashes, identifiers and prose, which memories are full of.
+Only what has a published form is looked for, also behind the escapes of JSON and YAML. Guessing by entropy or
+by words such as `password` would refuse hashes, identifiers and prose, which memories are full of.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.edit import TextEdit
+from mdmem.text.edit import TextEdit, splice
+from mdmem.text.regex import regex
 
 ALLOW_MARK = "mdmem:allow-secret"
 """A line that holds this may hold secrets."""
@@ -37,15 +40,28 @@ _PEM = (
 )
 
 
+# What JSON and YAML write for a character, and a line end of YAML that is none.
+_ESCAPE = regex(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U([0-9A-Fa-f]{8})|(/)|\r?\n[ \t]*)")
+
+# What stands where a password would: a mask, a variable, or the word itself.
+_FILL_IN = (
+    r"(.)\1+|[xX*.•_-]+|[$*].*|%s|%\w+%|[A-Z]+(?:_[A-Z]+)*|REDACTED.*"
+    r"|(?i:[\w.-]*passw(?:or)?d|pass|pwd|change[-_]?me)"
+)
+
+
 class Format(NamedTuple):
     """The form of one kind of secret: one of `marks` stands in every text that `pattern` matches.
 
-    Where the pattern has a group, that is the secret.
+    Where the pattern has groups, the last one is the secret. What `harmless` matches is none; without it, a
+    value that only shows the form. One that `begins` by itself is found faster, where its mark is frequent.
     """
 
     kind: str
     marks: tuple[str, ...]
     pattern: str
+    harmless: str = ""
+    begins: str = _START
 
 
 # Beside each: where its vendor publishes the prefix.
@@ -124,6 +140,22 @@ FORMATS = (
     Format("Groq key", ("gsk_",), rf"gsk_[A-Za-z0-9]{{52}}{_END}"),
     Format("Perplexity key", ("pplx-",), rf"pplx-[A-Za-z0-9]{{48}}{_END}"),
     Format("xAI key", ("xai-",), rf"xai-[A-Za-z0-9]{{80}}{_END}"),
+    # www.twilio.com/docs/iam/api-keys; a token has no prefix, but a name or its account before it
+    Format(
+        "Twilio key", ("SK",), rf"SK(?:(?<![A-Za-z0-9]SK)|(?<=\\[nrt]SK))[0-9a-fA-F]{{32}}{_END}", begins=""
+    ),
+    Format(
+        "Twilio token",
+        ("TWILIO", "twilio", "Twilio"),
+        r"(?:TWILIO|[Tt]wilio)[A-Za-z_-]{0,20}(?:TOKEN|[Tt]oken|SECRET|[Ss]ecret)"
+        rf"[\"']?[ \t]{{0,3}}[=:][ \t]{{0,3}}[\"']?([0-9A-Za-z]{{32}}){_END}",
+    ),
+    Format(
+        "Twilio token",
+        ("AC",),
+        rf"AC(?:(?<![A-Za-z0-9]AC)|(?<=\\[nrt]AC))[0-9a-f]{{32}}:([0-9a-f]{{32}}){_END}",
+        begins="",
+    ),
     # www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys
     Format("SendGrid key", ("SG.",), rf"SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
     # docs.digitalocean.com/reference/api
@@ -142,7 +174,8 @@ FORMATS = (
     # learn.microsoft.com/azure/storage/common/storage-configure-connection-string
     Format("Azure storage key", ("AccountKey=",), r"AccountKey=([A-Za-z0-9+/]{86}==)"),
     # developers.notion.com, linear.app/developers and support.atlassian.com (API tokens)
-    Format("Notion token", ("ntn_",), rf"ntn_[0-9]{{11}}[A-Za-z0-9]{{35}}{_END}"),
+    Format("Notion token", ("ntn_",), rf"ntn_[A-Za-z0-9]{{40,60}}{_END}"),
+    Format("Notion token", ("secret_",), rf"secret_[A-Za-z0-9]{{43}}{_END}"),
     Format("Linear key", ("lin_api_",), rf"lin_api_[A-Za-z0-9]{{40}}{_END}"),
     Format("Atlassian token", ("ATATT3",), r"ATATT3[A-Za-z0-9_=-]{180,200}"),
     # grafana.com/docs/grafana/latest/administration/service-accounts and docs.sentry.io/account/auth-tokens
@@ -150,11 +183,22 @@ FORMATS = (
     Format("Sentry token", ("sntryu_",), rf"sntryu_[a-f0-9]{{64}}{_END}"),
     # core.telegram.org/bots/api
     Format("Telegram bot token", (":AA",), rf"[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
-    # RFC 7519: a header and claims, both JSON objects in Base64url, and a signature
+    # RFC 7519: a header and claims, JSON objects in Base64url, and a signature; or, by RFC 7516, a header,
+    # a key that may be empty, an initialization vector, what is encrypted, and a tag
     Format(
         "JSON web token",
         ("eyJ",),
-        r"(?<![_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
+        r"(?<![_-])eyJ[A-Za-z0-9_-]{10,}\.(?:eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{20,}"
+        r"|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{16,22}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{22,43}(?![A-Za-z0-9_-]))",
+    ),
+    # RFC 3986, section 3.2.1; a password that is the user's name is a default, and no secret
+    Format(
+        "URL password",
+        ("://",),
+        r"://([^\s:/?#@\"'`<>()|\\]{0,100}):(?!\1@)"
+        r"([^\s/?#\"'`<>()\[\]{}|\\,;]{1,200})@(?!sha[0-9]{3}:)[A-Za-z0-9\[$]",
+        harmless=_FILL_IN,
+        begins="",
     ),
     # RFC 7468, RFC 4716, RFC 9580
     Format("private key", ("PRIVATE KEY",), _PEM),
@@ -166,16 +210,17 @@ FORMATS = (
     ),
 )
 
-_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if " " not in mark]
-_LONG_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if " " in mark]
+# Those that stand in a word of some length, and the others.
+_OTHER_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if mark in {"PRIVATE KEY", "://"}]
+_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if (mark, form) not in _OTHER_MARKS]
 
 # What stands in documentation: words for a value to be filled in …
 _FILLED_IN = ("EXAMPLE", "example", "YOUR", "your", "XXXX", "xxxx", "PLACEHOLDER", "placeholder")
 _LONGEST_FILLED_IN = 300  # in something longer they may stand by chance
 # … and what vendors print: Stripe, jwt.io, and the key of Microsoft's storage emulator.
 _PUBLISHED = (
-    "4eC39HqLyjWDarjtT1zdp7dc",
-    "BQokikJOvBiI2HlWgH4olfQ2",
+    "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+    "sk_test_BQokikJOvBiI2HlWgH4olfQ2",
     "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq",
 )
@@ -214,7 +259,10 @@ def find(
     """
     lines = [Span(0, len(text))] if spans is None else list(_lines(text, spans))
     suspects = _suspects("\n".join([text[slice(*line)] for line in lines]))
-    found = sorted(secret for line in lines for each in suspects for secret in _matches(text, line, each))
+    found = [secret for line in lines for each in suspects for secret in _matches(text, line, each)]
+    if "\\" in text:
+        found += [secret for line in lines for secret in _escaped(text, line)]
+    found.sort()
     result: list[Secret] = []
     for secret in found:
         overlaps = result and secret.span.start < result[-1].span.end
@@ -233,7 +281,54 @@ def _suspects(text: str) -> set[Format]:
     # Looking for each mark in all of the text takes five times as long, and most words are short.
     words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
     found = {form for mark, form in _MARKS if mark in words} if words else set()
-    return found | {form for mark, form in _LONG_MARKS if mark in text}
+    return found | {form for mark, form in _OTHER_MARKS if mark in text}
+
+
+def masked(text: str) -> str:
+    """A text with the `word` of each secret in its place."""
+    return splice(text, redactions(find(text)))
+
+
+def _escaped(text: str, line: Span) -> Iterator[Secret]:
+    """The secrets in a stretch of a text of which characters are written as escapes."""
+    parts: list[str] = []
+    starts: list[int] = []  # of each part in what is read
+    places: list[Span] = []  # of each part in the text
+    size, at = 0, line.start
+    for escape in (*_ESCAPE.finditer(text, *line), None):
+        stop = escape.start() if escape else line.end
+        end = escape.end() if escape else stop
+        for part, place in ((text[at:stop], Span(at, stop)), (_meant(escape), Span(stop, end))):
+            parts.append(part)
+            starts.append(size)
+            places.append(place)
+            size += len(part)
+            at = place.end
+    if len(parts) == 2:  # noqa: PLR2004 - no escape: the stretch, and nothing behind it
+        return
+    plain = "".join(parts)
+
+    def found_at(offset: int) -> Span:
+        """Where a character that is read is written."""
+        number = bisect_right(starts, offset) - 1
+        start, end = places[number]
+        if end - start != len(parts[number]):
+            return places[number]
+        return Span(start + offset - starts[number], start + offset - starts[number] + 1)
+
+    for form in _suspects(plain):
+        for secret in _matches(plain, Span(0, len(plain)), form):
+            span = Span(found_at(secret.span.start).start, found_at(secret.span.end - 1).end)
+            yield secret._replace(span=span)
+
+
+def _meant(escape: re.Match[str] | None) -> str:
+    """The character that an escape stands for; none for a line end that is none."""
+    if escape is None:
+        return ""
+    digits = escape[1] or escape[2] or escape[3]
+    number = int(digits, 16) if digits else 0
+    return chr(number) if 0 < number <= sys.maxunicode else escape[4] or ""
 
 
 def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
@@ -249,20 +344,24 @@ def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
 
 
 def _matches(text: str, line: Span, form: Format) -> Iterator[Secret]:
-    for match in _compiled(form.pattern).finditer(text, *line):
+    for match in _compiled(form.begins + form.pattern).finditer(text, *line):
         group = match.lastindex or 0
         value = match[group]
         if not _is_example(value, form):
-            yield Secret(Span(*match.span(group)), form.kind, value[:_SHOWN], _digest(value))
+            # Of a short password even a beginning says much.
+            shown = value[: min(_SHOWN, len(value) // 3)]
+            yield Secret(Span(*match.span(group)), form.kind, shown, _digest(value))
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(_START + pattern)
+    return re.compile(pattern)
 
 
 def _is_example(value: str, form: Format) -> bool:
     """Whether a value only shows the form of a token: `ghp_xxxx…`, or one that its vendor prints."""
+    if form.harmless:
+        return bool(re.fullmatch(form.harmless, value)) or any(part in value for part in _FILLED_IN)
     rest = value
     for mark in form.marks:
         rest = rest.replace(mark, "")
@@ -273,7 +372,7 @@ def _is_example(value: str, form: Format) -> bool:
 def _digest(value: str) -> str:
     import hashlib  # noqa: PLC0415 - start-up: hardly any text holds a secret
 
-    return hashlib.sha256(value.encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def _is_allowed(text: str, secret: Secret, allow: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ import json
 import random
 import string
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -84,7 +84,12 @@ FORMS: dict[str, Sequence[Form]] = {
     "Terraform token": [[(WORD, 14), ".atlasv1.", (BASE64URL, 67)]],
     "Databricks token": [["dapi", (HEX, 32)], ["dapi", (HEX, 32), "-3"]],
     "Shopify token": [[f"shp{name}_", (HEX, 32)] for name in ("at", "ca", "pa", "ss")],
-    "Notion token": [["ntn_", (string.digits, 11), (WORD, 35)]],
+    "Twilio key": [["SK", (HEX, 32)]],
+    "Notion token": [
+        ["ntn_", (string.digits, 11), (WORD, 35)],
+        ["ntn_", (WORD, 46)],
+        ["secret_", (WORD, 43)],
+    ],
     "Linear key": [["lin_api_", (WORD, 40)]],
     "Atlassian token": [["ATATT3", (BASE64URL, 186)]],
     "Grafana token": [["glsa_", (WORD, 32), "_", (HEX, 8)]],
@@ -93,6 +98,8 @@ FORMS: dict[str, Sequence[Form]] = {
     "JSON web token": [
         ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI", (WORD, 20), ".", (BASE64URL, 43)],
         ["eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI", (WORD, 90), ".", (BASE64URL, 342)],
+        ["eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.", (BASE64URL, 43)],
+        ["eyJhbGciOiJkaXIifQ..", (WORD, 16), ".", (WORD, 90), ".", (WORD, 22)],
     ],
     "age key": [["AGE-SECRET-KEY-1", ("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)]],
 }
@@ -103,6 +110,22 @@ NAMED = {
         ("export AWS_SECRET_ACCESS_KEY='", (BASE64, 40), "'"),
         ('"SecretAccessKey": "', (BASE64, 40), '"'),
         ("SecretAccessKey = ", (BASE64, 40), ""),
+    ],
+    "Twilio token": [
+        ("TWILIO_AUTH_TOKEN=", (HEX, 32), ""),
+        ('twilio_auth_token: "', (HEX, 32), '"'),
+        ("TwilioApiSecret = ", (WORD, 32), ""),
+        (f"curl -u AC{'0a' * 16}:", (HEX, 32), " https://api.twilio.com"),
+    ],
+    "URL password": [
+        (f"{scheme}://{user}:", (WORD, 12), f"@{rest}")
+        for scheme, user, rest in (
+            ("https", "alice", "x.test/a"),
+            ("postgres", "app", "db.x.test:5432/app"),
+            ("redis", "", "localhost"),
+            ("jdbc:mysql", "me%40x", "[::1]/x"),
+            ("mongodb+srv", "u", "${HOST}/x"),
+        )
     ],
     "Azure storage key": [("AccountName=a;AccountKey=", (BASE64, 86), "==;EndpointSuffix=x")],
 }
@@ -224,6 +247,35 @@ def test_a_token_that_is_cut_off_is_none(token: str) -> None:
         f"the word {drawn([(WORD, 12)])}AKIA{drawn([(BASE32, 16)])} begins elsewhere",
         f"risk-{drawn([(WORD, 40)])}",
         "password = 'correct horse battery staple'",
+        *(
+            f"postgres://user:{word}@db.x.test/app"
+            for word in (
+                *(
+                    "password",
+                    "user",
+                    "PASSWORD",
+                    "DB_PASS",
+                    "your-password",
+                    "<password>",
+                    "{password}",
+                    "xxx",
+                ),
+                *(
+                    "***",
+                    "...",
+                    "$PASS",
+                    "${PASS}",
+                    "{{ pass }}",
+                    "%s",
+                    "%PASS%",
+                    "[YOUR-PASSWORD]",
+                    "changeme",
+                ),
+            )
+        ),
+        "https://x.test:8080,me@x.test https://x.test:80)@me (https://x.test:80/@me) https://x.test:80#me@x",
+        "docker://alpine:3.18@sha256:0123 ssh://git@github.com:22/x git@github.com:a/b.git",
+        '{"text": "https://x.test:8080\\nme@x.test"}',
     ],
 )
 def test_what_only_resembles_a_secret_is_none(text: str) -> None:
@@ -334,6 +386,43 @@ def test_looking_into_every_line_is_looking_everywhere(data: st.DataObject) -> N
     assert [each for each in found if "\n" not in text[slice(*each.span)]] == [
         each for each in whole if "\n" not in text[slice(*each.span)]
     ]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda token: "".join(f"\\u{ord(each):04x}" for each in token),
+        lambda token: "".join(f"\\x{ord(each):02X}" for each in token),
+        lambda token: f"\\U{ord(token[0]):08X}{token[1:]}",
+        lambda token: f"{token[:9]}\\u{ord(token[9]):04X}{token[10:]}",
+        lambda token: f"{token[:9]}\\\n    {token[9:]}",
+        lambda token: token[:-1] + f"\\x{ord(token[-1]):x}",
+    ],
+    ids=["JSON", "YAML", "long", "one", "lines", "last"],
+)
+@pytest.mark.parametrize("token", [TOKEN, "https://me:hunter2@x.test"])
+def test_a_secret_behind_escapes_is_found_where_it_is_written(
+    token: str, write: Callable[[str], str]
+) -> None:
+    before, after = '# One\n\nnext: "\\u00e4 ', ' \\u00e4"\nlast\n'
+    text = before + write(token) + after
+    (secret,) = find(text)
+    (plain,) = find(token)
+    assert (secret.kind, secret.digest) == (plain.kind, plain.digest)
+    assert find(text, [(len(before), len(before))]) in ([secret], [])  # it may stand in two lines
+    assert find(redacted(text)) == []
+    if token == TOKEN:
+        assert redacted(text) == before + secret.word + after
+
+
+def test_a_slash_that_json_escapes_hides_no_password() -> None:
+    (secret,) = find(r'{"url": "https:\/\/me:hunter2@x.test"}')
+    assert (secret.kind, secret.shown) == ("URL password", "hu")
+
+
+@given(st.text(st.sampled_from("ab\\ux041/\n U"), max_size=60))
+def test_any_escapes_are_read(text: str) -> None:
+    assert find(text) == []
 
 
 def test_in_json_a_token_behind_an_escaped_line_end_is_found() -> None:

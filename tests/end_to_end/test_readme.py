@@ -9,11 +9,11 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import tomllib
 
 from mdmem.cli.app import app
 
@@ -122,7 +122,7 @@ def test_the_python_finds_what_it_looks_for(tmp_path: Path) -> None:
 
 def test_the_table_of_commands_is_complete() -> None:
     named: set[str] = set()
-    for _, commands in rows("`eval \"$(mdmem completion bash)\"` completes commands and paths."):
+    for _, commands in rows('`eval "$(mdmem completion bash)"` completes commands and paths.'):
         named |= {command.split()[0] for command in re.findall(r"`([^`]+)`", commands)}
     preferences = {"get", "list", "top", "stats", "delete", "sweep"}
     project = {"summary", "append", "step", "params", "load"}

@@ -359,6 +359,17 @@ class PatternInvalid(Refused):
     remedy: str = "to look for the characters themselves, leave --regex away"
 
 
+class PatternTooSlow(Refused):
+    """A regular expression that was stopped because it takes too long, or too much memory."""
+
+    code: ClassVar[str] = "pattern-too-slow"
+    says: ClassVar[str] = "the pattern {pattern!r} was stopped: it takes more than {seconds:g} s"
+    advice: ClassVar[str] = "{remedy}"
+    pattern: str
+    seconds: float
+    remedy: str = "make it simpler: a repeat inside a repeat, such as (a+)+, tries every way to divide a text"
+
+
 class LimitReached(Refused):
     """A bound of the config would be passed."""
 

@@ -24,6 +24,7 @@ from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
 from mdmem.text.globs import matcher
+from mdmem.text.regex import Allowance
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
@@ -174,7 +175,8 @@ class Verbs(Generic[R]):
             base: the hash that the caller saw.
 
         Raises:
-            TextNotFound, TextAmbiguous, EditRefused, PatternInvalid: as `mdmem.text.edit.replace`.
+            TextNotFound, TextAmbiguous, EditRefused, PatternInvalid, PatternTooSlow: as
+                `mdmem.text.edit.replace`.
         """
         if path is not None:
             return self._edit(
@@ -186,6 +188,7 @@ class Verbs(Generic[R]):
         self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]
     ) -> EditPlan:
         fits, folder = matcher(globs), check_folder(within)
+        allowance = Allowance()
         changes, left_out = [], []
         for found in self._vault.walk(folder):
             if not fits(relative(found.path, folder)):
@@ -195,7 +198,7 @@ class Verbs(Generic[R]):
                     left_out.append(f"{found.path}: {found.problem}")
                     continue
                 document = self._vault.read(found.path)
-                edits = text_edit.replace(document, old, new, count="all", regex=regex)
+                edits = text_edit.replace(document, old, new, count="all", regex=regex, allowance=allowance)
             except TextNotFound:
                 continue
             except (DocumentRefused, MemoryNotFound, StorageFailed) as error:

@@ -1,8 +1,11 @@
-"""The values of the keyword `format`: what each means, and whether a text is one.
+"""The texts that a schema describes: the values of the keyword `format`, and regular expressions.
 
 The names are those of JSON Schema 2020-12, Validation, section 7.3. Dates and times are RFC 3339, section
 5.6, made wider in three ways, because people write them so: the offset may be absent, the seconds may be
 absent, and a space may stand for the `T`.
+
+JSON Schema means the regular expressions of ECMA-262. They are read by the package `regex`, which reads what
+both share the same way but for `$`, which there also matches before a final line end.
 """
 
 from __future__ import annotations
@@ -10,10 +13,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.schema import pattern
-from mdmem.text.regex import regex
+from mdmem.errors import PatternInvalid
+from mdmem.text.regex import foreign, regex
+
+if TYPE_CHECKING:
+    from regex import Pattern
 
 _DATE = regex(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = regex(
@@ -28,9 +35,11 @@ _UUID = regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _LOCAL = regex(r"""[^\s@"(),:;<>\[\\\]\x00-\x1f\x7f]+""")
 _SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOT_IN_IRI = regex(r"""[\x00-\x20"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})""")
-_TEMPLATE = regex(r"(?:[^\x00-\x20\"'<>\\^`{|}]|\{[+#./;?&=,!@|]?[A-Za-z0-9_.%,:*]+\})*")
-_POINTER = regex(r"(?:/(?:[^~/]|~[01])*)*")
-_RELATIVE_POINTER = regex(r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)")
+# Possessive: what can be given back takes a hundred bytes of memory a character.
+_TEMPLATE = regex(r"(?:[^\x00-\x20\"'<>\\^`{|}]++|\{[+#./;?&=,!@|]?[A-Za-z0-9_.%,:*]++\})*+")
+_POINTER = regex(r"(?:/(?:[^~/]++|~[01])*+)*+")
+_RELATIVE_POINTER = regex(r"(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]++|~[01])*+)*+)")
+_DOLLAR = regex(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?)|\$", re.DOTALL)
 _MOST_HOST_CHARACTERS = 253
 
 
@@ -70,6 +79,8 @@ def is_hostname(text: str) -> bool:
 
 
 def _is_idn_hostname(text: str) -> bool:
+    if len(text) > _MOST_HOST_CHARACTERS:
+        return False
     try:
         return is_hostname(text.encode("idna").decode("ascii"))
     except UnicodeError:
@@ -127,11 +138,25 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_regex(text: str) -> bool:
-    return pattern.fault(text) is None
+    try:
+        expression(text)
+    except PatternInvalid:
+        return False
+    return True
 
 
-def _matches(expression: re.Pattern[str]) -> Callable[[str], bool]:
-    return lambda text: expression.fullmatch(text) is not None
+@lru_cache(maxsize=256)
+def expression(pattern: str) -> Pattern[str]:
+    """The regular expression of a schema, to be looked for anywhere in a text.
+
+    Raises:
+        PatternInvalid: it cannot be used.
+    """
+    return foreign(_DOLLAR.sub(lambda found: found[1] or r"\Z", pattern))
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.fullmatch(text) is not None
 
 
 FORMATS: dict[str, Format] = {

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
-from mdmem.errors import DocumentRefused
-from mdmem.schema import body, pattern, violation
+from mdmem.errors import DocumentRefused, PatternInvalid
+from mdmem.schema import body, violation
 from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, Schema, children
-from mdmem.schema.formats import FORMATS
-from mdmem.schema.validator import compiled, is_sound, of_schemas, registry, violations
-from mdmem.schema.wording import printable
+from mdmem.schema.formats import FORMATS, expression
+from mdmem.schema.validator import (
+    Meter,
+    Unchecked,
+    compiled,
+    has_addresses,
+    is_sound,
+    of_schemas,
+    registry,
+    violations,
+)
+from mdmem.schema.violation import printable
 from mdmem.text.document import Document, Limits, parse_text
 from mdmem.text.parsed import Flaw
 from mdmem.text.tree import KeyPath
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
 _LIMITS = Limits(max_depth=128)
 
 
-def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
+def inspect(catalog: Catalog, name: str, meter: Meter) -> list[Diagnostic]:
     """The findings about the schema of this name, in the order of its text."""
     try:
         document = parse_text(catalog.path(name), catalog.text(name), _LIMITS)
@@ -32,8 +42,17 @@ def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
     except DocumentRefused as error:
         return [_refused(catalog.path(name), error)]
     if document.tree is not None:
-        findings += _Inspection(document, catalog, name).findings()
+        findings += _Inspection(document, catalog, name, meter).findings()
     return sorted(dict.fromkeys(findings), key=lambda found: (found.span.start, found.code, found.rule))
+
+
+def _within(schema: Schema | None) -> Iterator[Schema]:
+    """A schema, and those inside it, where keywords put them."""
+    waiting = [] if schema is None else [schema]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += (child for _, child in children(each))
 
 
 def _refused(path: str, error: DocumentRefused) -> Diagnostic:
@@ -50,32 +69,45 @@ def _refused(path: str, error: DocumentRefused) -> Diagnostic:
 class _Inspection:
     """One pass over one schema that is JSON."""
 
-    def __init__(self, document: Document, catalog: Catalog, name: str) -> None:
+    def __init__(self, document: Document, catalog: Catalog, name: str, meter: Meter) -> None:
         self.document = document
         self.catalog = catalog
         self.name = name
+        self.meter = meter
         self.found: list[Diagnostic] = []
+        self.visited: set[int] = set()
+        self.known: set[int] = set()
 
     def findings(self) -> list[Diagnostic]:
         value = self.document.tree.value if self.document.tree else None
         try:
             self.found += (
                 self._renamed(each)
-                for each in violation.explain(self.document, "2020-12", violations(of_schemas(), value))
+                for each in violation.explain(
+                    self.document, "2020-12", violations(of_schemas(), value, self.meter)
+                )
             )
             contents = self.catalog.contents(self.name)
-            if not self.found and contents is not None and not is_sound(self.catalog, self.name):
+            if not self.found and contents is not None:
+                self.catalog.sound[self.name] = has_addresses(contents)
+            if not self.found and contents is not None and not self.catalog.sound[self.name]:
                 message = "an `$id` inside it is no address"
                 self._add((), "schema-invalid", message, "take the inner `$id` out")
             elif not self.found and contents is not None:
                 root = DRAFT202012.create_resource(contents)
                 if isinstance(value, dict):
                     self._dialect(value)
-                self._visit(contents, (), registry(self.catalog, self.name).resolver_with_root(root))
+                reachable = registry(self.catalog, self.name, self.meter)
+                closure = self.catalog.closure(self.name)
+                sound = (each for each in closure if is_sound(self.catalog, each, self.meter))
+                self.known = {id(one) for each in sound for one in _within(self.catalog.contents(each))}
+                self._visit(contents, (), reachable.resolver_with_root(root))
                 if not self.found:
                     self._try(contents)
         except RecursionError:
             self._add((), "schema-endless", "it is nested too deeply to be checked", "flatten it")
+        except Unchecked as error:
+            self._add((), "schema-endless", f"it cannot be checked: {error}", "make it simpler")
         return self.found
 
     def _renamed(self, finding: Diagnostic) -> Diagnostic:
@@ -85,15 +117,18 @@ class _Inspection:
 
     def _try(self, contents: Schema) -> None:
         try:
-            for _ in compiled(self.catalog, self.name).iter_errors({}):
+            for _ in violations(compiled(self.catalog, self.name), {}, self.meter):
                 pass
-        except RecursionError:
+        except Unchecked as error:
             path: KeyPath = ("$ref",) if isinstance(contents, dict) and "$ref" in contents else ()
-            self._add(path, "schema-endless", "it refers to itself without end", "refer to another schema")
+            message = f"not even an empty memory can be checked by it: {error}"
+            self._add(path, "schema-endless", message, "make it simpler, or refer to another schema")
 
     def _visit(self, schema: Schema, path: KeyPath, resolver: Resolver[Any]) -> None:
-        if isinstance(schema, bool):
+        if isinstance(schema, bool) or id(schema) in self.visited:
             return
+        self.visited.add(id(schema))
+        self.meter.look()
         if path:
             resolver = resolver.in_subresource(DRAFT202012.create_resource(schema))
             self._inner_dialect(schema, path)
@@ -122,14 +157,29 @@ class _Inspection:
             if reference is None:
                 continue
             try:
-                target = resolver.lookup(reference).contents
+                found = resolver.lookup(reference)
             except (Unresolvable, ValueError):
-                target = None
-            if not isinstance(target, dict | bool):
-                message = f"`{keyword}` leads nowhere: {printable(reference)}"
-                names = ", ".join(self.catalog.names)
-                hint = f"nothing is fetched: name a schema of the vault ({names}), or a place in this one"
-                self._add((*path, keyword), "schema-ref", message, hint)
+                self._nowhere((*path, keyword), reference)
+                continue
+            self._target(found.contents, (*path, keyword), reference, found.resolver)
+
+    def _target(self, target: Any, path: KeyPath, reference: str, resolver: Resolver[Any]) -> None:
+        """Look at what a reference leads to: it may stand where no keyword puts a schema."""
+        if isinstance(target, bool) or id(target) in self.known or id(target) in self.visited:
+            return
+        if not isinstance(target, dict) or any(violations(of_schemas(), target, self.meter)):
+            self._nowhere(path, reference)
+        elif "$schema" in target:
+            message = f"`{path[-1]}` leads to a schema of another dialect: {printable(reference)}"
+            self._add(path, "schema-dialect", message, f"accepted: {DIALECT}")
+        else:
+            self._visit(target, path, resolver)
+
+    def _nowhere(self, path: KeyPath, reference: str) -> None:
+        message = f"`{path[-1]}` leads nowhere: {printable(reference)}"
+        names = ", ".join(self.catalog.names)
+        hint = f"nothing is fetched: name a schema of the vault ({names}), or a place in this one"
+        self._add(path, "schema-ref", message, hint)
 
     def _format(self, schema: dict[str, Any], path: KeyPath) -> None:
         written = schema.get("format")
@@ -145,9 +195,10 @@ class _Inspection:
         if "pattern" in schema:
             patterns.append((("pattern",), schema["pattern"]))
         for step, written in patterns:
-            fault = pattern.fault(written)
-            if fault:
-                message = f"the pattern {printable(written)} cannot be used: {fault}"
+            try:
+                expression(written)
+            except PatternInvalid as error:
+                message = f"the pattern {printable(error.pattern)} cannot be used: {error.reason}"
                 self._add((*path, *step), "schema-pattern", message, "mend the pattern")
 
     def _add(

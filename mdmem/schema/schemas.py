@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import body, formats, judge, usual, violation
+from mdmem.schema import body, formats, violation
 from mdmem.schema.catalog import Catalog
-from mdmem.schema.violation import Violation
-from mdmem.schema.wording import printable, shown
+from mdmem.schema.violation import printable, shown
 from mdmem.text.document import Document
 from mdmem.text.form import PROJECT_FILE
 from mdmem.text.parsed import Flaw
@@ -17,12 +17,18 @@ from mdmem.text.parsed import Flaw
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
     from jsonschema.protocols import Validator
 
+    from mdmem.schema.validator import Meter
+
 _DEFAULT = "memory"
 _FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
 _NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
 _MOST_REMEMBERED = 1024
+# What is left to a memory, and to a schema, when others took too long: several times what a usual one takes.
+_LEAST_SECONDS = 0.01
+_LEAST_SECONDS_OF_SCHEMA = 0.1
+_REGAINED = 0.1  # seconds of each second
 
 
 class SchemaInfo(NamedTuple):
@@ -48,7 +54,9 @@ class Schemas:
         self._catalog = Catalog(own)
         self._working = working
         self._validators: dict[str, Validator] = {}
-        self._usual: dict[str, bool] = {}
+        self._lost = 0.0  # seconds
+        self._metered = 0.0
+        self._findings: dict[str, list[Diagnostic]] = {}
         self._faults: dict[str, str] = {}
         self._blind: dict[tuple[str, str], bool] = {}
 
@@ -131,11 +139,17 @@ class Schemas:
     def lint(self) -> list[Diagnostic]:
         """Everything that is wrong with the schemas themselves."""
         suspects = [name for name in self._catalog.names if not self._is_known(name)]
-        if not suspects:
-            return []
-        from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
+        return [finding for name in suspects for finding in self._inspected(name)]
 
-        return [finding for name in suspects for finding in inspect(self._catalog, name)]
+    def _inspected(self, name: str) -> list[Diagnostic]:
+        if name not in self._findings:
+            from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
+
+            meter = self._meter(_LEAST_SECONDS_OF_SCHEMA)
+            self._findings[name] = inspect(self._catalog, name, meter)
+            if any(found.code == "schema-endless" for found in self._findings[name]):
+                self._lost += meter.spent()
+        return self._findings[name]
 
     def _is_known(self, name: str) -> bool:
         """Whether a schema is known to be sound: a built-in one that refers to no other but these."""
@@ -148,30 +162,32 @@ class Schemas:
             hint = "see what is wrong with `mdmem schema check`"
             flaw = Flaw(violation.start(document), "schema-broken", message, hint, f"{name}::broken")
             return [document.diagnose(flaw)]
+        from mdmem.schema.validator import Unchecked, violations  # noqa: PLC0415 - start-up
+
         instance, findings = self._instance(document, name)
+        meter = self._meter(_LEAST_SECONDS)
         try:
-            found = list(self._judged(name, instance))
-        except (RecursionError, ValueError, OverflowError):
-            # A schema that goes round in a circle for this value, or a number too long to be written out.
-            message = (
-                f"the memory cannot be checked against the schema {name}: a value is too large or too deep"
-            )
-            hint = "make the value smaller, or see `mdmem schema check`"
+            judged = violations(self._validator(name), instance, meter)
+            findings += violation.explain(document, name, judged)
+        except Unchecked as error:
+            self._lost += meter.spent()
+            message = f"the memory cannot be checked against the schema {name}: {error}"
+            hint = "make the schema simpler (`mdmem schema check`), or the memory smaller"
             flaw = Flaw(violation.start(document), "schema-unchecked", message, hint, f"{name}::unchecked")
-            return [*findings, document.diagnose(flaw)]
-        return [*findings, *violation.explain(document, name, found)]
+            findings.append(document.diagnose(flaw))
+        return findings
 
-    def _is_usual(self, name: str) -> bool:
-        if name not in self._usual:
-            self._usual[name] = usual.is_usual(self._catalog, name)
-        return self._usual[name]
+    def _meter(self, least: float) -> Meter:
+        """What one memory, or one schema, may take: less where others took too long a moment ago.
 
-    def _judged(self, name: str, instance: Any) -> Iterator[Violation]:
-        if self._is_usual(name):
-            return judge.violations(self._catalog, name, instance)
-        from mdmem.schema.validator import violations  # noqa: PLC0415 - start-up
+        So a folder of a thousand of them comes to an end, and a server recovers.
+        """
+        from mdmem.schema.validator import MOST_SECONDS, Meter  # noqa: PLC0415 - start-up
 
-        return violations(self._validator(name), instance)
+        now = time.monotonic()
+        self._lost = max(0.0, self._lost - (now - self._metered) * _REGAINED)
+        self._metered = now
+        return Meter(max(least, MOST_SECONDS - self._lost))
 
     def _instance(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
         """What is validated, and what is wrong with the bookkeeping that is taken out of it."""
@@ -189,13 +205,9 @@ class Schemas:
 
     def _fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""
-        if self._is_usual(name):
-            return ""
         if name not in self._faults:
-            from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
-
-            closure = self._catalog.closure(name)
-            found = (f for each in closure for f in inspect(self._catalog, each) if f.severity == "error")
+            closure = [] if self._is_known(name) else self._catalog.closure(name)
+            found = (f for each in closure for f in self._inspected(each) if f.severity == "error")
             self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
         return self._faults[name]
 

@@ -1,37 +1,122 @@
-"""The validator: JSON Schema 2020-12 of jsonschema, with our formats, `x-body`, and no network.
+"""The validator: JSON Schema 2020-12 of jsonschema, with our formats, `x-body`, no network, and a bound.
 
-A few keywords are implemented here because jsonschema's own say only in prose what we must point at: which
-key is missing, which one is too much.
+A schema may be somebody else's, and can make work that doubles with each of its lines. So each keyword that
+is looked at counts as a step, and a `Meter` says when it is enough. Patterns are run by the package `regex`,
+which can be stopped.
+
+Some keywords are implemented here because jsonschema's own say only in prose what we must point at (which
+key is missing, which one is too much), take the square of the time (`uniqueItems`), or run patterns by `re`.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from math import isfinite
+from typing import Any, TypeAlias
 
-from jsonschema import Draft202012Validator, ValidationError, validators
-
-# There is no public way to ask which keys count as evaluated, and the rules for it fill a page.
-from jsonschema._utils import find_evaluated_property_keys_by_schema
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
+from jsonschema.exceptions import FormatError, UnknownType
 from jsonschema.protocols import Validator
 
 # jsonschema's own metaschemas, so that a schema may refer to them without the network.
 from jsonschema_specifications import REGISTRY as SPECIFICATIONS  # type: ignore[import-untyped]
 from referencing import Registry, Resource
-from referencing.exceptions import NoSuchResource
+from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from mdmem.schema import body, pattern
-from mdmem.schema.catalog import PREFIX, Catalog, Schema
-from mdmem.schema.formats import FORMATS
-from mdmem.schema.judge import is_number
+from mdmem.errors import PatternTooSlow
+from mdmem.schema import body
+from mdmem.schema.catalog import DIALECT, PREFIX, Catalog, Schema
+from mdmem.schema.formats import FORMATS, expression
 from mdmem.schema.violation import Violation
+from mdmem.text.regex import Allowance, shortened
 
 Errors = Iterator[ValidationError]
-_MOST_REFERENCES = 64
+Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Errors]
+
+MOST_STEPS = 300_000
+"""How many keywords may be looked at for one memory."""
+MOST_SECONDS = 1.0
+"""How long that may take, in seconds of processor time."""
+_MOST_DEPTH = 150  # keywords inside each other: with 4 calls each, that is within what Python allows
+_MOST_CHARACTERS = 1_000_000  # of a text that a pattern is looked for in: it may take 150 bytes for each
+_OFTEN = 8
+
+
+class Unchecked(Exception):
+    """A value cannot be judged by a schema; it says why, in words that follow "cannot be checked: "."""
+
+
+class Meter(FormatChecker):
+    """How much one judgement may still take.
+
+    jsonschema hands the format checker of a validator on to each that it makes of it, so it is one.
+
+    Args:
+        seconds: of processor time.
+    """
+
+    def __init__(self, seconds: float = MOST_SECONDS) -> None:
+        super().__init__(())
+        self.depth = 0
+        self.collects = False
+        self._seconds = seconds
+        self._steps = 0
+        self._began = time.thread_time()
+        self._patterns = Allowance(seconds)
+
+    def step(self) -> None:
+        """Count one step.
+
+        Raises:
+            Unchecked: it is one too many.
+        """
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise Unchecked(f"it takes more than {MOST_STEPS:,} steps")
+        if self.depth > _MOST_DEPTH:
+            raise Unchecked("the schema refers to itself without end, or is nested too deeply")
+        if self._steps % _OFTEN == 0:
+            self.look()
+
+    def look(self) -> None:
+        """Look at the clock.
+
+        Raises:
+            Unchecked: the time is over.
+        """
+        if self.spent() > self._seconds:
+            raise Unchecked(f"it takes more than {self._seconds:g} s")
+
+    def spent(self) -> float:
+        """How many seconds of processor time this thread has taken since the meter was made."""
+        return time.thread_time() - self._began
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Whether a pattern of a schema matches anywhere in a text.
+
+        Raises:
+            Unchecked: it takes too long, or the text is too long.
+        """
+        if len(text) > _MOST_CHARACTERS:
+            raise Unchecked(f"a text of more than {_MOST_CHARACTERS:,} characters has a `pattern`")
+        try:
+            return self._patterns.matches(expression(pattern), text)
+        except PatternTooSlow as error:
+            raise Unchecked(error.but(pattern=shortened(pattern)).message) from None
+
+    def check(self, instance: object, format: str) -> None:  # noqa: A002 - the name that it has there
+        """Check a value against a format; unknown ones accept all.
+
+        Raises:
+            FormatError: it is none.
+        """
+        known = FORMATS.get(format)
+        if known and isinstance(instance, str) and not known.accepts(instance):
+            raise FormatError("")
 
 
 def compiled(catalog: Catalog, name: str) -> Validator:
@@ -43,9 +128,20 @@ def compiled(catalog: Catalog, name: str) -> Validator:
     return validator
 
 
-def violations(validator: Validator, value: Any) -> Iterator[Violation]:
-    """What of a value a schema does not accept."""
-    return map(_violation, validator.iter_errors(value))
+def violations(validator: Validator, value: Any, meter: Meter) -> Iterator[Violation]:
+    """What of a value a schema does not accept.
+
+    Raises:
+        Unchecked: that takes more than the meter allows, or a value is too large or too deep.
+    """
+    try:
+        for error in validator.evolve(format_checker=meter).iter_errors(value):
+            yield _violation(error)
+            meter.look()
+    except (RecursionError, ValueError, OverflowError):
+        raise Unchecked("a value is too large or too deep") from None
+    except (Unresolvable, UnknownType) as error:  # in a place that nobody took for a schema
+        raise Unchecked(f"the schema leads to what is not one: {error}") from None
 
 
 def _violation(error: ValidationError) -> Violation:
@@ -67,31 +163,57 @@ def _violation(error: ValidationError) -> Violation:
 @cache
 def of_schemas() -> Validator:
     """The validator of schemas themselves: the metaschema of 2020-12."""
-    validator: Validator = _Bounded(Draft202012Validator.META_SCHEMA)
+    meta = SPECIFICATIONS.contents(DIALECT)
+    # What a pattern or an address has to be is told with more of the reason elsewhere.
+    plain = validators.extend(_Validator, validators={"format": lambda *_: iter(())})  # type: ignore[no-untyped-call]
+    validator: Validator = plain(_without_dialect(meta), registry=_metaschemas())
     return validator
 
 
-def is_sound(catalog: Catalog, name: str) -> bool:
-    """Whether a schema is one by the metaschema, and each `$id` inside it is an address."""
+@cache
+def _metaschemas() -> Registry[Schema]:
+    """The metaschemas of 2020-12, without `$schema`: jsonschema would go on with its plain validator."""
+    uris = [uri for uri in SPECIFICATIONS if uri.startswith(DIALECT.rpartition("/")[0])]
+    stripped = ((uri, _without_dialect(SPECIFICATIONS.contents(uri))) for uri in uris)
+    resources = [(uri, DRAFT202012.create_resource(contents)) for uri, contents in stripped]
+    every: Registry[Schema] = SPECIFICATIONS.with_resources(resources).crawl()
+    return every
+
+
+def _without_dialect(schema: dict[str, Any]) -> dict[str, Any]:
+    return {keyword: value for keyword, value in schema.items() if keyword != "$schema"}
+
+
+def is_sound(catalog: Catalog, name: str, meter: Meter | None = None) -> bool:
+    """Whether a schema is one by the metaschema, and each `$id` inside it is an address.
+
+    Raises:
+        Unchecked: that takes more than the meter allows.
+    """
     contents = catalog.contents(name)
     if contents is None or catalog.is_builtin(name):
         return contents is not None
     if name not in catalog.sound:
-        try:
-            catalog.sound[name] = of_schemas().is_valid(contents)
-            if catalog.sound[name]:
-                Registry().with_resource(PREFIX, DRAFT202012.create_resource(contents)).crawl()
-        except (RecursionError, ValueError):
-            catalog.sound[name] = False
+        judged = violations(of_schemas(), contents, meter or Meter())
+        catalog.sound[name] = next(judged, None) is None and has_addresses(contents)
     return catalog.sound[name]
 
 
-def registry(catalog: Catalog, name: str) -> Registry[Schema]:
+def has_addresses(contents: Schema) -> bool:
+    """Whether each `$id` inside a schema is an address."""
+    try:
+        Registry().with_resource(PREFIX, DRAFT202012.create_resource(contents)).crawl()
+    except (RecursionError, ValueError):
+        return False
+    return True
+
+
+def registry(catalog: Catalog, name: str, meter: Meter | None = None) -> Registry[Schema]:
     """What a `$ref` in the schema `name` can reach: the sound schemas of the catalog, and the metaschemas."""
 
     def retrieve(uri: str) -> Resource[Schema]:
         target = catalog.resolve(uri)
-        contents = catalog.contents(target) if target and is_sound(catalog, target) else None
+        contents = catalog.contents(target) if target and is_sound(catalog, target, meter) else None
         if contents is None:
             raise NoSuchResource(ref=uri)  # type: ignore[call-arg]  # hidden by its stub
         return DRAFT202012.create_resource(contents)
@@ -100,35 +222,14 @@ def registry(catalog: Catalog, name: str) -> Registry[Schema]:
     usual = [
         (uri, retrieve(each))
         for each in catalog.closure(name)
+        if is_sound(catalog, each, meter)
         for uri in (each, f"{each}.json", f"{PREFIX}{each}")
-        if is_sound(catalog, each)
     ]
     reachable: Registry[Schema] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # as above
-    every: Registry[Schema] = SPECIFICATIONS.combine(reachable)
-    return every.with_resources(usual).crawl()
+    return _metaschemas().combine(reachable).with_resources(usual).crawl()
 
 
-class _Depth(threading.local):
-    """How many references this thread is following right now, one inside the other."""
-
-    references = 0
-
-
-_depth = _Depth()
-
-
-def _reference(validator: Any, reference: str, instance: Any, _: Schema) -> Errors:
-    """Follow a `$ref`, with an end: a schema that refers to itself must not run into Python's own limit.
-
-    There, RecursionError would be raised inside referencing's Rust code, which takes it for a bug and panics.
-    """
-    if _depth.references >= _MOST_REFERENCES:
-        raise RecursionError("references are nested too deeply")
-    _depth.references += 1
-    try:
-        yield from validator._validate_reference(ref=reference, instance=instance)  # noqa: SLF001 - as its own
-    finally:
-        _depth.references -= 1
+# -- keywords -----------------------------------------------------------------------------------------------
 
 
 def _required(_: Any, names: list[str], instance: Any, __: Schema) -> Errors:
@@ -157,41 +258,62 @@ def _pattern_properties(validator: Any, properties: dict[str, Schema], instance:
     if isinstance(instance, dict):
         for key, value in instance.items():
             for wanted, schema in properties.items():
-                if pattern.matches(wanted, key):
+                if _matches(validator, wanted, key):
                     yield from _member(validator, value, schema, key)
 
 
 def _member(validator: Any, value: Any, schema: Schema, key: str) -> Errors:
     if schema is False:  # jsonschema's `descend` does not say where that was
-        yield ValidationError("", validator="false", path=(key,))
+        yield ValidationError("", validator_value=False, validator="false", path=(key,))
     else:
         yield from validator.descend(value, schema, path=key, schema_path=key)
 
 
-def _additional_properties(validator: Any, extra: Schema, instance: Any, schema: Schema) -> Errors:
-    if not isinstance(instance, dict) or not isinstance(schema, dict):
-        return
+def _matches(validator: Any, pattern: str, text: str) -> bool:
+    validator.format_checker.step()
+    found: bool = validator.format_checker.matches(pattern, text)
+    return found
+
+
+def _extra(validator: Any, instance: dict[str, Any], schema: dict[str, Any]) -> Iterator[str]:
+    """The keys that neither `properties` nor `patternProperties` speaks of."""
     patterns = schema.get("patternProperties", ())
-    for key, value in instance.items():
-        if key in schema.get("properties", ()) or any(pattern.matches(each, key) for each in patterns):
-            continue
-        if extra is False:
-            yield ValidationError("", path=(key,))
-        else:
-            yield from validator.descend(value, extra, path=key)
+    for key in instance:
+        validator.format_checker.step()
+        known = key in schema.get("properties", ())
+        if not known and not any(_matches(validator, each, key) for each in patterns):
+            yield key
 
 
-def _unevaluated_properties(validator: Any, extra: Schema, instance: Any, schema: Schema) -> Errors:
-    if not isinstance(instance, dict):
-        return
-    evaluated: set[str] = set(find_evaluated_property_keys_by_schema(validator, instance, schema))
-    for key, value in instance.items():
-        if key in evaluated:
-            continue
-        if extra is False:
-            yield ValidationError("", path=(key,))
-        else:
-            yield from validator.descend(value, extra, path=key)
+def _additional_properties(validator: Any, extra: Schema, instance: Any, schema: Any) -> Errors:
+    if isinstance(instance, dict):
+        for key in _extra(validator, instance, schema):
+            yield from _rest(validator, instance, extra, key)
+
+
+def _rest(validator: Any, instance: Any, extra: Schema, key: str | int) -> Errors:
+    if extra is False:
+        yield ValidationError("", path=(key,))
+    else:
+        yield from validator.descend(instance[key], extra, path=key)
+
+
+def _unevaluated_properties(validator: Any, extra: Schema, instance: Any, schema: Any) -> Errors:
+    if isinstance(instance, dict):
+        evaluated = _evaluated(validator, "unevaluatedProperties", instance, schema)
+        for key in instance:
+            if key not in evaluated:
+                yield from _rest(validator, instance, extra, key)
+
+
+def _unevaluated_items(validator: Any, extra: Schema, instance: Any, schema: Any) -> Errors:
+    if isinstance(instance, list):
+        evaluated = _evaluated(validator, "unevaluatedItems", instance, schema)
+        rest = [number for number in range(len(instance)) if number not in evaluated]
+        if rest and extra is False:
+            yield ValidationError("")
+        for number in rest if extra is not False else ():
+            yield from _rest(validator, instance, extra, number)
 
 
 def _property_names(validator: Any, wanted: Schema, instance: Any, _: Schema) -> Errors:
@@ -202,20 +324,40 @@ def _property_names(validator: Any, wanted: Schema, instance: Any, _: Schema) ->
                 yield ValidationError("", path=(key,), context=errors)
 
 
-def _pattern(_: Any, wanted: str, instance: Any, __: Schema) -> Errors:
-    if isinstance(instance, str) and not pattern.matches(wanted, instance):
+def _pattern(validator: Any, wanted: str, instance: Any, __: Schema) -> Errors:
+    if isinstance(instance, str) and not _matches(validator, wanted, instance):
         yield ValidationError("")
 
 
-def _format(_: Any, wanted: str, instance: Any, __: Schema) -> Errors:
-    known = FORMATS.get(wanted)
-    if known and isinstance(instance, str) and not known.accepts(instance):
-        yield ValidationError("")
+def _unique_items(validator: Any, wanted: bool, instance: Any, _: Schema) -> Errors:
+    if wanted and isinstance(instance, list):
+        known = set()
+        for item in instance:
+            validator.format_checker.step()
+            known.add(_hashable(item))
+        if len(known) < len(instance):
+            yield ValidationError("")
+
+
+def _hashable(value: Any) -> Any:
+    """What is equal where two values are the same to a schema."""
+    if isinstance(value, dict):
+        return "mapping", frozenset((key, _hashable(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "list", tuple(map(_hashable, value))
+    return ("boolean", value) if isinstance(value, bool) else value  # to Python, True is 1
+
+
+def _is_number(_: Any, value: Any) -> bool:
+    # YAML can write infinity and not-a-number, JSON cannot: they are none.
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and isfinite(value))
 
 
 def _multiple_of(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
     # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
-    if is_number(instance) and (_exact(instance) / _exact(divisor)).denominator != 1:
+    if _is_number(_, instance) and (_exact(instance) / _exact(divisor)).denominator != 1:
         yield ValidationError("")
 
 
@@ -223,29 +365,149 @@ def _exact(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
-def _body(_: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
+def _body(validator: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
     if isinstance(instance, body.Fields | body.Body):
         for shortfall in body.shortfalls(instance.document, wanted):
+            validator.format_checker.step()
             yield ValidationError("", validator_value=shortfall)
 
 
-_Bounded = validators.extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator, validators={"$ref": _reference, "$dynamicRef": _reference}
-)
+# -- which keys and items a schema speaks of ----------------------------------------------------------------
+
+
+def _evaluated(validator: Any, keyword: str, instance: Any, schema: dict[str, Any]) -> set[Any]:
+    """The keys or numbers of the items that keywords beside `keyword`, and the schemas in them, speak of.
+
+    jsonschema's own way to find them is not public, and runs patterns by `re`. Here each keyword tells them
+    in the place of errors.
+    """
+    beside = {each: value for each, value in schema.items() if each != keyword}
+    meter = validator.format_checker
+    before, meter.collects = meter.collects, True
+    try:
+        return {each.validator_value for each in validator.evolve(schema=beside).iter_errors(instance)}
+    finally:
+        meter.collects = before
+
+
+def _told(*keys: str | int) -> Errors:
+    return (ValidationError("", validator_value=key) for key in keys)
+
+
+def _fits(validator: Any, instance: Any, schema: Schema) -> bool:
+    meter = validator.format_checker
+    before, meter.collects = meter.collects, False
+    try:
+        return next(iter(validator.descend(instance, schema)), None) is None
+    finally:
+        meter.collects = before
+
+
+def _of_those_that_fit(validator: Any, wanted: list[Schema], instance: Any, _: Any) -> Errors:
+    for each in wanted:
+        if _fits(validator, instance, each):
+            yield from validator.descend(instance, each)
+
+
+def _of_condition(validator: Any, wanted: Schema, instance: Any, schema: dict[str, Any]) -> Errors:
+    fits = _fits(validator, instance, wanted)
+    if fits:
+        yield from validator.descend(instance, wanted)
+    yield from validator.descend(instance, schema.get("then" if fits else "else", True))
+
+
+def _of_dependent(validator: Any, wanted: dict[str, Schema], instance: Any, _: Any) -> Errors:
+    if isinstance(instance, dict):
+        for key in wanted.keys() & instance.keys():
+            yield from validator.descend(instance, wanted[key])
+
+
+def _of_properties(_: Any, wanted: dict[str, Schema], instance: Any, __: Any) -> Errors:
+    return _told(*(wanted.keys() & instance.keys() if isinstance(instance, dict) else ()))
+
+
+def _of_patterns(validator: Any, wanted: dict[str, Schema], instance: Any, _: Any) -> Errors:
+    for key in instance if isinstance(instance, dict) else ():
+        if any(_matches(validator, each, key) for each in wanted):
+            yield from _told(key)
+
+
+def _of_additional(validator: Any, _: Schema, instance: Any, schema: Any) -> Errors:
+    return _told(*(_extra(validator, instance, schema) if isinstance(instance, dict) else ()))
+
+
+def _of_all_properties(_: Any, __: Schema, instance: Any, ___: Any) -> Errors:
+    return _told(*(instance if isinstance(instance, dict) else ()))
+
+
+def _of_all_items(_: Any, __: Schema, instance: Any, ___: Any) -> Errors:
+    return _told(*(range(len(instance)) if isinstance(instance, list) else ()))
+
+
+def _of_first_items(_: Any, wanted: list[Schema], instance: Any, __: Any) -> Errors:
+    return _told(*(range(min(len(wanted), len(instance))) if isinstance(instance, list) else ()))
+
+
+def _of_contained(validator: Any, wanted: Schema, instance: Any, _: Any) -> Errors:
+    items = enumerate(instance) if isinstance(instance, list) else ()
+    return _told(*(number for number, item in items if _fits(validator, item, wanted)))
+
+
+# -- the validator ------------------------------------------------------------------------------------------
+
+_ERRORS: dict[str, Keyword] = {
+    **Draft202012Validator.VALIDATORS,
+    "additionalProperties": _additional_properties,
+    "dependentRequired": _dependent_required,
+    "multipleOf": _multiple_of,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "properties": _properties,
+    "propertyNames": _property_names,
+    "required": _required,
+    "unevaluatedItems": _unevaluated_items,
+    "unevaluatedProperties": _unevaluated_properties,
+    "uniqueItems": _unique_items,
+    body.KEYWORD: _body,
+}
+_EVALUATED: dict[str, Keyword] = {
+    "$ref": _ERRORS["$ref"],
+    "$dynamicRef": _ERRORS["$dynamicRef"],
+    "additionalProperties": _of_additional,
+    "allOf": _of_those_that_fit,
+    "anyOf": _of_those_that_fit,
+    "contains": _of_contained,
+    "dependentSchemas": _of_dependent,
+    "if": _of_condition,
+    "items": _of_all_items,
+    "oneOf": _of_those_that_fit,
+    "patternProperties": _of_patterns,
+    "prefixItems": _of_first_items,
+    "properties": _of_properties,
+    "unevaluatedItems": _of_all_items,
+    "unevaluatedProperties": _of_all_properties,
+}
+
+
+def _counted(keyword: str) -> Keyword:
+    """What a keyword finds, as a step that counts."""
+
+    def find(validator: Any, wanted: Any, instance: Any, schema: Any) -> Errors:
+        meter = validator.format_checker
+        functions = _EVALUATED if meter.collects else _ERRORS
+        meter.depth += 1
+        try:
+            meter.step()
+            if keyword in functions:
+                yield from functions[keyword](validator, wanted, instance, schema)
+        finally:
+            meter.depth -= 1
+
+    return find
+
+
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
-    _Bounded,
-    validators={
-        "additionalProperties": _additional_properties,
-        "dependentRequired": _dependent_required,
-        "format": _format,
-        "multipleOf": _multiple_of,
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "properties": _properties,
-        "propertyNames": _property_names,
-        "required": _required,
-        "unevaluatedProperties": _unevaluated_properties,
-        body.KEYWORD: _body,
-    },
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", lambda _, value: is_number(value)),
+    Draft202012Validator,
+    validators={keyword: _counted(keyword) for keyword in _ERRORS},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
 )

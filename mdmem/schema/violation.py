@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import wording
 from mdmem.schema.body import Body, Shortfall
+from mdmem.schema.formats import FORMATS
 from mdmem.text.document import Document
 from mdmem.text.parsed import Flaw
 from mdmem.text.tree import KeyPath, dotted
 
+_MOST_CHARACTERS = 60
+_MOST_CHOICES = 20
+_MOST_NAMES = 200
+_MOST_FINDINGS = 1000
+_MOST_BITS = 128  # of a number that is written out; Python refuses to write very long ones
+_TYPES = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "empty",
+}
 _ABOUT_THE_KEY = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 
 
@@ -40,10 +56,15 @@ _Leaf = tuple[Violation, ...]
 
 
 def explain(document: Document, schema: str, violations: Iterable[Violation]) -> Iterator[Diagnostic]:
-    """What the schema of this name does not accept of `document`, as findings."""
-    for each in violations:
-        for leaf in _narrowed((each,)):
-            yield document.diagnose(_flaw(document, schema, leaf))
+    """What the schema of this name does not accept of `document`, as findings; of very many the first."""
+    leaves = (leaf for each in violations for leaf in _narrowed((each,)))
+    for leaf in islice(leaves, _MOST_FINDINGS):
+        yield document.diagnose(_flaw(document, schema, leaf))
+    rest = sum(1 for _ in leaves)
+    if rest:
+        message = f"{rest:,} more violations of the schema {schema} are left out"
+        flaw = Flaw(start(document), "schema-more", message, "mend the others first", f"{schema}::more")
+        yield document.diagnose(flaw)
 
 
 def start(document: Document) -> Span:
@@ -105,7 +126,7 @@ def _flaw(document: Document, schema: str, leaf: _Leaf) -> Flaw:
         path = (*path, other)
         message, hint = (
             f"{_quoted(path)} is missing: {field} has `{name}`",
-            f"add `{wording.printable(other)}`",
+            f"add `{printable(other)}`",
         )
     elif keyword in ("additionalProperties", "unevaluatedProperties"):
         message, hint = f"{field} is not a field of this schema", _known(path, rules)
@@ -117,8 +138,8 @@ def _flaw(document: Document, schema: str, leaf: _Leaf) -> Flaw:
     else:
         wanted, code = _wanted(leaf[-1])
         what = f"the key {field}" if keyword == "propertyNames" else field
-        shown = wording.shown(path[-1] if keyword == "propertyNames" else instance)
-        message, hint = f"{what} must be {wanted}, not {shown}", f"accepted: {wanted}{_example(leaf)}"
+        stands = shown(path[-1] if keyword == "propertyNames" else instance)
+        message, hint = f"{what} must be {wanted}, not {stands}", f"accepted: {wanted}{_example(leaf)}"
     rule = f"{schema}:{_pointer(path)}:{keyword}"
     return Flaw(span, f"schema-{code}", f"{message} (schema {schema})", hint, rule)
 
@@ -131,15 +152,15 @@ def _wanted(violation: Violation) -> tuple[str, str]:
         wanted = [_wanted(each) for branch in branches for each in branch]
         codes = {code for _, code in wanted}
         one = len(codes) == 1 and keyword != "propertyNames"
-        return wording.either(words for words, _ in wanted), codes.pop() if one else keyword
-    return wording.accepted(keyword, violation.wanted, violation.schema), keyword
+        return either(words for words, _ in wanted), codes.pop() if one else keyword
+    return accepted(keyword, violation.wanted, violation.schema), keyword
 
 
 def _example(leaf: _Leaf) -> str:
     """An example of what would be accepted, from the nearest schema around that has one for this value."""
     for around in reversed(leaf):
         if around.path == leaf[-1].path and around.schema.get("examples"):
-            return wording.example(around.schema["examples"])
+            return example(around.schema["examples"])
     return ""
 
 
@@ -147,24 +168,29 @@ def _missing(path: KeyPath, rules: dict[str, Any]) -> tuple[str, str]:
     about = rules.get("properties", {}).get(path[-1])
     about = about if isinstance(about, dict) else {}
     description = about.get("description")
-    why = f": {wording.printable(description).rstrip('.')}" if isinstance(description, str) else ""
-    return f"{_quoted(path)} is missing", f"add {_quoted(path)}{why}{wording.example(about.get('examples'))}"
+    why = f": {printable(description).rstrip('.')}" if isinstance(description, str) else ""
+    return f"{_quoted(path)} is missing", f"add {_quoted(path)}{why}{example(about.get('examples'))}"
 
 
 def _known(path: KeyPath, rules: dict[str, Any]) -> str:
     names = list(rules.get("properties", ()))
     from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
-    near = get_close_matches(str(path[-1]), names, n=1)
+    # It takes the product of the lengths of both, for each of the names.
+    short = [name for name in names[:_MOST_NAMES] if len(name) <= _MOST_CHARACTERS]
+    near = get_close_matches(str(path[-1])[:_MOST_CHARACTERS], short, n=1)
     if near:
-        return f"did you mean `{wording.printable(near[0])}`? otherwise take it out"
-    listed = ", ".join(f"`{wording.printable(name)}`" for name in names)
-    return f"the fields of this schema: {listed}" if names else "take it out"
+        return f"did you mean `{printable(near[0])}`? otherwise take it out"
+    return (
+        f"the fields of this schema: {_listed(f'`{cut(name)}`' for name in names)}"
+        if names
+        else "take it out"
+    )
 
 
 def _body(shortfall: Shortfall) -> tuple[str, str]:
     if shortfall.section:
-        title = wording.printable(shortfall.section)
+        title = printable(shortfall.section)
         return f"the body has no section `{title}`", f"add a heading `## {title}`"
     message = f"the body has {shortfall.size:,} bytes; the most is {shortfall.limit:,}"
     return message, "shorten it, or move a part to another memory"
@@ -195,9 +221,133 @@ def _field(document: Document, path: KeyPath, in_body: bool) -> str:
 
 
 def _quoted(path: KeyPath) -> str:
-    return f"`{wording.printable(dotted(path))}`"
+    return f"`{printable(dotted(path))}`"
 
 
 def _pointer(path: KeyPath) -> str:
     """The path as a JSON pointer (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+
+
+# -- what a schema accepts, in words that follow "must be", and what stands there, that follow "not" --------
+
+
+def printable(text: str) -> str:
+    """`text` with escapes for what cannot be shown: control characters, lone surrogates, line ends."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def cut(text: str) -> str:
+    """The beginning of `text`, printable."""
+    return printable(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…")
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short, on one line."""
+    if isinstance(value, str):
+        return f'"{cut(value)}"'
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return "a mapping"
+    if value is None:
+        return "empty"
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return "a very large number"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def example(values: Any) -> str:
+    """The first of a schema's `examples` as it would be written, or nothing."""
+    if not isinstance(values, list) or not values:
+        return ""
+    try:
+        written = printable(json.dumps(values[0], ensure_ascii=False))
+    except ValueError:  # a number that Python does not write out
+        return ""
+    return f", for example {written}" if len(written) <= _MOST_CHARACTERS else ""
+
+
+def choices(values: Iterable[Any]) -> str:
+    """The values of an `enum`."""
+    return _listed(map(shown, values))
+
+
+def either(phrases: Iterable[str]) -> str:
+    """The phrases, each once, with `or` between them."""
+    return _listed(dict.fromkeys(phrases), " or ")
+
+
+def _listed(words: Iterable[str], between: str = ", ") -> str:
+    every = list(words)
+    more = f" and {len(every) - _MOST_CHOICES} more" if len(every) > _MOST_CHOICES else ""
+    return between.join(every[:_MOST_CHOICES]) + more
+
+
+def accepted(keyword: str, value: Any, schema: dict[str, Any]) -> str:
+    """What `keyword` with this value, in this schema, accepts."""
+    say = _PHRASES.get(keyword)
+    return say(value, schema) if say else f"as the schema's `{keyword}` says"
+
+
+def _type(value: Any, schema: dict[str, Any]) -> str:
+    names = [value] if isinstance(value, str) else value
+    if names == ["string"] and schema.get("format") in FORMATS:
+        return FORMATS[schema["format"]].means
+    return either(_TYPES.get(name, name) for name in names)
+
+
+def _range(_: Any, schema: dict[str, Any]) -> str:
+    if "minimum" in schema and "maximum" in schema:
+        return f"a number from {shown(schema['minimum'])} to {shown(schema['maximum'])}"
+    words = {
+        "minimum": "at least",
+        "exclusiveMinimum": "more than",
+        "maximum": "at most",
+        "exclusiveMaximum": "less than",
+    }
+    return "a number of " + " and ".join(f"{w} {shown(schema[k])}" for k, w in words.items() if k in schema)
+
+
+def _size(noun: str, least: str, most: str) -> Callable[[Any, dict[str, Any]], str]:
+    def say(_: Any, schema: dict[str, Any]) -> str:
+        bounds = [
+            f"{word} {schema[k]}" for k, word in ((least, "at least"), (most, "at most")) if k in schema
+        ]
+        return f"{noun.partition(' of ')[0]} of {' and '.join(bounds)} {noun.partition(' of ')[2]}"
+
+    return say
+
+
+_characters = _size("a string of characters", "minLength", "maxLength")
+_items = _size("a list of items", "minItems", "maxItems")
+_fields = _size("a mapping of fields", "minProperties", "maxProperties")
+_fitting = _size("a list of items that fit `contains`", "minContains", "maxContains")
+
+_PHRASES: dict[str, Callable[[Any, dict[str, Any]], str]] = {
+    "type": _type,
+    "enum": lambda value, _: f"one of {choices(value)}" if len(value) != 1 else shown(value[0]),
+    "const": lambda value, _: shown(value),
+    "format": lambda value, _: FORMATS[value].means,
+    "pattern": lambda value, _: f"a string that matches {cut(value)}",
+    "minimum": _range,
+    "maximum": _range,
+    "exclusiveMinimum": _range,
+    "exclusiveMaximum": _range,
+    "multipleOf": lambda value, _: f"a multiple of {shown(value)}",
+    "minLength": _characters,
+    "maxLength": _characters,
+    "minItems": _items,
+    "maxItems": _items,
+    "minProperties": _fields,
+    "maxProperties": _fields,
+    "minContains": _fitting,
+    "maxContains": _fitting,
+    "uniqueItems": lambda _, __: "a list without repeated items",
+    "contains": lambda _, __: "a list with an item that fits the schema's `contains`",
+    "items": lambda _, schema: f"a list of at most {len(schema.get('prefixItems', ()))} items",
+    "unevaluatedItems": lambda _, __: "a list of no more items than the schema describes",
+    "not": lambda _, __: "something else: the schema rules this value out",
+    "anyOf": lambda _, __: "one of the alternatives in the schema",
+    "oneOf": lambda _, __: "one alternative of the schema only: several fit",
+}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.errors import EditRefused, PatternInvalid, TextAmbiguous, TextNotFound
+from mdmem.errors import EditRefused, TextAmbiguous, TextNotFound
 from mdmem.text.document import Document
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
-from mdmem.text.regex import doubtful, regex
+from mdmem.text.regex import Allowance, expanded, foreign, regex
+
+if TYPE_CHECKING:
+    from regex import Match
 
 _CRLF = regex(r"\r\n")
 
@@ -77,28 +79,40 @@ def fitted(document: Document, new: str) -> str:
 
 
 def replace(
-    document: Document, old: str, new: str, *, count: int | Literal["all"] = 1, regex: bool = False
+    document: Document,
+    old: str,
+    new: str,
+    *,
+    count: int | Literal["all"] = 1,
+    regex: bool = False,
+    allowance: Allowance | None = None,
 ) -> list[TextEdit]:
     r"""Replace text that occurs exactly as often as expected.
 
     Args:
         document: where to look, frontmatter included.
-        old: the literal text; with `regex`, a pattern of Python's `re` in which `^` and `$` match at lines.
+        old: the literal text; with `regex`, a pattern of the package `regex`, which are those of Python's
+            `re` and more; `^` and `$` match at lines.
         new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.
         count: how often `old` must occur; "all" for every occurrence, at least one.
         regex: read `old` as a pattern; it sees every line end as `\n`.
+        allowance: the time that the pattern may take, where several documents share it.
 
     Raises:
         EditRefused: `old` is empty, or the pattern matches the empty text, or lines that end differently.
         TextNotFound: no occurrence; it carries the nearest lines and what differs.
         TextAmbiguous: another number of occurrences, or occurrences that overlap.
         PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
+        PatternTooSlow: the pattern takes too long.
     """
     if not old:
         raise EditRefused(
             path=document.path, reason="the text to replace is empty", remedy="say what to replace"
         )
-    edits = _matches(document, old, new) if regex else _occurrences(document.text, old, fitted(document, new))
+    if regex:
+        edits = _matches(document, old, new, allowance or Allowance())
+    else:
+        edits = _occurrences(document.text, old, fitted(document, new))
     if not edits:
         from mdmem.text.near import nearest  # noqa: PLC0415 - start-up
 
@@ -124,22 +138,13 @@ def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
     return edits
 
 
-def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
-    mark = doubtful(old)
-    if mark:
-        reason = f"Python will come to read {mark} inside [ ] in another way"
-        raise PatternInvalid(
-            pattern=old, reason=reason, remedy="write a backslash before each character of it"
-        )
-    try:
-        pattern = re.compile(old, re.MULTILINE)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise PatternInvalid(pattern=old, reason=str(error)) from None
-    # For `re` only a line feed ends a line, so `$` would never match before a carriage return.
+def _matches(document: Document, old: str, new: str, allowance: Allowance) -> list[TextEdit]:
+    pattern = foreign(old, lines=True)
+    # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")
     pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
     edits = []
-    for match in pattern.finditer(plain):
+    for match in allowance.finditer(pattern, plain):
         start, end = (at + bisect_left(pairs, at) for at in match.span())
         if start == end:
             raise EditRefused(
@@ -149,12 +154,9 @@ def _matches(document: Document, old: str, new: str) -> list[TextEdit]:
     return edits
 
 
-def _expanded(document: Document, match: re.Match[str], new: str, span: Span) -> str:
+def _expanded(document: Document, match: Match[str], new: str, span: Span) -> str:
     """What stands for a match afterwards, with the line ends that it had, else with the document's."""
-    try:
-        text = match.expand(new)
-    except (re.error, IndexError) as error:
-        raise PatternInvalid(pattern=new, reason=f"as the replacement: {error}") from None
+    text = expanded(match, new)
     ends = set(LINE_END.findall(document.text, *span))
     if not ends or "\n" not in text or "\r" in text:
         return fitted(document, text)

@@ -1,16 +1,18 @@
-"""A pattern that is compiled when it is first used does what a compiled one does."""
+"""Our own patterns, compiled when they are first used, do what compiled ones do; those of others end."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
-import warnings
+import threading
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from mdmem.text.regex import doubtful, regex
+from mdmem.errors import PatternInvalid, PatternTooSlow
+from mdmem.text.regex import Allowance, foreign, regex
 
 TEXT = "one, two; THREE"
 
@@ -59,21 +61,66 @@ def test_every_pattern_of_the_package_is_sound() -> None:
     assert int(ran.stdout) > 100
 
 
-@given(st.text("[]^-&|~ab\\", max_size=9))
-@example("[[a]")
-@example("[a--b]")
-@example(r"[\[a]")
-def test_what_python_warns_of_is_told_beforehand(pattern: str) -> None:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            re.compile(pattern)
-        except re.error:
-            return
-    if any(issubclass(each.category, FutureWarning) for each in told):
-        assert doubtful(pattern)
+HOSTILE = "a" * 60 + "b"
 
 
-@pytest.mark.parametrize("pattern", ["a[b]c", r"[\[a]", "[a-z]--", "[[]"[1:], "&&|~~", "[&|~]", r"\[["])
-def test_what_means_one_thing_is_not_doubtful(pattern: str) -> None:
-    assert not doubtful(pattern)
+@pytest.mark.parametrize(
+    "pattern", ["(a|aa)+$", "(a|a)*c", "(?:a?){60}a{60}$", "(.*)*\\1x$", "((a|b)*)*c\\b"]
+)
+def test_a_pattern_of_others_ends(pattern: str) -> None:
+    with contextlib.suppress(PatternTooSlow):
+        Allowance(0.2).matches(foreign(pattern), HOSTILE)
+
+
+def test_a_pattern_that_takes_too_long_is_stopped_and_named() -> None:
+    with pytest.raises(PatternTooSlow) as caught:
+        Allowance(0.2).matches(foreign("(a|aa)+$"), HOSTILE)
+    assert (caught.value.pattern, caught.value.seconds) == ("(a|aa)+$", 0.2)
+
+
+def test_texts_share_the_time_that_a_pattern_may_take() -> None:
+    allowance, slow = Allowance(0.5), foreign("(?:a|a)*$")
+    looked = 0
+
+    def look() -> None:
+        nonlocal looked
+        while looked < 1_000:
+            allowance.matches(slow, "a" * 17 + "b")
+            looked += 1
+
+    with pytest.raises(PatternTooSlow):
+        look()
+    assert looked > 0
+
+
+def test_other_threads_run_while_a_pattern_is_looked_for() -> None:
+    running = threading.Event()
+
+    def look() -> None:
+        running.set()
+        with pytest.raises(PatternTooSlow):
+            Allowance(1).matches(foreign("(a|aa)+$"), HOSTILE)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    running.wait(10)
+    turns = 0
+    while thread.is_alive():
+        thread.join(0.005)
+        turns += 1
+    assert turns > 20
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "a" * 10_001, "(" * 3_000 + ")" * 3_000, "a{99999999999}", "(?(9)a)", "\\N{no}", "(?Lz"]
+)
+def test_a_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternInvalid):
+        foreign(pattern)
+
+
+@given(st.text("ab()[]{}|*+?^$\\.,123:=!<>P#-&~ieLRVx"))
+@settings(max_examples=500)
+def test_any_text_is_a_pattern_or_is_refused(text: str) -> None:
+    with contextlib.suppress(PatternInvalid, PatternTooSlow):
+        Allowance(1).matches(foreign(text), "ab\n")

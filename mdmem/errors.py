@@ -298,6 +298,15 @@ class Conflict(Refused):
         return f"{text}\n{self.diff}".rstrip("\n") if self.diff else text
 
 
+class UndoRefused(Refused):
+    """A change that reached out of the namespace, of which no half is taken back."""
+
+    code: ClassVar[str] = "undo-refused"
+    says: ClassVar[str] = "change {change} reached memories outside of this scope as well; nothing was undone"
+    advice: ClassVar[str] = "undo it with a scope that holds them all, such as the whole vault"
+    change: str
+
+
 class Invalid(Refused):
     """What would result breaks a schema, or cannot be read; nothing was written."""
 

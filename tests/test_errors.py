@@ -45,6 +45,7 @@ EXAMPLES: dict[str, Any] = {
     "overlapping": False,
     "base": "a" * 64,
     "actual": "b" * 64,
+    "change": "20260504T101112131415-ab12",
     "diff": "--- a\n+++ b\n",
     "findings": (FINDING,),
     "line": 7,

@@ -12,7 +12,7 @@ from mdmem.text.document import Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.form import SUFFIXES
 from mdmem.text.secret import find, redactions
-from mdmem.vault.paths import check_folder, check_memory, check_new, encode_id, is_under, join
+from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault
 
@@ -50,10 +50,14 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
     changes: list[Change] = []
     names: dict[str, str] = {}
     left_out, same = list(batch.left_out), 0
+    new_names = vault.new_names()
     for path, document in _placed(vault.namespace, folder, batch, left_out):
         try:
             new = parse(check_memory(path), document.data, document.limits)
             change = _change(vault, new)
+            twin = _claimed(names, change.path) if change else None
+            if change and not twin:
+                new_names.refuse_of(change)
         except (DocumentRefused, PathRefused) as error:
             left_out.append(error.message)
             continue
@@ -62,7 +66,7 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
             continue
         if change is None:
             same += 1
-        elif twin := _claimed(names, change.path):
+        elif twin:
             how = "has the same name as" if twin == change.path else "differs only in case from"
             left_out.append(f"{path}: {how} {twin}")
         else:
@@ -118,7 +122,6 @@ def _change(vault: Vault, new: Document) -> Change | None:
         _LeftOut: another one does, or it breaks its schema.
         DocumentRefused, PathRefused: it cannot be a memory.
     """
-    check_new(new.path)
     before = vault.find(new.path)
     if before:
         if before.data != new.data:

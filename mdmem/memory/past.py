@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mdmem.errors import Conflict, NamedNotFound
+from mdmem.errors import Conflict, NamedNotFound, UndoRefused
 from mdmem.memory.seen import digits, encoded
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, parse
@@ -27,15 +27,16 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     """
     name = check_memory(path)
     start = digits(wanted) if wanted is not None else None
-    before = vault.find(name)
+    kept = [f for e in vault.history() for f in e.files if f.path == name and f.before]
+    before, back = _standing(vault, kept[0]) if kept else (vault.find(name), None)
     now = before.hash if before else None
-    kept = [f.before for e in vault.history() for f in e.files if f.path == name and f.before]
-    chosen = next((h for h in kept if (h.startswith(start) if start else h != now)), None)
-    data = vault.content(chosen) if chosen else None
+    hashes = [f.before for f in kept if f.before]
+    wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
+    data = next((data for h in wanting if (data := vault.trash.content(h)) is not None), None)
     if data is None:
-        near = tuple(dict.fromkeys(h[:_SHORT] for h in kept if h != now))
+        near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
-    change = Change(path=name, before=before, content=data, merge=False)
+    change = Change(path=name, before=before, content=data, merge=False, back=back)
     return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
 
 
@@ -59,21 +60,34 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
     Raises:
         Conflict: a memory has changed since, in the same place.
         NamedNotFound: what it held before is not kept any more.
+        UndoRefused: the change touched memories outside of the namespace as well.
     """
+    if entry.is_part:
+        raise UndoRefused(change=entry.id)
     changes = tuple(change for file in entry.files for change in _undone(vault, entry, file))
     return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
 
 
 def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
     """What takes back one file of a change; nothing where it is as it was before."""
-    now = vault.find(file.path)
+    now, back = _standing(vault, file)
     digest = now.hash if now else None
     if digest == file.before:
         return
     data = _kept(vault, entry, file.before) if file.before else None
     if digest != file.after:
         data = _without(vault, file, data, now)
-    yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False)
+    yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+
+
+def _standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
+    """What stands where a change was made; and the change, when it deleted a file whose place is free.
+
+    A file whose name is another Unicode spelling of the same path is another one, which stays.
+    """
+    if file.after is None and vault.find(file.path, spelled=file.spelled) is None:
+        return None, file
+    return vault.find(file.path), None
 
 
 def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:

@@ -95,8 +95,12 @@ def translated(path: str, action: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def opened(root: str, parts: Sequence[str] = (), *, create: bool = False) -> Iterator[int]:
-    """A descriptor of the folder `parts` below `root`; with `create`, missing folders are made.
+def opened(
+    root: str, parts: Sequence[str] = (), *, create: bool = False, exact: bool = False
+) -> Iterator[int]:
+    """A descriptor of the folder `parts` below `root`, in whatever Unicode spelling its names are there.
+
+    With `exact`, only in this spelling; with `create`, what is missing in this spelling is made.
 
     Raises:
         OSError: ELOOP or ENOTDIR when a part is a link or a file; ENOENT when it is missing.
@@ -104,7 +108,7 @@ def opened(root: str, parts: Sequence[str] = (), *, create: bool = False) -> Ite
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
-            below = _step(current, part, create=create)
+            below = _step(current, part, create=create, exact=exact)
             os.close(current)
             current = below
         yield current
@@ -112,16 +116,15 @@ def opened(root: str, parts: Sequence[str] = (), *, create: bool = False) -> Ite
         os.close(current)
 
 
-def _step(folder: int, part: str, *, create: bool) -> int:
+def _step(folder: int, part: str, *, create: bool, exact: bool) -> int:
     try:
         return os.open(part, _FOLDER, dir_fd=folder)
     except FileNotFoundError:
-        twin = twin_of(folder, part)
-        if twin is not None:
-            return os.open(twin, _FOLDER, dir_fd=folder)
         if not create:
-            raise
-    refuse_case_twin(folder, part)
+            twin = None if exact else twin_of(folder, part)
+            if twin is None:
+                raise
+            return os.open(twin, _FOLDER, dir_fd=folder)
     with contextlib.suppress(FileExistsError):
         os.mkdir(part, NEW_FOLDER, dir_fd=folder)
         os.fsync(folder)
@@ -135,17 +138,16 @@ def twin_of(folder: int, name: str) -> str | None:
     return next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == name), None)
 
 
-def refuse_case_twin(folder: int, name: str) -> None:
-    """Refuse a new `name` that differs only in case from one in `folder`.
-
-    Raises:
-        PathRefused: there is one; on other systems both would be the same file.
-    """
-    key = name.casefold()
-    for present in os.listdir(folder):
-        if present != name and unicodedata.normalize("NFC", present).casefold() == key:
-            reason = f"differs only in case from {present!r}, which exists"
-            raise PathRefused(path=name, reason=reason, remedy="use the name that exists, or another one")
+def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """The names `parts` below `root` as they are spelled there; as given, where nothing stands."""
+    names: list[str] = []
+    for part in parts:
+        name = part
+        if not part.isascii():
+            with contextlib.suppress(OSError), opened(root, names) as folder:
+                name = part if exists(folder, part) else twin_of(folder, part) or part
+        names.append(name)
+    return tuple(names)
 
 
 def read(folder: int, name: str) -> Content:

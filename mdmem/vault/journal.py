@@ -34,19 +34,22 @@ _NO_FILE = "no file"  # instead of a hash: it equals none
 class Step:
     """What becomes of one file: what stands there before and after; None is nothing.
 
-    A new file has the permissions and owner of `like`.
+    A new file has the permissions and owner of `like`. `spelled` is the path as the disk spells it, where it
+    has several Unicode spellings.
     """
 
     path: str
     before: Content | None
     after: bytes | None
     like: Content | None = None
+    spelled: str = ""
 
 
 class _Seat(NamedTuple):
     """Where a step happens: open folders and names of target and staged file, and the hashes it turns on."""
 
     path: str
+    place: Place
     target: tuple[int, str]
     staged: tuple[int, str]
     before: str | None
@@ -102,8 +105,6 @@ class Journal:
                 for number, step in enumerate(steps):
                     with files.translated(step.path, "write it"):
                         seats.append(self._seat(folders, entry, number))
-                        if step.before is None:
-                            files.refuse_case_twin(*seats[-1].target)
                 if many:
                     os.fsync(staging)
                 self._do(seats, steps)
@@ -166,15 +167,17 @@ class Journal:
 
     def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
-        place = self.place(change.path)
+        place = self._place(change)
         name, staging, folder = place.parts[-1], folders.staging, folders.of(place)
-        if not files.exists(folder, name):
-            name = files.twin_of(folder, name) or name
         staged = (staging, f"{entry.id}.{number}")
         if os.fstat(folder).st_dev != os.fstat(staging).st_dev:
             # A mount on another file system: nothing there can be exchanged with the staging folder.
             staged = (folder, f"{_BESIDE}{entry.id}.{number}")
-        return _Seat(change.path, (folder, name), staged, change.before, change.after)
+        return _Seat(change.path, place, (folder, name), staged, change.before, change.after)
+
+    def _place(self, change: FileChange) -> Place:
+        place = self.place(change.path)
+        return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
     def _do(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
         for seat, step in zip(seats, steps, strict=True):
@@ -200,7 +203,7 @@ class Journal:
         self._undo(seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
-                self._prune(change.path)
+                self._prune(self._place(change))
 
     def _undo(self, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
         for seat in reversed(seats):
@@ -211,7 +214,7 @@ class Journal:
             else:
                 self._unreplace(seat, entry)
             if seat.before is None:
-                self._prune(seat.path)
+                self._prune(seat.place)
             if entry:
                 self._note(seat, entry)
             self._discard(seat.staged, seat.after)
@@ -244,7 +247,7 @@ class Journal:
         for seat in seats:
             self._discard(seat.staged, seat.after)
             if seat.after is None:
-                self._prune(seat.path)
+                self._prune(seat.place)
         self.trash.record(entry)
 
     def _discard(self, staged: tuple[int, str], ours: str | None = None) -> None:
@@ -260,9 +263,9 @@ class Journal:
         else:
             self.trash.put(*staged, digest)
 
-    def _prune(self, path: str) -> None:
+    def _prune(self, place: Place) -> None:
         """Remove the folders of a memory that is gone, as far as they are empty."""
-        root, parts = self.place(path)
+        root, parts = place
         if root != self.root:
             return
         with contextlib.suppress(OSError):

@@ -102,23 +102,16 @@ def _is_encoded(name: str) -> bool:
     return identifier not in {"", ".", ".."} and _encoded(identifier) == name
 
 
-def check_new(path: str) -> None:
-    """Refuse a new name that not every system can hold.
-
-    Raises:
-        PathRefused: a part is reserved on Windows, or has a character that Windows or a reader trips over.
-    """
-    for part in path.split("/"):
-        if _RESERVED.fullmatch(part):
-            raise PathRefused(
-                path=path, reason=f"{part!r} is the name of a device on Windows", remedy="rename it"
-            )
-        if _NOT_PORTABLE.search(part):
-            reason = f"{part!r} cannot be a name on every system"
-            remedy = 'leave out < > : " | ? * and spaces or dots at the end'
-            raise PathRefused(path=path, reason=reason, remedy=remedy)
-        if any(unicodedata.category(character) in {"Cf", "Zl", "Zp"} for character in part):
-            raise PathRefused(path=path, reason="a name has no invisible characters", remedy="leave them out")
+def unportable(part: str) -> tuple[str, str]:
+    """Why not every system can hold a name, or show it, and what to do; both empty when every one can."""
+    if _RESERVED.fullmatch(part):
+        return f"{part!r} is the name of a device on Windows", "rename it"
+    if _NOT_PORTABLE.search(part):
+        reason = f"{part!r} cannot be a name on every system"
+        return reason, 'leave out < > : " | ? * and spaces or dots at the end'
+    if any(map(_invisible, part)):
+        return "a name has no invisible characters", "leave them out"
+    return "", ""
 
 
 def encode_id(identifier: str) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import EditRefused, PathRefused
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_memory, is_under, join, relative, unportable
+
+if TYPE_CHECKING:
+    from mdmem.vault.trash import FileChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,8 @@ class Change:
         move_to: its new path.
         merge: when the file has changed since `before` was read, merge three-way where that is
             unambiguous; otherwise refuse at once.
+        back: the deletion that it takes back: the file gets the spelling and the permissions that it had,
+            also beside a file whose name is another Unicode spelling of it.
     """
 
     path: str
@@ -35,6 +41,7 @@ class Change:
     delete: bool = False
     move_to: str | None = None
     merge: bool = True
+    back: FileChange | None = None
 
     @property
     def base(self) -> str | None:
@@ -84,8 +91,8 @@ class EditPlan:
         actor: who asked for it.
         left_out: memories that the plan would have to look into and could not, each with the reason.
         warnings: what was found in it that does not refuse it, such as secrets that were taken out.
-        brings_back: it restores what stood there before. That is not checked against schemas: what was
-            deleted can be restored, whatever it was.
+        brings_back: it restores what stood there before. That is checked against neither schemas nor the
+            rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
     """
 
     changes: tuple[Change, ...]
@@ -146,23 +153,120 @@ def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)
 
 
-def refuse_twins(plan: EditPlan) -> None:
-    """Refuse a plan that names a memory twice, or makes two whose names differ only in case.
+def refuse_repeats(plan: EditPlan) -> None:
+    """Refuse a plan that names a memory twice.
 
     Raises:
-        EditRefused, PathRefused: it does.
+        EditRefused, PathRefused: it does, or names what can be none.
     """
     seen: set[str] = set()
-    made: dict[str, str] = {}
     for change in plan.changes:
         for path in filter(None, (change.path, change.move_to)):
             name = check_memory(path)
             if name in seen:
                 raise EditRefused(path=name, reason="a plan changes every memory at most once")
             seen.add(name)
-        if change.before is None or change.move_to:
-            name = check_memory(change.move_to or change.path)
-            twin = made.setdefault(name.casefold(), name)
-            if twin != name:
-                reason = f"differs only in case from {twin!r}, which the same plan makes"
-                raise PathRefused(path=name, reason=reason, remedy="give it another name")
+
+
+class NewNames:
+    """The one rule about new names: every system can hold them, and tell them from those that stand.
+
+    New is what a plan makes and what neither stands there nor is brought back. A memory that is moved takes
+    along the names that it keeps, and may differ from its old ones in case alone. So whatever stands under a
+    name that would be refused today can be changed, renamed, moved with its folder, deleted and brought back.
+    """
+
+    def __init__(
+        self, namespace: str, stands: Callable[[str], bool], names_in: Callable[[str], Iterable[str]]
+    ) -> None:
+        """Look at the names of one plan.
+
+        Args:
+            namespace: the folder that the plan's paths are relative to.
+            stands: whether there is a file or a folder at a path, as the whole vault names it.
+            names_in: the names in a folder, in NFC; none where there is no folder.
+        """
+        self._namespace = namespace
+        self._stands = stands
+        self._names_in = names_in
+        self._folders: dict[str, dict[str, list[str]]] = {}
+        self._made: dict[str, tuple[str, str]] = {}
+
+    def refuse(self, plan: EditPlan) -> None:
+        """Refuse a plan with a new name that not every system can hold, or that has a twin.
+
+        Raises:
+            PathRefused: it has one.
+        """
+        for change in () if plan.brings_back else plan.changes:
+            if change.before is None or change.move_to:
+                self.refuse_of(change)
+
+    def refuse_of(self, change: Change) -> None:
+        """As `refuse`, for one change that makes a memory; what was made before counts.
+
+        Raises:
+            PathRefused: its name is refused.
+        """
+        path = check_memory(change.move_to or change.path)
+        parts = join(self._namespace, path).split("/")
+        source = join(self._namespace, check_memory(change.path)).split("/") if change.move_to else []
+        first = self._first_new(parts)
+        if first == len(parts):
+            return
+        kept = _shared_end(parts, source)
+        bound = len(self._namespace.split("/")) if self._namespace else 0
+        for part in parts[max(first, bound) : len(parts) - kept]:
+            reason, remedy = unportable(part)
+            if reason:
+                raise PathRefused(path=path, reason=reason, remedy=remedy)
+        twin = self._twin(parts, first, source) or self._made_twin(parts, first, source, kept)
+        if twin:
+            # What is beside the namespace is nobody's business in it.
+            inside = is_under(twin, self._namespace)
+            named = repr(relative(twin, self._namespace)) if inside else "another name"
+            reason = f"differs only in case from {named}, which exists"
+            raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
+
+    def _first_new(self, parts: list[str]) -> int:
+        """How many of the names, from the first on, stand there."""
+        for count in range(len(parts)):
+            if self._stands("/".join(parts[: count + 1])):
+                continue
+            folder = "/".join(parts[:count])
+            if parts[count] not in self._alike(folder, parts[count]):
+                return count
+        return len(parts)
+
+    def _alike(self, folder: str, name: str) -> list[str]:
+        """The names in a folder that are `name`, or differ from it only in case."""
+        if folder not in self._folders:
+            names = self._folders[folder] = {}
+            for present in self._names_in(folder):
+                names.setdefault(present.casefold(), []).append(present)
+        return self._folders[folder].get(name.casefold(), [])
+
+    def _twin(self, parts: list[str], first: int, source: list[str]) -> str:
+        """What stands there and differs only in case from the first new name; empty for none."""
+        for name in self._alike("/".join(parts[:first]), parts[first]):
+            twin = [*parts[:first], name]
+            if source[: len(twin)] != twin:  # else it is what is renamed
+                return "/".join(twin)
+        return ""
+
+    def _made_twin(self, parts: list[str], first: int, source: list[str], kept: int) -> str:
+        """What the plan makes as well and differs only in case; empty for none, or for a pair that stands."""
+        for count in range(first + 1, len(parts) + 1):
+            made = "/".join(parts[:count])
+            after = len(parts) - count
+            was = "/".join(source[: len(source) - after]) if after < kept else ""
+            twin, twin_was = self._made.setdefault(made.casefold(), (made, was))
+            if twin != made and (not was or was.casefold() != twin_was.casefold()):
+                return twin
+        return ""
+
+
+def _shared_end(parts: list[str], source: list[str]) -> int:
+    """How many of the last names of two paths are the same."""
+    pairs = zip(reversed(parts), reversed(source), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -63,7 +63,9 @@ class Transaction:
         plan: the plan; its paths are relative to `namespace`.
         afters: what each of its changes results in.
         journal: what makes the steps happen together.
-        read: the settled content of a memory's file; None where there is none.
+        read: the settled content of a memory's file, in a certain spelling where one is given; None where
+            there is none.
+        spelled: the path of a memory's file as the disk spells it, as the whole vault names it.
         check: refuses a document that has findings which the one before had not.
         may_merge: whether a file that has changed since may be merged.
     """
@@ -74,7 +76,8 @@ class Transaction:
     actor: str
     limits: Limits
     journal: Journal
-    read: Callable[[str], Content | None]
+    read: Callable[[str, str], Content | None]
+    spelled: Callable[[str], str]
     check: Callable[[Document | None, Document], None]
     may_merge: bool
 
@@ -82,7 +85,7 @@ class Transaction:
         """Apply the plan, as `Vault.apply` says."""
         for _ in range(_RACES):
             merged: list[str] = []
-            steps = list(self._steps(merged))
+            steps = _in_order(list(self._steps(merged)))
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=self.plan)
             entry = self._entry(steps, self.plan.message)
@@ -112,6 +115,8 @@ class Transaction:
                 path=join(self.namespace, step.path),
                 before=_hash(step.before.data if step.before else None),
                 after=_hash(step.after),
+                spelled=step.spelled,
+                mode=step.before.mode if step.before and step.after is None else 0,
             )
             for step in steps
         )
@@ -125,20 +130,29 @@ class Transaction:
         for change, prepared in zip(self.plan.changes, self.afters, strict=True):
             after = prepared
             path = check_memory(change.path)
-            now = self.read(path)
+            back = change.back.spelled if change.back else ""
+            now = self.read(path, back)
             base = change.before.data if change.before else None
             if (now.data if now else None) != base:
                 after = self._merge(change, after, now)
                 merged.append(path)
             content = after.data if after else None
+            spelled = join(self.namespace, back) if back else self.spelled(path)
             if change.move_to is None:
                 if (now.data if now else None) != content:
-                    yield Step(path=path, before=now, after=content)
-            elif self.read(change.move_to) is not None:
+                    like = self._as_it_was(change.back) if change.back else None
+                    yield Step(path=path, before=now, after=content, like=like, spelled=spelled)
+            elif self.read(change.move_to, "") is not None:
                 raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
             else:
-                yield Step(path=check_memory(change.move_to), before=None, after=content, like=now)
-                yield Step(path=path, before=now, after=None)
+                new = check_memory(change.move_to)
+                yield Step(path=new, before=None, after=content, like=now, spelled=self.spelled(new))
+                yield Step(path=path, before=now, after=None, spelled=spelled)
+
+    def _as_it_was(self, back: FileChange) -> Content | None:
+        """What was deleted, with its permissions and owner; None where it is not kept."""
+        kept = self.journal.trash.kept(back.before or "")
+        return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
         """The change made to what is on the disk now, or a refusal that shows what became of it."""
@@ -187,12 +201,12 @@ class Transaction:
     def _unite(self, step: Step, late: bytes) -> bytes:
         """Merge `late` into what stands in the file of `step`; what stands there then."""
         for _ in range(_RACES):
-            now = self.read(step.path)
+            now = self.read(step.path, "")
             base = step.before.data if step.before else b""
             if now is None or _holds(now.data, base, late):
                 return now.data if now else b""
             united = self._united(step.path, base, now.data, late)
-            again = Step(path=step.path, before=now, after=united)
+            again = Step(path=step.path, before=now, after=united, spelled=step.spelled)
             entry = self._entry([again], f"keep what another program wrote to {step.path}")
             try:
                 self._commit(entry, [again])
@@ -212,6 +226,16 @@ class Transaction:
             diff = unified(now.decode("utf-8", "replace"), late.decode("utf-8", "replace"), path)
             raise Conflict(path=path, base=_hash(late), actual=_hash(now), diff=diff)
         return text.encode()
+
+
+def _in_order(steps: list[Step]) -> list[Step]:
+    """The steps, with those last that make a name again which another step takes away in another case.
+
+    Where names that differ only in case are one, the old one has to go first. All others come first, so that
+    a memory is always there for a program that takes no lock.
+    """
+    gone = {step.path.casefold() for step in steps if step.after is None}
+    return sorted(steps, key=lambda step: step.after is not None and step.path.casefold() in gone)
 
 
 def _holds(now: bytes, base: bytes, new: bytes) -> bool:

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import time
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,32 +25,46 @@ _SWEEP_EVERY = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist."""
+    """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist.
+
+    `spelled`: the path as the disk spells it, where it has several Unicode spellings. `mode`: the permissions
+    of what was deleted.
+    """
 
     path: str
     before: str | None
     after: str | None
+    spelled: str = ""
+    mode: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The memory of a change as a JSON object."""
+        more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
+        return {"path": self.path, "before": self.before, "after": self.after, **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files."""
+    """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
+
+    `is_part`: it changed files outside of the namespace as well, which are not named.
+    """
 
     id: str
     time: str
     actor: str
     message: str
     files: tuple[FileChange, ...]
+    is_part: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as a JSON object."""
-        changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
         return {
             "id": self.id,
             "time": self.time,
             "actor": self.actor,
             "message": self.message,
-            "files": changed,
+            "files": [changed.as_dict() for changed in self.files],
         }
 
 
@@ -57,13 +72,24 @@ def entry_from(shape: dict[str, Any]) -> Entry:
     """The inverse of `Entry.as_dict`.
 
     Raises:
-        KeyError, TypeError: the shape is another one.
+        KeyError, TypeError, ValueError: the shape is another one.
     """
-    changed = tuple(FileChange(path=f["path"], before=f["before"], after=f["after"]) for f in shape["files"])
+    changed = tuple(
+        FileChange(
+            path=f["path"],
+            before=f["before"],
+            after=f["after"],
+            spelled=f.get("spelled", ""),
+            mode=f.get("mode", 0) & 0o777,
+        )
+        for f in shape["files"]
+    )
     texts = [shape[key] for key in ("id", "time", "actor", "message")]
-    texts += [text for f in changed for text in (f.path, f.before or "", f.after or "")]
+    texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("an entry holds texts")
+    if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
+        raise ValueError("a spelling is of another path")
     return Entry(
         id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
     )
@@ -106,15 +132,20 @@ class TrashFolder:
 
     def content(self, digest: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
+        kept = self.kept(digest)
+        return kept.data if kept else None
+
+    def kept(self, digest: str) -> files.Content | None:
+        """As `content`, with the permissions and the owner that the file had."""
         try:
             with files.opened(self.path) as trash:
-                data = files.read(trash, digest).data
+                content = files.read(trash, digest)
         except FileNotFoundError:
             return None
         # The log may have come with a repository, and a hash in it be a path; or the disk is failing.
         import hashlib  # noqa: PLC0415 - start-up
 
-        return data if hashlib.sha256(data).hexdigest() == digest else None
+        return content if hashlib.sha256(content.data).hexdigest() == digest else None
 
     def record(self, entry: Entry) -> None:
         """Add an entry to the log, and sweep when it is time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -24,8 +25,8 @@ from mdmem.errors import (
 from mdmem.text.document import Document, parse
 from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content, Place
-from mdmem.vault.paths import check_folder, check_memory, check_new, is_under, join, relative
-from mdmem.vault.plan import Change, EditPlan, Prepared, refuse_twins
+from mdmem.vault.paths import check_folder, check_memory, is_under, join, relative
+from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
 from mdmem.vault.staging import STAGING, pending
 
 if TYPE_CHECKING:  # what a command does not use is not imported
@@ -193,22 +194,29 @@ class Vault:
             raise MemoryNotFound(path=path, near=self._near(path))
         return document
 
-    def find(self, path: str, *, recovered: bool = False) -> Document | None:
-        """As `read`, with None where there is no memory."""
+    def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
+        """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
-        content = self._content(path, _READ_SETTLE_SECONDS)
+        content = self._content(path, _READ_SETTLE_SECONDS, spelled=spelled)
         return parse(path, content.data, self.config.limits) if content else None
 
-    def _content(self, path: str, settle: float, *, strict: bool = False) -> Content | None:
+    def _content(
+        self, path: str, settle: float, *, strict: bool = False, spelled: str = ""
+    ) -> Content | None:
         """What stands in a file once nobody is writing it; None where there is none.
 
         After `settle` seconds it is what stands there all the same, or, with `strict`, a FileBusy.
         """
         root, (*folders, name) = self.place(path)
+        if spelled:
+            *folders, name = join(self.namespace, spelled).split("/")
         try:
-            with files.translated(path, "read it"), files.opened(root, folders) as folder:
-                if not name.isascii() and not files.exists(folder, name):
+            with (
+                files.translated(path, "read it"),
+                files.opened(root, folders, exact=bool(spelled)) as folder,
+            ):
+                if not spelled and not name.isascii() and not files.exists(folder, name):
                     name = files.twin_of(folder, name) or name
                 self._refuse_large(path, files.size(folder, name))
                 content = files.read_settled(folder, name, settle)
@@ -217,6 +225,13 @@ class Vault:
                 return content or files.read(folder, name)
         except MemoryNotFound:
             return None
+
+    def _spelled(self, path: str) -> str:
+        """The path of a memory's file as the disk spells it; empty where there is only one spelling."""
+        full = join(self.namespace, path)
+        if full.isascii() or full in self.mounts:
+            return ""
+        return "/".join(files.spelled(self.root, full.split("/")))
 
     def _refuse_large(self, path: str, size: int) -> None:
         """Refuse what is no memory before it fills ours."""
@@ -263,14 +278,19 @@ class Vault:
 
     def history(self) -> Iterator[Entry]:
         """The changes to memories of this namespace, newest first."""
+        depth = self.namespace.count("/") + 1 if self.namespace else 0
         for entry in self.trash.entries():
             inside = tuple(
-                replace(change, path=relative(change.path, self.namespace))
+                replace(
+                    change,
+                    path=relative(change.path, self.namespace),
+                    spelled="/".join(change.spelled.split("/")[depth:]),
+                )
                 for change in entry.files
                 if is_under(change.path, self.namespace)
             )
             if inside:
-                yield replace(entry, files=inside)
+                yield replace(entry, files=inside, is_part=len(inside) < len(entry.files))
 
     def content(self, digest: str) -> bytes | None:
         """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""
@@ -296,6 +316,7 @@ class Vault:
         """
         prepared = self.prepare(plan)
         with self._writing():
+            self.new_names().refuse(prepared.plan)  # somebody may have made a twin since
             return self._transaction(prepared, may_merge=may_merge).run()
 
     def transact(self, build: Callable[[], EditPlan]) -> Applied:
@@ -323,8 +344,9 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        refuse_twins(plan)
-        prepared = Prepared(plan, [self._after(change) for change in plan.changes])
+        refuse_repeats(plan)
+        self.new_names().refuse(plan)
+        prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
             return prepared
         prepared = self._screened(prepared)
@@ -335,11 +357,20 @@ class Vault:
             raise Invalid(findings=tuple(findings))
         return prepared
 
-    def _after(self, change: Change) -> Document | None:
-        target = check_memory(change.move_to or change.path)
-        if change.before is None or change.move_to:
-            check_new(target)
-        return change.after(self.config.limits)
+    def new_names(self) -> NewNames:
+        """What refuses the new names of one plan that not every system can hold."""
+
+        def stands(full: str) -> bool:
+            return full in self.mounts or os.path.lexists(os.path.join(self.root, full))
+
+        def names_in(folder: str) -> list[str]:
+            parts = folder.split("/") if folder else ()
+            mounted = [path for path in self.mounts if path.rpartition("/")[0] == folder]
+            with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
+                mounted += os.listdir(descriptor)
+            return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in mounted]
+
+        return NewNames(self.namespace, stands, names_in)
 
     def _screened(self, prepared: Prepared) -> Prepared:
         if self.config.secrets.policy == "off":
@@ -383,7 +414,8 @@ class Vault:
             actor=self.actor,
             limits=self.config.limits,
             journal=self.journal,
-            read=lambda path: self._content(path, BUSY_SECONDS, strict=True),
+            read=lambda path, spelled: self._content(path, BUSY_SECONDS, strict=True, spelled=spelled),
+            spelled=self._spelled,
             check=self._refuse_new_findings,
             may_merge=may_merge,
         )

@@ -12,7 +12,7 @@ from mdmem.index.move import Known
 from mdmem.index.record import Row, key_of, record
 from mdmem.index.resolve import Resolution, resolve_link
 from mdmem.text.document import Document, Limits, parse_text
-from mdmem.vault.plan import EditPlan, refuse_twins
+from mdmem.vault.plan import EditPlan, refuse_repeats
 
 
 class Notes:
@@ -64,7 +64,7 @@ class Notes:
 
     def after(self, plan: EditPlan) -> Notes:
         """The memories as they are when the plan is applied."""
-        refuse_twins(plan)
+        refuse_repeats(plan)
         texts = self.texts
         for change in plan.changes:
             assert change.before is not None

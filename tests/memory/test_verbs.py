@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from mdmem.errors import (
     TemplateFailed,
     TextAmbiguous,
     TextNotFound,
+    UndoRefused,
     Usage,
 )
 from mdmem.index.index import Index
@@ -593,6 +595,48 @@ def test_restore_brings_back_what_was_deleted(root: Path, verbs: Verbs[Applied])
     verbs.rm("a.md")
     assert verbs.restore("a.md").plan.message == "restore a.md"
     assert memories(root) == {"a.md": "one\n"}
+
+
+@pytest.mark.parametrize("call", [lambda v: v.undo(), lambda v: v.restore("a.md")], ids=["undo", "restore"])
+def test_what_was_deleted_comes_back_with_its_permissions(
+    root: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
+) -> None:
+    """Also when the same content, with other permissions, went to the trash since then."""
+    for name, mode in (("a.md", 0o600), ("b.md", 0o664)):
+        put(root, name, "the same\n")
+        (root / name).chmod(mode)
+    verbs.append("b.md", "more")
+    verbs.rm("a.md")
+    call(verbs)
+    assert (root / "a.md").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_swept_version_is_passed_over_by_restore(root: Path, verbs: Verbs[Applied]) -> None:
+    for text in ("one\n", "two\n", "three\n"):
+        verbs.write("a.md", text, overwrite=True)
+    two = Vault(str(root)).trash.path + "/" + sha256(b"two\n").hexdigest()
+    os.unlink(two)
+    verbs.restore("a.md")
+    assert memories(root) == {"a.md": "one\n"}
+
+
+def test_undo_never_takes_back_half_of_a_change_that_crossed_the_namespace(root: Path) -> None:
+    whole = Vault(str(root))
+    put(root, "users/ann/a.md", "secret plans\n")
+    moving = Verbs(whole, whole.transact, viewing(whole))
+    change = moving.mv("users/ann/a.md", "users/bob/b.md").id
+    ann = Vault(str(root), "users/ann")
+    before = memories(root)
+    for some in (Verbs(ann, ann.transact, viewing(ann)), Verbs(ann, lambda build: build(), viewing(ann))):
+        for named in (None, change):
+            with pytest.raises(UndoRefused) as refused:
+                some.undo(named)
+            assert (refused.value.change, refused.value.exit_code) == (change, 2)
+            assert "bob" not in str(refused.value)
+            assert "whole vault" in refused.value.hint
+    assert memories(root) == before
+    moving.undo(change)
+    assert memories(root) == {"users/ann/a.md": "secret plans\n"}
 
 
 def test_restore_by_a_hash(root: Path, verbs: Verbs[Applied]) -> None:

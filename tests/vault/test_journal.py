@@ -453,7 +453,7 @@ def test_a_record_that_is_none_of_ours_does_nothing(
     assert sorted(os.listdir(tmp_path)) == ["vault"]
 
 
-@pytest.mark.parametrize("obstacle", ["link", "file", "twin"])
+@pytest.mark.parametrize("obstacle", ["link", "file"])
 def test_a_folder_that_became_something_else_since_the_crash_is_left_alone(
     vault: Vault, tmp_path: Path, obstacle: str
 ) -> None:
@@ -462,16 +462,22 @@ def test_a_folder_that_became_something_else_since_the_crash_is_left_alone(
     outside.mkdir()
     if obstacle == "link":
         (root / "gone").symlink_to(outside)
-    elif obstacle == "file":
-        (root / "gone").write_bytes(b"")
     else:
-        (root / "GONE").mkdir()
+        (root / "gone").write_bytes(b"")
     put(vault, "a.md", NEW)
     leave(vault, "many", entry(("gone/b.md", OLD, None), ("a.md", OLD, NEW)), {0: b"its\n", 1: OLD})
     assert recovered(vault) == []
     assert (root / "a.md").read_bytes() == OLD
     assert list(outside.iterdir()) == []
     assert (Path(vault.trash.path) / (digest(b"its\n") or "")).read_bytes() == b"its\n"
+
+
+def test_a_name_that_would_be_refused_today_is_recovered_beside_its_twin(vault: Vault) -> None:
+    """What was there before the crash comes back, whatever else has its name in another case by now."""
+    put(vault, "GONE/con.md", NEW)
+    leave(vault, "many", entry(("gone/con.md", OLD, None), ("b.md", None, NEW)), {0: OLD, 1: NEW})
+    assert recovered(vault) == []
+    assert memories(vault) == {"GONE/con.md": NEW, "gone/con.md": OLD}
 
 
 # -------------------------------------------------------------------------------------- while it is committed

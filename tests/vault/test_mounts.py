@@ -278,17 +278,18 @@ def test_elsewhere_a_memory_is_made_moved_and_deleted(work: Path) -> None:
 
 
 def test_elsewhere_a_failed_transaction_is_rolled_back(work: Path) -> None:
-    """The second file of the transaction cannot be made: its folder has a twin that differs in case."""
+    """The second file of the transaction cannot be made: where its folder should be there is a file."""
     on_another_file_system(
         work,
         """
         vault.apply(new("notes/a.md"))
-        for plans in ([grown("two"), new("Notes/b.md")], [grown("two"), new("notes/A.md")]):
+        blocked = new("notes/a.md/b.md")
+        for plans in ([grown("two"), blocked], [new("b.md"), grown("two"), blocked]):
             try:
                 vault.apply(together(plans, "both"))
                 raise SystemExit("it was applied")
             except MdmemError as error:
-                assert "only in case" in str(error), error
+                assert "not a folder" in str(error), error
             assert (other / "AGENTS.md").read_bytes() == b"one\\n"
             clean()
         assert sorted(os.listdir(root / "notes")) == ["a.md"]

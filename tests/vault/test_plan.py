@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.errors import BinaryContent, EditRefused, NotEncodable, TooLarge
+from mdmem.errors import BinaryContent, EditRefused, NotEncodable, PathRefused, TooLarge
 from mdmem.text.document import Document, Limits, parse
 from mdmem.text.edit import TextEdit, splice
-from mdmem.vault.plan import Change, EditPlan, edit, together
+from mdmem.vault.plan import Change, EditPlan, NewNames, edit, together
 
 LIMITS = Limits()
 A = parse("a.md", b"\xef\xbb\xbfone\r\ntwo\r\n")
@@ -140,3 +141,80 @@ def test_the_json_of_a_change_says_what_it_does(text: str, edits: list[tuple[int
     assert after
     written = change.as_dict().get("edits", [])
     assert splice(text, [TextEdit(**each) for each in written]).encode() == after.data
+
+
+# -------------------------------------------------------------------------------------------------- new names
+
+
+def refused(standing: list[str], plan: list[str], namespace: str = "") -> str:
+    """Why a plan is refused beside files that stand there; empty when it is not. `a > b` is a move."""
+    paths = {"/".join(path.split("/")[:count]) for path in standing for count in range(1, 9)}
+
+    def names_in(folder: str) -> list[str]:
+        return [path.rpartition("/")[2] for path in paths if path.rpartition("/")[0] == folder]
+
+    moves = [each.partition(" > ") for each in plan]
+    changes = tuple(
+        Change(path=old, before=replace(A, path=old), move_to=new) if new else Change(path=old, before=None)
+        for old, _, new in moves
+    )
+    try:
+        NewNames(namespace, paths.__contains__, names_in).refuse(EditPlan(changes=changes))
+    except PathRefused as error:
+        return error.reason
+    NewNames(namespace, paths.__contains__, names_in).refuse(EditPlan(changes=changes, brings_back=True))
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("standing", "plan"),
+    [
+        ([], ["notes/a.md", "notes/b.md", "Other/a.md"]),
+        (["con.md", "aux/a?.md"], ["con.md", "aux/a?.md", "aux/b.md"]),
+        (["n/E.md"], ["n/E.md > n/e.md"]),
+        (["n/E.md", "n/x.md"], ["n/E.md > N/E.md", "n/x.md > N/x.md"]),
+        (["n/E.md", "n/e.md"], ["n/E.md > old/E.md", "n/e.md > old/e.md"]),
+        (["n/E/a.md", "n/e/b.md"], ["n/E/a.md > old/E/a.md", "n/e/b.md > old/e/b.md"]),
+        (["n/con.md", "n/a?/aux.md"], ["n/con.md > old/con.md", "n/a?/aux.md > old/a?/aux.md"]),
+        (["n/con.md"], ["n/con.md > con.md"]),
+        (["Q&A: why?.md"], ["Q&A: why?.md > QA.md"]),
+    ],
+)
+def test_what_stands_may_be_changed_renamed_and_moved_whatever_its_name(
+    standing: list[str], plan: list[str]
+) -> None:
+    assert refused(standing, plan) == ""
+
+
+@pytest.mark.parametrize(
+    ("standing", "plan", "reason"),
+    [
+        ([], ["notes/con.md"], "device"),
+        ([], ["a?/b.md"], "every system"),
+        (["aux/a.md"], ["aux/nul.md"], "device"),
+        (["a.md"], ["a.md > b?.md"], "every system"),
+        (["a.md"], ["a.md > con/a.md"], "device"),
+        (["con.md"], ["con.md > nul.md"], "device"),
+        (["n/E.md"], ["n/e.md"], "from 'n/E.md', which"),
+        (["Notes/a.md"], ["notes/b.md"], "from 'Notes', which"),
+        ([], ["n/a.md", "n/A.md"], "from 'n/a.md', which"),
+        ([], ["n/a.md", "N/b.md"], "from 'n', which"),
+        (["n/E.md", "x.md"], ["x.md > n/e.md"], "from 'n/E.md', which"),
+        (["n/E.md", "n/e.md", "o/E.md"], ["n/e.md > o/e.md"], "from 'o/E.md', which"),
+        (["n/a.md", "m/A.md"], ["n/a.md > o/a.md", "m/A.md > o/A.md"], "from 'o/a.md', which"),
+        (["n/E.md", "n/e.md"], ["n/E.md > o/a.md", "n/e.md > o/A.md"], "from 'o/a.md', which"),
+    ],
+)
+def test_a_new_name_that_not_every_system_can_hold_is_refused(
+    standing: list[str], plan: list[str], reason: str
+) -> None:
+    assert reason in refused(standing, plan)
+
+
+def test_a_twin_outside_of_the_namespace_is_not_named() -> None:
+    said = refused(["users/Bob/n.md"], ["n.md"], "users/bob")
+    assert said == "differs only in case from another name, which exists"
+    assert (
+        refused(["users/bob/N.md"], ["n.md"], "users/bob") == "differs only in case from 'N.md', which exists"
+    )
+    assert refused([], ["n.md"], "users/con") == "", "a namespace's own names are encoded ids"

@@ -15,7 +15,7 @@ from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.index.record import key_of
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.paths import is_under
+from mdmem.vault.paths import is_under, unportable
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.staging import STAGING
 from mdmem.vault.vault import Vault
@@ -164,6 +164,29 @@ def _files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     for found in met:
         if found.problem:
             yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
+    yield from _odd_names(found.path for found in met if not found.problem)
+
+
+def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
+    """Files and folders whose names not every system can hold, or tell apart."""
+    looked: set[str] = set()
+    folded: dict[tuple[str, str], str] = {}
+    for path in paths:
+        parts = path.split("/")
+        for here in ("/".join(parts[: count + 1]) for count in range(len(parts))):
+            if here in looked:
+                continue
+            looked.add(here)
+            above, _, name = here.rpartition("/")
+            reason, _ = unportable(name)
+            if reason:
+                hint = "rename it: mdmem mv takes every link along"
+                yield about_file(here, "unportable-name", reason, hint, severity="warning")
+            twin = folded.setdefault((above, name.casefold()), here)
+            if twin != here:
+                message = f"differs only in case from {twin}: on macOS and Windows they are one"
+                hint = "rename one of them: mdmem mv takes every link along"
+                yield about_file(here, "case-twin", message, hint, severity="warning")
 
 
 def _schemas(vault: Vault, _: Facts) -> list[Diagnostic]:

@@ -160,6 +160,23 @@ def test_files_that_cannot_be_memories_are_warnings(root: Path) -> None:
     ]
 
 
+def test_names_that_not_every_system_can_hold_or_tell_apart_are_warnings(root: Path) -> None:
+    """One for each file or folder, and none for what only lies below it."""
+    twins = ("n/E.md", "n/e.md", "n/fine.md", "N/E.md", "n/\u00c9/x.md", "n/\u00e9/x.md")
+    put(root, dict.fromkeys((*twins, "con/a?.md", "con/b.md", "n/x\u200by.md"), "x\n"))
+    memory = Memory(str(root))
+    found = {(f.path, f.code): f for f in memory.doctor().findings}
+    memory.index.close()
+    assert set(found) == {
+        *(("con", "unportable-name"), ("con/a?.md", "unportable-name"), ("n/x\u200by.md", "unportable-name")),
+        *(("n", "case-twin"), ("n/e.md", "case-twin"), ("n/\u00e9", "case-twin")),
+    }
+    assert {f.severity for f in found.values()} == {"warning"}
+    assert "from n/E.md: on macOS and Windows" in found["n/e.md", "case-twin"].message
+    assert "device" in found["con", "unportable-name"].message
+    assert all("mdmem mv" in f.hint for f in found.values())
+
+
 def test_a_missing_ripgrep_is_found_and_named(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,11 +122,11 @@ def _print_asides(plan: EditPlan) -> None:
 
 
 def print_notes(memory: Memory) -> None:
-    """Say on standard error, behind the output, what had to give in the index, where a command used it."""
-    if "index" in vars(memory):
+    """Say on standard error, behind the output, what had to give in the vault and in the index."""
+    used = memory.index.notes if "index" in vars(memory) else []
+    for note in dict.fromkeys((*memory.vault.notes, *used)):
         sys.stdout.flush()
-        for note in memory.index.notes:
-            print(f"note: {note}", file=sys.stderr)
+        print(f"note: {note}", file=sys.stderr)
 
 
 def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mdmem.index.record import Record, Row
 
 VERSION = 1
-BUSY_SECONDS = 30.0
+# Who writes holds the lock of the index; a reader waits for the end of a checkpoint at most.
+BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
 _CACHE_KIB = 8 * 1024
 
@@ -92,6 +93,8 @@ class Database:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        if _is_emptied(path):
+            raise IndexDamaged(path=path, reason="somebody has emptied it")
         with _translated(path):
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -125,11 +128,12 @@ class Database:
 
     @property
     def replaced(self) -> bool:
-        """Whether another file stands under the path by now: somebody has made the index anew."""
+        """Whether another file stands under the path by now, or an empty one: the index was made anew."""
         try:
-            return os.stat(self.path).st_ino != self._inode
+            status = os.stat(self.path)
         except FileNotFoundError:
             return True
+        return status.st_ino != self._inode or not status.st_size
 
     def close(self) -> None:
         """Close it."""
@@ -287,6 +291,16 @@ class Database:
     def _drop_parts(self, numbers: Sequence[int]) -> None:
         for name in _PARTS if numbers else ():
             self.write(f"DELETE FROM {name} WHERE document = ?", [(n,) for n in numbers])  # noqa: S608 - as above
+
+
+def _is_emptied(path: str) -> bool:
+    """Whether a database has lost its content to another program, while some process had it open.
+
+    To SQLite it is a new one, which it cannot set up as long as that process has a lock on it.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return not os.stat(path).st_size and any(os.path.exists(path + s) for s in ("-wal", "-shm"))
+    return False
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
-from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
+from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
 from mdmem.index.database import Database, Seen
 from mdmem.index.file_system import remote_kind
 from mdmem.index.stores import DATABASE, LOCK, TEXT, VERSION_FILE
@@ -29,6 +29,7 @@ R = TypeVar("R")
 
 # A first run over a very large vault may take minutes; the others wait for it.
 _LOCK_SECONDS = 600.0
+_STOPPED_SECONDS = 1.0
 # From so many paths on, what is known of all files is loaded at once.
 _MANY = 500
 # So many memories may be left to the question that needs the text index: to read them once more takes less
@@ -49,7 +50,7 @@ class Index:
 
     def __init__(self, root: str) -> None:
         self.vault = Vault(root)
-        self.notes: list[str] = []
+        self.notes = self.vault.notes
         self._guard = threading.RLock()
         self._database: Database | None = None
         self._text: TextIndex | None = None
@@ -68,7 +69,7 @@ class Index:
         reason = remote_kind(self.vault.root)
         if not reason:
             try:
-                folder = self.vault.local("index")
+                folder = self.vault.own("index")
             except MdmemError as error:
                 reason = error.message
             else:
@@ -94,7 +95,7 @@ class Index:
         """The lock of the index; one process at a time writes to it."""
         if not os.path.isdir(self.folder):
             del self.folder  # somebody has deleted it
-        return lock.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS)
+        return lock.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS, stopped=_STOPPED_SECONDS)
 
     @property
     def _database_path(self) -> str:
@@ -181,12 +182,13 @@ class Index:
         """
         try:
             return self._mended(work, again)
-        except StorageFailed as error:
+        except (StorageFailed, LockTimeout) as error:
             here = self.__dict__.get("folder")
             if here is None or not is_under(error.path, here) or here == _cache_folder(self.vault.root):
                 raise
             self.close()
-            self.__dict__["folder"] = self._elsewhere(error.reason)
+            reason = error.reason if isinstance(error, StorageFailed) else "its lock is not given back"
+            self.__dict__["folder"] = self._elsewhere(reason)
         return self._mended(again, again)
 
     def _mended(self, work: Callable[[], R], again: Callable[[], R]) -> R:

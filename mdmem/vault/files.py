@@ -150,15 +150,17 @@ def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read(folder: int, name: str) -> Content:
-    """The content of a regular file.
+def read(folder: int, name: str, limit: int | None = None) -> Content:
+    """The content of a regular file of at most `limit` bytes.
 
     Raises:
-        OSError: it is missing, a link (ELOOP), a folder (EISDIR), or cannot be read.
+        OSError: it is missing, a link (ELOOP), a folder (EISDIR), too large (EFBIG), or cannot be read.
         PathRefused: it is a device, a FIFO or a socket.
     """
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
+        if limit is not None and os.fstat(descriptor).st_size > limit:
+            raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", name)
         return _content(descriptor, name)
     finally:
         os.close(descriptor)

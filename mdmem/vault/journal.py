@@ -5,6 +5,9 @@ of its n-th file is `<id>.n`. Each step exchanges the staged file with its targe
 stands in the staged file. When every step is done and checked, a record of several is renamed to
 `<id>.done`, and what was taken out goes to the trash.
 
+Only a record that was written here is believed (`mdmem.vault.mark`); what came into the staging folder in any
+other way is moved to `ASIDE`, unread.
+
 After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
 is finished. So a vault is as it was before a transaction, or as it is after it.
 """
@@ -12,8 +15,9 @@ is finished. So a vault is as it was before a transaction, or as it is after it.
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,11 +25,15 @@ from typing import NamedTuple
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.files import Content, Place, Raced
+from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_memory
-from mdmem.vault.staging import STAGING, pending
+from mdmem.vault.staging import ASIDE, STAGING, pending
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 
 BUSY_SECONDS = 2.0
+# A record of a hundred thousand files has less.
+_MOST_RECORD_BYTES = 32 * 1024 * 1024
+_RECORDS = (".one", ".many", ".done")
 _BESIDE = ".mdmem-"
 _NO_FILE = "no file"  # instead of a hash: it equals none
 
@@ -77,12 +85,16 @@ class Journal:
     """The journal of the vault at `root`; `place` says where a memory's file is.
 
     Every method wants the vault's lock held.
+
+    Attributes:
+        aside: the names in the staging folder that were not written here, and were moved to `ASIDE`.
     """
 
     def __init__(self, root: str, place: Callable[[str], Place], trash: TrashFolder) -> None:
         self.root = root
         self.place = place
         self.trash = trash
+        self.aside: list[str] = []
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """Do all steps, or none.
@@ -97,7 +109,7 @@ class Journal:
         record = f"{entry.id}.many" if many else f"{entry.id}.one"
         with contextlib.ExitStack() as stack:
             staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
-            files.write_new(staging, record, json.dumps(entry.as_dict()).encode(), durable=many)
+            files.write_new(staging, record, signed(entry.as_dict()), durable=many)
             done = f"{entry.id}.done"
             seats: list[_Seat] = []
             folders = _Folders(stack, staging)
@@ -130,21 +142,32 @@ class Journal:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
         if not pending(self.root):
             return 0
-        recovered = 0
+        ours: set[str] = set()
         with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):
-                if record.endswith((".one", ".many", ".done")) and _digest((staging, record)) != _NO_FILE:
-                    self._recover_one(staging, record)
-                    recovered += 1
+                entry = _recorded(staging, record)
+                if entry:
+                    self._recover_one(staging, record, entry)
+                    ours.add(entry.id)
             for name in os.listdir(staging):
-                self._discard((staging, name))
-        return recovered
+                if name.partition(".")[0] in ours:
+                    self._discard((staging, name))
+                else:
+                    self._set_aside(staging, name)
+        return len(ours)
 
-    def _recover_one(self, staging: int, record: str) -> None:
-        entry = _recorded(staging, record)
-        if entry is None:
-            files.remove(staging, record)
-            return
+    def _set_aside(self, staging: int, name: str) -> None:
+        """Move what nobody here has written, or a crash tore before anything was done, out of the way."""
+        if name.endswith(_RECORDS) and not os.stat(name, dir_fd=staging, follow_symlinks=False).st_size:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=staging)
+                return
+        with files.opened(self.root, ASIDE.split("/"), create=True) as aside:
+            kept = f"{name}.{secrets.token_hex(4)}" if files.exists(aside, name) else name
+            os.rename(name, kept, src_dir_fd=staging, dst_dir_fd=aside)
+        self.aside.append(name)
+
+    def _recover_one(self, staging: int, record: str, entry: Entry) -> None:
         done = f"{entry.id}.done"
         with contextlib.ExitStack() as stack:
             folders = _Folders(stack, staging)
@@ -278,13 +301,21 @@ class Journal:
 
 
 def _recorded(staging: int, record: str) -> Entry | None:
-    """What a record says; None when it was torn by a crash, or is none of ours."""
-    # A record of several files is on the disk before any of its steps: where it is torn, none happened. And
-    # the folder may have come with a repository: a path in a record is checked like any other.
+    """What a record says; None when it was torn by a crash, or not written here."""
+    # A record of several files is on the disk before any of its steps: where it is torn, none happened.
+    if not record.endswith(_RECORDS):
+        return None
     try:
-        entry = entry_from(json.loads(files.read(staging, record).data))
+        shape = believed(files.read(staging, record, _MOST_RECORD_BYTES).data)
+        if shape is None:
+            return None
+        entry = entry_from(shape)
         sound = all(check_memory(change.path) == change.path for change in entry.files)
     except (ValueError, KeyError, TypeError, RecursionError, PathRefused):
+        return None
+    except OSError as error:
+        if error.errno not in {errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EFBIG, errno.EACCES}:
+            raise
         return None
     return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
 

@@ -20,11 +20,16 @@ _POLL = 0.001
 
 
 @contextlib.contextmanager
-def held(path: str, seconds: float) -> Iterator[None]:
+def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator[None]:
     """Hold the lock in the file `path`, which is made when it is missing and stays.
 
+    Args:
+        path: of the file, in which the process that holds the lock leaves its number.
+        seconds: how long to wait for it.
+        stopped: how long to wait for a process that is stopped, where the system can tell.
+
     Raises:
-        LockTimeout: somebody else held it for `seconds`.
+        LockTimeout: somebody else held it for so long.
         StorageFailed: the file cannot be made or locked.
     """
     try:
@@ -32,22 +37,36 @@ def held(path: str, seconds: float) -> Iterator[None]:
     except OSError as error:
         raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
     try:
-        _take(descriptor, path, seconds)
+        _take(descriptor, path, seconds, seconds if stopped is None else stopped)
+        with contextlib.suppress(OSError):  # a full disk holds up nobody
+            os.pwrite(descriptor, b"%-10d" % os.getpid(), 0)
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def _take(descriptor: int, path: str, seconds: float, stopped: float) -> None:
+    start = time.monotonic()
+    deadline = start + seconds
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise LockTimeout(path=path, seconds=seconds) from None
+            now = time.monotonic()
+            if now >= deadline or (now - start >= stopped and _is_stopped(descriptor)):
+                raise LockTimeout(path=path, seconds=min(seconds, now - start)) from None
             time.sleep(_POLL)
         except OSError as error:
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:
             return
+
+
+def _is_stopped(descriptor: int) -> bool:
+    """Whether the process that holds the lock is stopped, as by ^Z; False where nobody can tell."""
+    try:
+        number = int(os.pread(descriptor, 10, 0))
+        with open(f"/proc/{number}/stat", "rb") as file:
+            return file.read(4096).rpartition(b")")[2].split()[0] in {b"T", b"t"}
+    except (OSError, ValueError, IndexError):
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 STAGING = ".mdmem/local/staging"
+ASIDE = ".mdmem/local/aside"  # what stood there, and was not written here
 
 
 def pending(root: str) -> set[str]:

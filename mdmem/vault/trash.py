@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
+import secrets
+import stat
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -16,9 +17,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from mdmem.errors import PathRefused
 from mdmem.vault import config, files
+from mdmem.vault.mark import believed, signed
 
 _LOG = "log.jsonl"
+_CHUNK = 1 << 16
+# No content is larger (`config`), and no line of the log: what is was not written here, nor is so much of it.
+_MOST_BYTES = 64 * 1024 * 1024
 # The log is looked over for a sweep each time that it has grown by this much, so that no counter is needed.
 _SWEEP_EVERY = 1024 * 1024
 
@@ -108,9 +114,11 @@ class TrashFolder:
         Raises:
             OSError: it cannot be moved; the file is still where it was.
         """
-        source = os.path.join(self.path, digest)
+        kept = os.path.join(self.path, digest)
         try:
-            os.rename(name, source, src_dir_fd=folder)
+            if files.is_folder(kept):  # which came with a repository: nothing here makes one
+                os.rename(kept, f"{kept}.{secrets.token_hex(4)}")
+            os.rename(name, kept, src_dir_fd=folder)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -125,10 +133,10 @@ class TrashFolder:
             OSError: it cannot be written.
         """
         with files.opened(self.path) as trash:
-            if not files.exists(trash, digest):
+            if self.content(digest) is None:
                 files.remove(trash, f"{digest}.part")  # a crash may have left one
                 files.write_new(trash, f"{digest}.part", data, like)
-                os.rename(f"{digest}.part", digest, src_dir_fd=trash, dst_dir_fd=trash)
+                self.put(trash, f"{digest}.part", digest)
 
     def content(self, digest: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
@@ -139,24 +147,31 @@ class TrashFolder:
         """As `content`, with the permissions and the owner that the file had."""
         try:
             with files.opened(self.path) as trash:
-                content = files.read(trash, digest)
-        except FileNotFoundError:
+                content = files.read(trash, digest, _MOST_BYTES)
+        except (FileNotFoundError, PathRefused):
             return None
-        # The log may have come with a repository, and a hash in it be a path; or the disk is failing.
+        except OSError as error:
+            if error.errno not in {errno.ELOOP, errno.EISDIR, errno.EFBIG, errno.ENAMETOOLONG}:
+                raise
+            return None  # it is not what a change left there
+        # It may have come with a repository, or the disk is failing.
         import hashlib  # noqa: PLC0415 - start-up
 
         return content if hashlib.sha256(content.data).hexdigest() == digest else None
 
     def record(self, entry: Entry) -> None:
         """Add an entry to the log, and sweep when it is time."""
-        line = json.dumps(entry.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n"
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        line = signed(entry.as_dict()) + b"\n"
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(os.path.join(self.path, _LOG), flags, files.NEW_FILE)
         try:
-            start = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "the log of changes is not a regular file")
+            start = status.st_size
             # Where a crash tore the last line, this one begins a new line.
             torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
-            view = memoryview((b"\n" if torn else b"") + line.encode("utf-8", "surrogatepass"))
+            view = memoryview((b"\n" if torn else b"") + line)
             while view:
                 view = view[os.write(descriptor, view) :]
             end = os.fstat(descriptor).st_size
@@ -166,20 +181,54 @@ class TrashFolder:
             self.sweep(time.time())
 
     def entries(self) -> Iterator[Entry]:
-        """The log, newest first. A line that a crash tore is passed over."""
-        try:
-            with open(os.path.join(self.path, _LOG), "rb") as log:
-                lines = log.read().split(b"\n")
-        except FileNotFoundError:
-            return
-        last = ""
-        for line in reversed(lines):
+        """The log, newest first. A line that a crash tore, or that was not written here, is passed over."""
+        last, passed = "", 0
+        for line in self._lines():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                entry = entry_from(json.loads(line))
+                shape = believed(line)
+                if shape is None:
+                    passed += len(line)
+                    if passed > _MOST_BYTES:
+                        return
+                    continue
+                entry = entry_from(shape)
                 # A crash after this line, and before the journal's record went, writes the line again.
                 if entry.id != last:
                     yield entry
                 last = entry.id
+
+    def passed_over(self) -> int:
+        """How many lines of the log were not written here, of the newest 64 MiB."""
+        size, passed = 0, 0
+        for line in self._lines():
+            size += len(line)
+            if size > _MOST_BYTES:
+                break
+            passed += bool(line) and believed(line) is None
+        return passed
+
+    def _lines(self) -> Iterator[bytes]:
+        """The lines of the log, the last first; it is read backwards, and no further than it is asked for."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(os.path.join(self.path, _LOG), flags)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            if error.errno not in {errno.ELOOP, errno.ENXIO}:
+                raise
+            return  # a link or a socket
+        try:
+            status = os.fstat(descriptor)
+            rest, end = b"", status.st_size if stat.S_ISREG(status.st_mode) else 0
+            while end and len(rest) <= _MOST_BYTES:
+                start = max(0, end - max(_CHUNK, len(rest)))
+                first, *lines = (os.pread(descriptor, end - start, start) + rest).split(b"\n")
+                yield from reversed(lines)
+                rest, end = first, start
+            yield rest
+        finally:
+            os.close(descriptor)
 
     def sweep(self, now: float) -> int:
         """Drop, oldest first, what is older or more than the config allows; how many contents went.
@@ -223,10 +272,8 @@ class TrashFolder:
         kept = [entry for entry in entries if entry.time >= limit]
         if len(kept) == len(entries):
             return
-        text = "".join(
-            json.dumps(e.as_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for e in reversed(kept)
-        )
+        text = b"".join(signed(e.as_dict()) + b"\n" for e in reversed(kept))
         with files.opened(self.path) as trash:
             files.remove(trash, f"{_LOG}.part")
-            files.write_new(trash, f"{_LOG}.part", text.encode("utf-8", "surrogatepass"))
+            files.write_new(trash, f"{_LOG}.part", text)
             os.rename(f"{_LOG}.part", _LOG, src_dir_fd=trash, dst_dir_fd=trash)

@@ -18,6 +18,7 @@ from mdmem.errors import (
     Conflict,
     FileBusy,
     Invalid,
+    LockTimeout,
     MdmemError,
     MemoryNotFound,
     TooLarge,
@@ -27,7 +28,7 @@ from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content, Place
 from mdmem.vault.paths import check_folder, check_memory, is_under, join, relative
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
-from mdmem.vault.staging import STAGING, pending
+from mdmem.vault.staging import ASIDE, STAGING, pending
 
 if TYPE_CHECKING:  # what a command does not use is not imported
     from mdmem.schema import Schemas
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # what a command does not use is not imported
     from mdmem.vault.walk import Found
 
 LOCK_SECONDS = 10.0
+_RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
 _LOCAL = ".mdmem/local"
 _LOCAL_FOLDERS = (".mdmem", _LOCAL, STAGING, f"{_LOCAL}/trash")
 _READ_SETTLE_SECONDS = 0.2
@@ -55,12 +57,17 @@ class Vault:
 
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
     Constructing a vault opens nothing; every method reads what is there now. `actor` is who changes it.
+
+    Attributes:
+        notes: what had to give in reading, in words, oldest first: each is said once.
     """
 
     def __init__(self, root: str, namespace: str = "", actor: str = "") -> None:
         self.root = os.path.realpath(root)
         self.namespace = check_folder(namespace)
         self.actor = actor
+        self.notes: list[str] = []
+        self._stuck = False
         self._schemas: tuple[_Own, Schemas] | None = None
         self._templates: tuple[_Own, Templates] | None = None
 
@@ -433,9 +440,22 @@ class Vault:
     def _writing(self) -> Iterator[None]:
         """Hold the lock, with what a crash left put right."""
         with self._lock():
-            with files.translated(_LOCAL, "recover"):
-                self.journal.recover()
+            self._recover()
             yield
+
+    def _recover(self) -> int:
+        with files.translated(_LOCAL, "recover"):
+            recovered = self.journal.recover()
+        if self.journal.aside:
+            count = len(self.journal.aside)
+            self.note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
+            self.journal.aside.clear()
+        return recovered
+
+    def note(self, text: str) -> None:
+        """Say something that a reader has to know, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _make_local(self) -> None:
         # Looked at each time: these folders may have come with a repository, and be links.
@@ -465,23 +485,38 @@ class Vault:
         with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):
             return os.path.join(self.root, path)
 
+    def own(self, name: str) -> str:
+        """As `local`, a folder in that one which was made here: what came with the files cannot stand in it.
+
+        Raises:
+            As `local`.
+        """
+        from mdmem.vault.mark import name_for  # noqa: PLC0415 - start-up
+
+        with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
+            own = name_for(folder)
+        return self.local(f"{name}/{own}")
+
     def recover(self) -> int:
         """Undo or finish what a crash left behind; how many transactions.
 
         A transaction that another process is in the middle of is waited for when it changes several files:
-        nobody reads half of a change.
-
-        Raises:
-            LockTimeout, StorageFailed: what was left behind cannot be put right now.
+        nobody reads half of a change. Where that process does not go on, or the vault cannot be written,
+        reading goes on, and a note says so.
         """
-        with files.translated(_LOCAL, "read it"):
-            found = pending(self.root)
-        if not found:
-            return 0
+        found: set[str] = set()
         try:
-            with self._lock(LOCK_SECONDS if "many" in found else 0), files.translated(_LOCAL, "recover"):
-                return self.journal.recover()
-        except MdmemError:
-            if "many" in found:
-                raise
+            with files.translated(_LOCAL, "read it"):
+                found = pending(self.root)
+            if not found:
+                self._stuck = False
+                return 0
+            # Who has waited once does not wait for every file that is read.
+            with self._lock(_RECOVER_SECONDS if "many" in found and not self._stuck else 0):
+                self._stuck = False
+                return self._recover()
+        except MdmemError as error:
+            if not self._stuck and not (isinstance(error, LockTimeout) and "many" not in found):
+                self._stuck = True
+                self.note(f"a change that was cut short or goes on may be read in part: {error.message}")
             return 0

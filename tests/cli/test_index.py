@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
 
-DATABASE = ".mdmem/local/index/database.sqlite"
+DATABASE = ".mdmem/local/index/*/database.sqlite*"
 
 
 # ---------------------------------------------------------------------------------------------------- index
@@ -71,9 +71,8 @@ def test_a_bar_is_shown_on_a_terminal_only(cli: Cli, files: Files) -> None:
 def test_a_damaged_index_is_made_anew_and_that_is_said_behind_the_output(cli: Cli, files: Files) -> None:
     files.write("a.md", b"#tag\n")
     expected = cli.ok("tags").out
-    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
-        if (files.root / name).exists():
-            files.write(name, b"no database at all, but long enough to look like one" * 100)
+    for path in files.root.glob(DATABASE):
+        path.write_bytes(b"no database at all, but long enough to look like one" * 100)
     ended = cli.ok("tags")
     assert ended.out == expected
     assert ended.errors.startswith("note: the index was made anew: ")

@@ -117,7 +117,7 @@ def test_the_recovery_from_a_crash_is_killed(
 ) -> None:
     found = trials(swift, what, how, *strides)
     assert found["said"] == {"killed": found["trials"]}
-    assert found["before"] > 10
+    assert found["before"] >= 10
     assert found["after"] > 1
 
 

@@ -131,6 +131,7 @@ def test_citations_that_are_made_to_name_each_others_lines_are_seen_anew(root: P
 
 def test_a_text_index_that_is_lost_takes_nothing_of_it_along(root: Path, index: Index) -> None:
     code(root, "one = 1\ntwo = 3\n")
-    shutil.rmtree(root / ".mdmem/local/index/text")
+    (text,) = root.glob(".mdmem/local/index/*/text")
+    shutil.rmtree(text)
     assert seen(index) == [SEEN]
     assert states(index) == ["changed"]

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,12 @@ from tests.waiting import until
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 STORES = ".mdmem/local/index"
+
+
+def own(root: Path) -> Path:
+    """The folder of the stores, once there is one."""
+    (folder,) = (root / STORES).iterdir()
+    return folder
 
 
 @pytest.fixture
@@ -82,7 +90,7 @@ def test_making_one_opens_nothing(root: Path) -> None:
 
 def test_it_stands_in_the_vault_and_git_ignores_it(root: Path, index: Index) -> None:
     index.sync()
-    assert index.folder == str(root / STORES)
+    assert index.folder == str(own(root))
     assert index.notes == []
     assert (root / ".mdmem/local/.gitignore").read_text() == "*\n"
 
@@ -190,7 +198,7 @@ def test_what_is_not_ours_is_made_anew_with_a_word_about_it(root: Path, name: st
     index = Index(str(root))
     index.sync()
     index.close()
-    (root / STORES / name).write_bytes(content)
+    (own(root) / name).write_bytes(content)
     index.sync()
     assert paths(index) == both("a", "b", "c")
     assert len(index.notes) == 1
@@ -219,7 +227,7 @@ def test_a_damaged_text_index_leaves_the_database_as_it_is(root: Path, index: In
     (root / "notes/a.md").rename(root / "notes/d.md")
     index.sync()
     index.close()
-    (root / STORES / "text/meta.json").write_bytes(b"{")
+    (own(root) / "text/meta.json").write_bytes(b"{")
     index.sync()
     assert paths(index) == both("b", "c", "d")
     assert index.rows("SELECT old, new FROM moves") == [("notes/a.md", "notes/d.md")]
@@ -228,7 +236,7 @@ def test_a_damaged_text_index_leaves_the_database_as_it_is(root: Path, index: In
 def test_what_does_not_need_the_text_index_leaves_a_few_memories_to_what_does(root: Path) -> None:
     with closing(Index(str(root))) as asked:
         assert asked.sync(texts=False).created == ("notes/a.md", "notes/b.md", "notes/c.md")
-        assert not (root / STORES / "text").exists()
+        assert not (own(root) / "text").exists()
     with closing(Index(str(root))) as index:
         index.sync()
         assert paths(index) == both("a", "b", "c")
@@ -243,7 +251,7 @@ def test_what_does_not_need_the_text_index_leaves_a_few_memories_to_what_does(ro
 def test_a_text_index_whose_database_was_deleted_is_not_taken_for_that_of_the_new_one(root: Path) -> None:
     with closing(Index(str(root))) as index:
         index.sync()
-    (root / STORES / "database.sqlite").unlink()
+    (own(root) / "database.sqlite").unlink()
     (root / "notes/a.md").unlink()
     with closing(Index(str(root))) as index:
         index.sync(texts=False)
@@ -382,7 +390,7 @@ def test_an_index_that_somebody_else_keeps_there_is_left_alone(open_folder: Path
     if not IS_ROOT:
         pytest.skip("only root can be two users")
     vault, cache = open_folder / "vault", open_folder / "cache"
-    assert told([], vault, cache, 0)[0][2] == str(vault / STORES)
+    assert told([], vault, cache, 0)[0][2] == str(own(vault))
     first, second = told([], vault, cache, NOBODY)
     assert first[1] == second[1] == ["a.md"]
     assert first[2].startswith(str(cache))
@@ -425,6 +433,67 @@ def test_one_that_is_deleted_while_it_is_open_is_made_anew(root: Path, index: In
         index.sync()
         assert paths(index) == both("a", "b", "c")
     assert index.notes == []
+
+
+@pytest.mark.parametrize("emptied", [("database.sqlite",), ("database.sqlite", "database.sqlite-wal")])
+def test_one_that_is_emptied_beside_a_server_stops_nobody(
+    root: Path, index: Index, emptied: Sequence[str]
+) -> None:
+    index.sync()
+    for name in emptied:
+        os.truncate(own(root) / name, 0)
+    program = (
+        "from mdmem.index.index import Index\n"
+        f"index = Index({str(root)!r})\nindex.sync()\n"
+        "print(index.rows('SELECT count(*) FROM documents')[0][0], index.notes)"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert asked.stdout == "3 ['the index was made anew: somebody has emptied it']\n"
+    (root / "notes/d.md").write_text("new")
+    index.sync()
+    assert paths(index) == both("a", "b", "c", "d")
+
+
+def test_whoever_is_stopped_while_it_writes_stops_nobody(root: Path) -> None:
+    program = (
+        "from mdmem.index.index import Index\n"
+        f"index = Index({str(root)!r})\nindex.sync()\n"
+        "with index._locked(): print('locked', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"locked\n"
+        holder.send_signal(signal.SIGSTOP)
+        try:
+            (root / "notes/d.md").write_text("new")
+            asked = Index(str(root))
+            asked.sync()
+            assert paths(asked) == both("a", "b", "c", "d")
+            assert asked.notes == [
+                f"the index stands in {asked.folder}, not in the vault: its lock is not given back"
+            ]
+        finally:
+            holder.kill()
+
+
+def test_one_that_came_with_the_files_is_not_used(root: Path, index: Index, tmp_path: Path) -> None:
+    """Neither in the place where it stood elsewhere, nor below the name that one has here by chance."""
+    index.sync()
+    (own(root) / "database.sqlite-wal").unlink(missing_ok=True)
+    index.close()
+    shutil.copytree(root, tmp_path / "copy")
+    with closing(sqlite3.connect(own(tmp_path / "copy") / "database.sqlite")) as planted:
+        planted.execute("UPDATE documents SET path = 'planted.md' WHERE path = 'a.md'")
+        planted.commit()
+    copy = Index(str(tmp_path / "copy"))
+    copy.sync()
+    assert paths(copy) == both("a", "b", "c")
+    assert Path(copy.folder).name != own(root).name
+    assert len(os.listdir(tmp_path / "copy" / STORES)) == 2
 
 
 def test_a_question_to_one_that_another_process_is_making_anew_waits_for_it(root: Path, index: Index) -> None:
@@ -516,6 +585,6 @@ def test_nobody_vouches_for_an_index_that_is_new(root: Path, index: Index) -> No
 def test_nobody_vouches_for_a_text_index_that_is_lost(root: Path, index: Index) -> None:
     index.sync()
     index.vouch(lambda: True)
-    shutil.rmtree(root / STORES / "text")
+    shutil.rmtree(own(root) / "text")
     index.sync()
     assert paths(index) == both("a", "b", "c")

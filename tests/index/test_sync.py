@@ -556,18 +556,24 @@ def test_what_a_crash_left_undone_and_is_gone_by_then_is_forgotten(root: Path, i
 # --------------------------------------------------------------------------------- a text index that is lost
 
 
+def text_of(root: Path) -> Path:
+    (text,) = root.glob(".mdmem/local/index/*/text")
+    return text
+
+
 def lose(root: Path) -> None:
-    shutil.rmtree(root / ".mdmem/local/index/text")
+    shutil.rmtree(text_of(root))
 
 
 def older(root: Path) -> None:
     """Another text index, of another vault, in the place of ours."""
+    text = text_of(root)
     lose(root)
     put(root.parent / "other", {".mdmem/config.toml": "", "b.md": "b"})
     other = Index(str(root.parent / "other"))
     other.sync()
     other.close()
-    shutil.copytree(root.parent / "other/.mdmem/local/index/text", root / ".mdmem/local/index/text")
+    shutil.copytree(text_of(root.parent / "other"), text)
 
 
 @pytest.mark.parametrize("how", [lose, older])

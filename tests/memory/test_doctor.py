@@ -14,6 +14,7 @@ from mdmem.memory.doctor import Health
 from mdmem.memory.memory import Memory
 from mdmem.vault import lock
 from mdmem.vault.init import init
+from mdmem.vault.mark import signed
 from mdmem.vault.scope import Scope
 
 STAGING = ".mdmem/local/staging"
@@ -77,8 +78,10 @@ def test_looking_changes_nothing_but_what_can_be_deleted(root: Path) -> None:
 
 
 def test_what_a_crash_left_is_put_right_first(root: Path, staging: Path) -> None:
-    (staging / "20240131T120000000000-aaaa.one").write_text("{")  # torn: nothing had happened yet
-    (staging / "20240131T120000000000-aaaa.0").write_text("new content")
+    change = {"path": "notes/gone.md", "before": None, "after": "0" * 64}
+    entry = {"id": "20240131T120000000000-aaaa", "time": "", "actor": "", "message": "", "files": [change]}
+    (staging / f"{entry['id']}.one").write_bytes(signed(entry))
+    (staging / f"{entry['id']}.0").write_text("new content")
     found = health(root)
     assert found.facts["recovered"] == 1
     assert found.findings == ()

@@ -192,10 +192,11 @@ def test_a_bad_mount_is_refused_before_anything_is_read(work: Path) -> None:
 # ------------------------------------------------------------------------------------- on another file system
 
 BESIDE = """
-import hashlib, json, os, subprocess, sys
+import hashlib, os, subprocess, sys
 from pathlib import Path
 from mdmem.errors import Invalid, MdmemError
 from mdmem.text.edit import append
+from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan, edit, together
 from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
@@ -312,7 +313,7 @@ def test_elsewhere_a_crash_is_undone_or_finished(work: Path) -> None:
             ("many", False, before), ("many", True, before), ("done", True, after),
         ):
             entry = Entry(id="x", time="2024-01-01T00:00:00.000Z", actor="", message="", files=changes)
-            (staging / f"x.{kind}").write_text(json.dumps(entry.as_dict()))
+            (staging / f"x.{kind}").write_bytes(signed(entry.as_dict()))
             (other / "AGENTS.md").write_bytes(after if swapped else before)
             (other / ".mdmem-x.0").write_bytes(before if swapped else after)
             (root / "notes").mkdir(exist_ok=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -233,3 +235,61 @@ def test_what_a_sweep_kept_can_be_restored_and_nothing_else(tmp_path: Path) -> N
     vault.trash.sweep(datetime.now(UTC).timestamp())
     assert vault.content(digest(b"two\n")) == b"two\n"
     assert vault.content(digest(b"one\n")) is None
+
+
+# ------------------------------------------------------------------------------- what came with a repository
+
+
+def test_a_line_that_was_not_written_here_is_passed_over(trash: TrashFolder) -> None:
+    put(trash, b"ours")
+    log = Path(trash.path) / "log.jsonl"
+    ours = log.read_bytes()
+    told = json.dumps(next(trash.entries()).as_dict()).encode()
+    log.write_bytes(told + b"\n" + ours + ours.replace(b'"time":"2', b'"time":"3') + b"[]\n" + told + b"\n")
+    assert len(list(trash.entries())) == 1
+    assert trash.passed_over() == 4
+
+
+@pytest.mark.parametrize("kind", ["/dev/zero", "fifo", "sparse", "socket", "folder", "one line"])
+def test_a_log_that_is_none_stops_nobody(trash: TrashFolder, kind: str) -> None:
+    log = Path(trash.path) / "log.jsonl"
+    if kind == "fifo":
+        os.mkfifo(log)
+    elif kind == "folder":
+        log.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(log))
+    elif kind == "/dev/zero":
+        log.symlink_to(kind)
+    else:
+        with log.open("wb") as file:
+            file.write(b"[" * 100_000 if kind == "one line" else b"")
+            file.truncate(3 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert list(trash.entries()) == []
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+
+
+def test_a_log_is_read_backwards_whatever_the_lengths_of_its_lines(trash: TrashFolder) -> None:
+    lengths = (1, 65_000, 3, 200_000, 65_536, 10)
+    for number, length in enumerate(lengths):
+        entry = Entry(id=str(number), time="2024-01-01T00:00:00Z", actor="", message="x" * length, files=())
+        trash.record(entry)
+    assert [len(entry.message) for entry in trash.entries()] == list(reversed(lengths))
+
+
+@pytest.mark.parametrize("kind", ["folder", "other content", "sparse", "link"])
+def test_what_stands_under_a_hash_and_is_not_its_content_is_replaced(trash: TrashFolder, kind: str) -> None:
+    name = digest(b"ours")
+    kept = Path(trash.path) / name
+    if kind == "folder":
+        (kept / "more").mkdir(parents=True)
+    elif kind == "link":
+        kept.symlink_to("/dev/zero")
+    else:
+        kept.write_bytes(b"theirs")
+        os.truncate(kept, 3 << 30 if kind == "sparse" else 6)
+    assert trash.content(name) is None
+    trash.keep(b"ours", name)
+    assert trash.content(name) == b"ours"

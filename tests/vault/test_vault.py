@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -697,6 +698,7 @@ def test_the_limits_of_the_config_apply(vault: Vault) -> None:
 
 HALFWAY = """
 import hashlib, json, os, sys
+from mdmem.vault.mark import signed
 from mdmem.vault.trash import Entry, FileChange
 from mdmem.vault.vault import Vault
 
@@ -711,7 +713,7 @@ def write(path, data):
         file.write(data)
 
 with vault._lock():
-    write(f"{staging}/x.many", json.dumps(entry.as_dict()).encode())
+    write(f"{staging}/x.many", signed(entry.as_dict()))
     write(f"{staging}/x.0", b"old\\n")
     write(f"{staging}/x.1", b"new\\n")
     write(f"{vault.root}/1.md", b"new\\n")
@@ -745,15 +747,25 @@ def test_nobody_reads_half_of_a_change(halfway: Halfway, monkeypatch: pytest.Mon
     vault, process = halfway
     with monkeypatch.context() as patch:
         patch.setattr(vault_module, "LOCK_SECONDS", 0.05)
-        for action in (lambda: vault.read("2.md"), lambda: list(vault.walk()), vault.recover):
-            with pytest.raises(LockTimeout):
-                action()
+        with pytest.raises(LockTimeout):
+            vault.apply(new("3.md"))
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.extend(vault.read(name).data for name in ("1.md", "2.md")))
     reader.start()
     process.communicate(b"on\n")
     reader.join()
     assert read == [b"new\n", b"new\n"]
+
+
+def test_who_is_stopped_halfway_stops_no_reader(halfway: Halfway) -> None:
+    """What is read may be half of its change, which a note says; it is waited for only once."""
+    vault, process = halfway
+    os.kill(process.pid, signal.SIGSTOP)
+    assert [vault.read(name).data for name in ("1.md", "2.md")] == [b"new\n", b"old\n"]
+    assert len(list(vault.walk())) == 2
+    (note,) = vault.notes
+    assert note.startswith("a change that was cut short or goes on may be read in part: ")
+    assert note.endswith("/.mdmem/local/lock: another process has been writing for 3 s")
 
 
 def test_who_died_halfway_is_not_waited_for(halfway: Halfway) -> None:

@@ -1,0 +1,158 @@
+"""The mark of local state: what is under `.mdmem/local` is believed only where it was written.
+
+A repository, an archive or another machine may bring files there that say what to delete or overwrite. So
+records and log lines carry a keyed hash, and what is too large for one stands in a folder whose name nobody
+else can guess. The key is a secret of this user on this machine, which is kept outside of every vault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from mdmem.errors import StorageFailed
+from mdmem.vault import files
+
+KEY = "key"
+_TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
+_KEY_BYTES = 32
+_MARK_BYTES = 16
+_MARK, _END = b',"mark":"', b'"}'
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def signed(shape: Mapping[str, Any]) -> bytes:
+    """A JSON object as one line (without its end), whose last member says that it was written here.
+
+    Raises:
+        StorageFailed: there is no place for the key.
+    """
+    text = json.dumps(shape, ensure_ascii=False, separators=(",", ":"))
+    said = text.encode("utf-8", "surrogatepass").removesuffix(b"}")
+    return said + _MARK + _hash(_key(), said).encode() + _END
+
+
+def believed(line: bytes) -> dict[str, Any] | None:
+    """The object that `signed` wrote; None for anything else, such as a line that somebody else wrote."""
+    said, mark, given = line.rpartition(_MARK)
+    if not mark:
+        return None
+    from hmac import compare_digest  # noqa: PLC0415 - start-up
+
+    if not any(compare_digest(given, _hash(key, said).encode() + _END) for key in _keys()):
+        return None
+    shape: dict[str, Any] = json.loads(said.decode("utf-8", "surrogatepass") + "}")
+    return shape
+
+
+def name_for(folder: int) -> str:
+    """A name that nobody else can guess, for what belongs to an open folder: a copy of it has another one.
+
+    Raises:
+        StorageFailed: there is no place for the key.
+    """
+    return _hash(_key(), b"folder %d" % os.fstat(folder).st_ino)
+
+
+def _hash(key: bytes, said: bytes) -> str:
+    from hashlib import blake2b  # noqa: PLC0415 - start-up
+
+    return blake2b(said, key=key, digest_size=_MARK_BYTES).hexdigest()
+
+
+# -- the key ----------------------------------------------------------------------------------------------
+
+
+def _key() -> bytes:
+    """The key that marks what is written; it is made by whoever needs it first."""
+    why = []
+    for folder in _folders():
+        try:
+            return _known(folder)
+        except OSError:
+            try:
+                return _made(folder)
+            except OSError as error:
+                why.append(f"{folder}: {error.strerror or error}")
+    raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(why))
+
+
+def _keys() -> Iterator[bytes]:
+    """Every key that this user has, the one that marks first."""
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            yield _known(folder)
+
+
+def _folders() -> Iterator[str]:
+    """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot."""
+    yield _state_folder()
+    # The module tempfile writes a file to see whether it can, and so finds no key where a disk is full.
+    given = os.environ.get("TMPDIR", "")
+    yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
+
+
+def _state_folder() -> str:
+    if sys.platform != "linux":
+        from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
+
+        return user_state_dir("mdmem", appauthor=False)
+    # As platformdirs has it, which takes a tenth of a small command to import. A relative folder would be one
+    # of the current folder, where the files of others may be.
+    given = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(given if os.path.isabs(given) else os.path.expanduser("~/.local/state"), "mdmem")
+
+
+@cache
+def _known(folder: str) -> bytes:
+    """The key in a folder.
+
+    Raises:
+        OSError: there is none that this user alone can have written.
+    """
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        key = os.open(KEY, _FILE, dir_fd=descriptor)
+        try:
+            statuses = os.fstat(descriptor), os.fstat(key)
+            found = os.read(key, _KEY_BYTES + 1) if stat.S_ISREG(statuses[1].st_mode) else b""
+        finally:
+            os.close(key)
+    finally:
+        os.close(descriptor)
+    if any(status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH for status in statuses):
+        raise PermissionError(errno.EPERM, "the key belongs to another user")
+    if len(found) != _KEY_BYTES:
+        raise FileNotFoundError(errno.ENOENT, "the key is torn")
+    return found
+
+
+def _made(folder: str) -> bytes:
+    """The key in a folder where there was none: a new one, unless another process was faster."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with files.opened(folder) as descriptor:
+        part = f"{KEY}.{secrets.token_hex(4)}"
+        made = os.open(part, _CREATE, 0o600, dir_fd=descriptor)
+        try:
+            with contextlib.suppress(OSError):
+                if os.stat(KEY, dir_fd=descriptor, follow_symlinks=False).st_size != _KEY_BYTES:
+                    os.unlink(KEY, dir_fd=descriptor)
+            os.write(made, secrets.token_bytes(_KEY_BYTES))
+            os.fsync(made)
+            with contextlib.suppress(FileExistsError):
+                os.link(part, KEY, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            os.fsync(descriptor)
+        finally:
+            os.close(made)
+            os.unlink(part, dir_fd=descriptor)
+    return _known(folder)

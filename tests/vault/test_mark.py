@@ -1,0 +1,152 @@
+"""Tests of the mark of local state, and of the key that it is made with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mdmem.errors import StorageFailed
+from mdmem.vault import mark
+from mdmem.vault.mark import believed, name_for, signed
+
+SHAPE = {"id": "x", "text": 'half a "\ud83d" and ,"mark":"', "n": [1, None]}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's state folder, and nothing in it yet; the system's folder for temporary files beside it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    forget()
+    return tmp_path / "state/mdmem"
+
+
+def forget() -> None:
+    mark._known.cache_clear()
+
+
+def test_what_was_signed_here_is_believed() -> None:
+    assert believed(signed(SHAPE)) == SHAPE
+    assert b"\n" not in signed(SHAPE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: b"",
+        lambda line: line[:-1],
+        lambda line: line[:-34] + b'"}',
+        lambda line: line[:-34] + b"\xff" * 32 + b'"}',
+        lambda line: line + b" ",
+        lambda line: line.replace(b'"x"', b'"y"'),
+        lambda line: line.replace(b"null", b"1"),
+        lambda line: b" " + line,
+        lambda _: b'{"id":"x"}',
+    ],
+)
+def test_a_changed_line_is_not_believed(change: Callable[[bytes], bytes]) -> None:
+    assert believed(change(signed(SHAPE))) is None
+
+
+def test_the_key_is_for_its_user_alone(state: Path) -> None:
+    signed(SHAPE)
+    assert [each.name for each in state.iterdir()] == ["key"]
+    assert (state / "key").stat().st_mode & 0o777 == 0o600
+    assert (state / "key").stat().st_size == 32
+
+
+@pytest.mark.parametrize("fault", ["another", "torn", "gone"])
+def test_with_another_key_nothing_is_believed(state: Path, fault: str) -> None:
+    line = signed(SHAPE)
+    if fault == "gone":
+        (state / "key").unlink()
+    else:
+        (state / "key").write_bytes(b"k" * (32 if fault == "another" else 5))
+    forget()
+    assert believed(line) is None
+    assert believed(signed(SHAPE)) == SHAPE
+    assert (state / "key").stat().st_size == 32
+
+
+@pytest.mark.parametrize("fault", ["link", "fifo", "writable by all"])
+def test_a_key_that_others_may_have_made_is_not_used(state: Path, tmp_path: Path, fault: str) -> None:
+    """Another one takes its place, or stands below the folder for temporary files."""
+    line = signed(SHAPE)
+    if fault == "writable by all":
+        (state / "key").chmod(0o666)
+    else:
+        (state / "key").rename(tmp_path / "theirs")
+        (state / "key").symlink_to(tmp_path / "theirs") if fault == "link" else os.mkfifo(state / "key")
+    forget()
+    assert believed(line) is None
+    assert believed(signed(SHAPE)) == SHAPE
+
+
+def test_without_a_home_the_key_is_kept_with_temporary_files(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sandbox may close the home of an agent, and open it the next time: both keys are believed."""
+    state.parent.write_bytes(b"")
+    closed = signed(SHAPE)
+    assert (tmp_path / f"tmp/mdmem-{os.geteuid()}").stat().st_mode & 0o777 == 0o700
+    state.parent.unlink()
+    opened = signed(SHAPE)
+    assert opened != closed
+    assert believed(opened) == believed(closed) == SHAPE
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
+    monkeypatch.setenv("TMPDIR", "/proc/none")
+    with pytest.raises(StorageFailed, match="keep the key of local state"):
+        signed(SHAPE)
+
+
+def test_a_state_folder_seen_from_the_current_folder_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current folder may be a stranger's, and hold a key that he knows."""
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    signed(SHAPE)
+    assert (tmp_path / "home/.local/state/mdmem/key").is_file()
+    assert not (tmp_path / "state").exists()
+
+
+def test_processes_that_need_a_key_at_once_have_one(state: Path) -> None:
+    program = "import sys; from mdmem.vault.mark import signed; sys.stdin.read(); print(signed({'n': 1}))"
+    started = [
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    for process in started:
+        assert process.stdin
+        process.stdin.close()
+    lines = set()
+    for process in started:
+        assert process.stdout
+        with process.stdout:
+            lines.add(process.stdout.read())
+        assert process.wait() == 0
+    assert len(lines) == 1
+    assert [each.name for each in state.iterdir()] == ["key"]
+
+
+def test_the_name_of_a_folder_is_its_own(tmp_path: Path) -> None:
+    def name(folder: str) -> str:
+        descriptor = os.open(tmp_path / folder, os.O_RDONLY)
+        try:
+            return name_for(descriptor)
+        finally:
+            os.close(descriptor)
+
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    assert name("one") == name("one") != name("two")
+    before = name("one")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    assert name("moved") == before

@@ -336,7 +336,8 @@ class _Search(NamedTuple):
         for named, reason in ripgrep.unread(errors):
             path = self._vault_path(named, mounted) if named else ""
             # A glob may have let other files in; whether they can be read does not matter.
-            if path.endswith(SUFFIXES) or not named or os.path.isdir(self._file(path)):
+            # What is too deep for the system is a folder: that it is one cannot be asked any more.
+            if path.endswith(SUFFIXES) or not named or not os.path.isfile(self._file(path)):
                 self.findings.append(_unreadable(paths.relative(path, self.base), reason))
         self.findings.sort(key=lambda finding: finding.path.split("/"))
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import PathRefused, StorageFailed
 from mdmem.text.form import SUFFIXES
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import MAX_PATH_BYTES, check_memory
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
+# Why a folder is left out, and the rest of the vault is not: it is so until somebody changes it.
+_CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
 
 
 class Found(NamedTuple):
     """A file that was met: its path in the vault, bytes, times in nanoseconds since the epoch, inode.
 
     `problem` says why it cannot be a memory; it is empty for one that can. Of a link, the rest is about it.
-    Where another file stands in the way the inode is 0, so that the file differs once that one is gone.
+    Where another file stands in the way the inode is 0, so that the file differs once that one is gone. A
+    folder that nothing can be found in is met as well, with 0 for all numbers.
     """
 
     path: str
@@ -55,6 +60,7 @@ class Look(NamedTuple):
 
 Known = Mapping[str, tuple[int, int, int, int]]
 # Of wanted paths: a name to what is wanted of the folder of that name; None: the file, or all of the folder.
+_MOST_BYTES = 4  # of a character
 _Tree: TypeAlias = "dict[str, _Tree | None]"
 
 
@@ -73,10 +79,11 @@ def walk(
         mounts: files from elsewhere, by their paths below `root`: they stand where those paths stand.
 
     Returns:
-        The files in the order of the parts of their paths, compared by code points.
+        The files in the order of the parts of their paths, compared by code points; where they would stand,
+        the folders that may not be listed or are too deep for a memory.
 
     Raises:
-        StorageFailed: a folder cannot be read.
+        StorageFailed: the system failed to list a folder, or `root` may not be listed.
     """
     mounts = mounts or {}
     folder = _start(root, parts)
@@ -105,7 +112,7 @@ def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Lo
         mounts: as for `walk`.
 
     Raises:
-        StorageFailed: a folder cannot be read.
+        StorageFailed: as for `walk`.
     """
     search = _Search(known, mounts or {})
     search.run(_Folder(root, ""), None)
@@ -130,15 +137,23 @@ class _Folder(NamedTuple):
     prefix: str
     shadowed: bool = False
 
-    def entries(self) -> list[os.DirEntry[str]]:
-        """What is in it and not hidden; nothing when it is gone."""
+    def entries(self) -> list[os.DirEntry[str]] | str:
+        """What is in it and not hidden, nothing when it is gone; or why it is left out."""
+        if len(self.prefix) * _MOST_BYTES > MAX_PATH_BYTES and len(os.fsencode(self.prefix)) > MAX_PATH_BYTES:
+            return f"a folder that is left out: a path has at most {MAX_PATH_BYTES} bytes"
         try:
             with os.scandir(self.place) as entries:
                 return [entry for entry in entries if entry.name[0] != "."]
         except _GONE:
             return []
         except OSError as error:
+            if error.errno in _CLOSED and self.prefix:
+                return f"a folder that cannot be listed: {error.strerror}"
             raise _failed(self.prefix[:-1] or self.place, "list it", error) from None
+
+    def left_out(self, why: str) -> Found:
+        """It, where nothing can be found in it."""
+        return Found(_shown(self.prefix[:-1]), 0, 0, why)
 
 
 class _Met(NamedTuple):
@@ -157,9 +172,11 @@ class _Met(NamedTuple):
 
     def file(self, *, checked: bool = True) -> Found | None:
         """The file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
-        status = _status(self.entry, self.path)
+        status = _status(partial(self.entry.stat, follow_symlinks=False), self.path)
         if status is None:
             return None
+        if isinstance(status, str):
+            return Found(_shown(self.path), 0, 0, status)
         path, problem = self.path, fault(status)
         if checked and not problem:
             try:
@@ -182,22 +199,22 @@ def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEnt
 
 def _in_order(folder: _Folder, suffixes: tuple[str, ...]) -> Iterator[Found]:
     """The files below a folder, in the order of the parts of their paths."""
-    pending = _backwards(folder)
+    pending: list[_Met | _Folder] = [folder]
     while pending:
         met = pending.pop()
-        below = met.folder
+        below = met if isinstance(met, _Folder) else met.folder
         if below:
-            pending += _backwards(below)
-        elif met.entry.name.endswith(suffixes):
+            entries = below.entries()
+            if isinstance(entries, str):
+                yield below.left_out(entries)
+            else:
+                backwards = sorted(entries, key=lambda entry: _nfc(entry.name), reverse=True)
+                pending += _met(below, backwards, entries)
+        elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
             # What is in the vault's own folder has names of its own.
             found = met.file(checked=suffixes is SUFFIXES)
             if found:
                 yield found
-
-
-def _backwards(folder: _Folder) -> list[_Met]:
-    entries = folder.entries()
-    return list(_met(folder, sorted(entries, key=lambda entry: _nfc(entry.name), reverse=True), entries))
 
 
 class _Search:
@@ -214,25 +231,32 @@ class _Search:
         pending = [(folder, wanted)]
         while pending:
             folder, wanted = pending.pop()
-            pending += self._all_of(folder) if wanted is None else self._some_of(folder, wanted)
+            entries = folder.entries()
+            if isinstance(entries, str):
+                self._others.append(folder.left_out(entries))
+            elif wanted is None:
+                pending += self._all_of(folder, entries)
+            else:
+                pending += self._some_of(folder, entries, wanted)
 
-    def _all_of(self, folder: _Folder) -> list[tuple[_Folder, _Tree | None]]:
+    def _all_of(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> list[tuple[_Folder, _Tree | None]]:
         known, mounts, same = self._known.get, self._mounts, self._same
-        prefix, entries, others = folder.prefix, folder.entries(), []
+        prefix, others = folder.prefix, []
         for entry in entries:
             name = entry.name
             if name.endswith(SUFFIXES):
                 path = prefix + name
                 seen = known(path)
                 # Whether a known path can be a memory's is known as well.
-                if seen and seen == _seen(_status(entry, path)) and path not in mounts:
+                if seen and seen == _seen(entry) and path not in mounts:
                     same.append(path)
                     continue
             others.append(entry)
         return [(below, None) for below in self._take(_met(folder, others, entries))] if others else []
 
-    def _some_of(self, folder: _Folder, wanted: _Tree) -> list[tuple[_Folder, _Tree | None]]:
-        entries = folder.entries()
+    def _some_of(
+        self, folder: _Folder, entries: list[os.DirEntry[str]], wanted: _Tree
+    ) -> list[tuple[_Folder, _Tree | None]]:
         keys = {entry.name: key for entry in entries if (key := _key(entry.name)) in wanted}
         some = [entry for entry in entries if entry.name in keys]
         found: list[tuple[_Folder, _Tree | None]] = []
@@ -334,23 +358,32 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
 
 def _mounted(path: str, file: str) -> Iterator[Found]:
     """The mounted file, when it is there."""
-    with contextlib.suppress(*_GONE):
-        status = os.lstat(file)
+    status = _status(partial(os.lstat, file), path)
+    if isinstance(status, str):
+        yield Found(path, 0, 0, status)
+    elif status:
         yield _found(path, status, fault(status))
 
 
-def _status(entry: os.DirEntry[str], path: str) -> os.stat_result | None:
-    """What the system says of an entry; None when it is gone since its folder was listed."""
+def _status(look: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
+    """What the system says of a file; None when it is gone, or why it is left out."""
     try:
-        return entry.stat(follow_symlinks=False)
+        return look()
     except _GONE:
         return None
     except OSError as error:
+        if error.errno in _CLOSED:
+            return f"a file that cannot be looked at: {error.strerror}"
         raise _failed(path, "look at it", error) from None
 
 
-def _seen(status: os.stat_result | None) -> tuple[int, int, int, int] | None:
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino) if status else None
+def _seen(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
+    """What tells whether a file is as it was; None where that cannot be told."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _found(path: str, status: os.stat_result, problem: str) -> Found:

@@ -7,7 +7,7 @@ import os
 import shutil
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -154,23 +154,78 @@ def test_a_missing_vault_has_no_files(tmp_path: Path) -> None:
     assert paths(tmp_path / "missing") == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
-    fill(tmp_path, "a.md", "notes/b.md")
-    (tmp_path / "notes").chmod(0o000)
-    tmp_path.chmod(0o755)
+def deep(folder: Path, levels: int) -> None:
+    """Folders in each other, each made from the one above: no path is as long as theirs."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d" * 10, dir_fd=descriptor)
+        below = os.open("d" * 10, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+def test_folders_too_deep_for_a_memory_are_named_and_the_rest_is_found(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "notes/a.md", "z.md")
+    deep(tmp_path / "notes", 600)
+    left_out = "/".join(["notes", *["d" * 10] * 93])
+    assert len(left_out) == 1028
+    problem = "a folder that is left out: a path has at most 1024 bytes"
+
+    met = [(found.path, found.problem) for found in walk(str(tmp_path))]
+    looked = look(str(tmp_path), {})
+
+    assert met == [("a.md", ""), ("notes/a.md", ""), (left_out, problem), ("z.md", "")]
+    assert [(found.path, found.problem) for found in looked.changed] == sorted(met)
+    known = {found.path: found.seen for found in looked.changed}
+    assert look(str(tmp_path), known) == Look(4, [], [], [])
+    shutil.rmtree(tmp_path / "notes" / ("d" * 10))
+
+
+def as_nobody(folder: Path, work: Callable[[], bool]) -> bool:
+    """Whether work does it, for somebody who may do less, in this folder."""
+    folder.chmod(0o755)
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            os.chdir(tmp_path)
+            os.chdir(folder)
             os.setuid(65534)
-            list(walk("."))
-        except StorageFailed as error:
-            status = 0 if error.path == "notes" and "Permission denied" in str(error) else 2
+            status = 0 if work() else 2
         finally:
             os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(("mode", "left_out"), [(0o000, "notes"), (0o644, "notes/b.md")])
+def test_a_folder_that_may_not_be_read_is_named_and_the_rest_is_found(
+    tmp_path: Path, mode: int, left_out: str
+) -> None:
+    fill(tmp_path, "a.md", "notes/b.md", "z.md")
+    (tmp_path / "notes").chmod(mode)
+
+    def is_named() -> bool:
+        met = list(walk("."))
+        changed = look(".", {}).changed
+        denied = met[1].problem.endswith(": Permission denied")
+        return denied and [found.path for found in met] == ["a.md", left_out, "z.md"] and changed == met
+
+    assert as_nobody(tmp_path, is_named)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_vault_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, "root/a.md")
+    (tmp_path / "root").chmod(0)
+
+    def is_refused() -> bool:
+        with pytest.raises(StorageFailed, match="Permission denied"):
+            list(walk("root"))
+        return True
+
+    assert as_nobody(tmp_path, is_refused)
 
 
 # ----------------------------------------------------------------------------------------------------- mounts

@@ -18,7 +18,7 @@ from mdmem.errors import IndexDamaged, StorageFailed
 if TYPE_CHECKING:
     from mdmem.index.record import Record, Row
 
-VERSION = 1
+VERSION = 2
 # Who writes holds the lock of the index; a reader waits for the end of a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}

@@ -172,7 +172,9 @@ class References:
         written = f"{target}#{mark}" if mark else target
         type_ = _type_of(mark)
         if meant.path is None:
-            file = file_beside(self._view, path, target) if kind in PATH_KINDS else None
+            file = None
+            if kind in PATH_KINDS or kind == "field":
+                file = (file_beside if kind in PATH_KINDS else file_named)(self._view, path, target)
             if file is not None:
                 return Occurrence(FILE, file, Place(path, line, OK), day, written)
             place = Place(path, line, DANGLING, f"there is no memory {target!r}")
@@ -222,6 +224,11 @@ def file_beside(view: View, path: str, target: str) -> str | None:
     if not place or not os.path.exists(file):
         return None
     return None if is_under(os.path.realpath(file), os.path.realpath(view.vault.root)) else place
+
+
+def file_named(view: View, path: str, target: str) -> str | None:
+    """The file of the workspace that a field of a memory names, seen from there or from the memory."""
+    return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
 def _resolver(names: Names) -> Callable[[str, str, bool], Resolution]:

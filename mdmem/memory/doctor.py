@@ -71,6 +71,7 @@ def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
 def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
     from mdmem.index.references import References  # noqa: PLC0415 - start-up
+    from mdmem.index.triple import astray  # noqa: PLC0415 - start-up
 
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
@@ -90,6 +91,7 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
             yield _at_line(path, line, "dangling-link", detail, hint)
         elif state == "ambiguous":
             yield _at_line(path, line, "ambiguous-link", detail, "name its folder, or its id")
+    yield from (found for found in astray(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
         for path in paths:
             message = f"the id {ident!r} is also that of {_others(path, paths)}"

@@ -11,6 +11,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
+from mdmem.text.form import LINEAGE
 from mdmem.text.globs import matcher
 from mdmem.vault.paths import check_folder, check_memory, join, relative
 from mdmem.vault.plan import EditPlan
@@ -343,7 +344,7 @@ class Memory(Kinds["Applied"]):
         return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
 
     def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:
-        """Everything that is wrong with memories: their form, their schemas, and secrets in them.
+        """Everything that is wrong with memories: form, schema, secrets, and what they say they came from.
 
         Args:
             paths: memories or folders; all memories without any.
@@ -352,9 +353,14 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: a path names nothing.
         """
         findings: list[Diagnostic] = []
+        related: set[str] = set()
         for path in paths or ("",):
             for found in self._named(path):
-                findings += self._check_one(*found)
+                findings += self._check_one(*found, related)
+        if related:
+            from mdmem.index.triple import astray  # noqa: PLC0415 - start-up
+
+            findings += astray(self._current(), related)
         return findings
 
     def _named(self, path: str) -> Iterator[tuple[str, str]]:
@@ -368,11 +374,14 @@ class Memory(Kinds["Applied"]):
         if path and not met:
             raise MemoryNotFound(path=path)
 
-    def _check_one(self, path: str, problem: str) -> list[Diagnostic]:
+    def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
+        """What is wrong with one memory; with fields of lineage it is put into `related`."""
         if problem:
             return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
         try:
-            return self.vault.check(self.vault.read(path))
+            document = self.vault.read(path)
+            related.update(path for key in LINEAGE if document.fields.get(key))
+            return self.vault.check(document)
         except (DocumentRefused, StorageFailed) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

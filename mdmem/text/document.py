@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
 from mdmem.text import frontmatter
-from mdmem.text.form import is_json
+from mdmem.text.form import LINEAGE, is_json
 from mdmem.text.lazy import lazy
 from mdmem.text.lines import Lines
 from mdmem.text.parsed import Flaw, Parsed, TooDeep
@@ -163,9 +163,9 @@ class Document:
     def _inline(self) -> inline.Inline:
         from mdmem.text import inline  # noqa: PLC0415 - start-up
 
-        if self.is_json:
-            return inline.Inline()
         text, lines = self.text, self.lines
+        if self.is_json:
+            return self._inline_of_json()
         found = inline.scan(text, self._scan, lines)
         node = self.frontmatter.node
         if not node:
@@ -176,9 +176,19 @@ class Document:
         tags = properties.tags(text, node, lines)
         return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
 
+    def _inline_of_json(self) -> inline.Inline:
+        from mdmem.text import inline, properties  # noqa: PLC0415 - start-up
+
+        has_any = any(f'"{key}"' in self.text for key in LINEAGE)
+        return inline.Inline(
+            properties.lineage(self.text, self.tree, self.lines) if has_any and self.tree else ()
+        )
+
     @property
     def links(self) -> tuple[inline.Link, ...]:
         """The links to memories and attachments, in order; those of the frontmatter come first.
+
+        Of a JSON memory, what its `superseded_by` and `derived_from` name.
 
         Raises:
             TooNested, TooLarge: the frontmatter passes a limit; as for `tags` and `urls`.

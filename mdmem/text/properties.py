@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
+from mdmem.text.form import LINEAGE
 from mdmem.text.inline import Bare
 from mdmem.text.lines import LINE_END, Lines
-from mdmem.text.link import Link
+from mdmem.text.link import Link, external
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.regex import regex
 from mdmem.text.row import new
@@ -18,25 +19,64 @@ if TYPE_CHECKING:
     from mdmem.text.tree import Node
 
 _NAME = regex(r"[^\s,]+")
-_ESCAPES = {"single": "''", "double": "\\"}
+_ESCAPES = {"single": "''", "double": "\\", "json": "\\"}
 
 
 def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[Url, ...]]:
     """The links and URLs in the text values under `node`, the frontmatter's mapping, in order of place.
 
-    A value that is written with escapes has none: its places are not those of its text.
+    What a field of `LINEAGE` names is a link without being written as one, see `lineage`. A value that is
+    written with escapes has none: its places are not those of its text.
     """
     written = text[slice(*node.span)]
+    named = lineage(text, node, lines)
     if not ("[[" in written or "](" in written or "://" in written or "www." in written):
-        return (), ()
+        return named, ()
     texts = [span for value in _scalars(node) if (span := _written(text, value))]
     if not texts:
-        return (), ()
+        return named, ()
     parser = LinkParser(text, texts, lines)
     parser.run()
     Bare(parser, lines).urls()
     parser.finish()
-    return tuple(new(Link, ("field", *link[1:])) for link in parser.links), tuple(parser.urls)
+    found = [new(Link, ("field", *link[1:])) for link in parser.links]
+    taken = [*(link.span.start for link in found), *(url.span.start for url in parser.urls)]
+    named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
+    return tuple(sorted((*found, *named), key=lambda link: link.span)), tuple(parser.urls)
+
+
+def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
+    """What the fields of `LINEAGE` of a mapping name plainly, as links: `notes/db.md`, `../db.md`, an id.
+
+    Such a link is its target and its anchor, with no mark around them.
+    """
+    found = []
+    for key in LINEAGE:
+        member = node.member(key)
+        value = member.node if member else None
+        for item in () if value is None else value.items if value.kind == "list" else (value,):
+            span = _plainly(text, item)
+            if not span:
+                continue
+            start, end = span
+            target, mark, anchor = text[start:end].partition("#")
+            middle, behind = start + len(target), start + len(target) + len(mark)
+            where = (target, new(Span, (start, middle)), anchor, new(Span, (behind, end)))
+            found.append(
+                new(Link, ("field", False, span, lines.number(start), *where, "", new(Span, (end, end))))
+            )
+    return tuple(found)
+
+
+def _plainly(text: str, value: Node) -> Span | None:
+    """Where a value stands that can be the name of a memory; None when it is none, or has escapes."""
+    is_number = isinstance(value.value, int) and not isinstance(value.value, bool) and not value.anchored
+    span = value.span if is_number else _written(text, value)
+    if not span or value.style in ("literal", "folded"):
+        return None
+    name = text[slice(*span)]
+    is_whole = name == str(value.value) and name == name.strip() and not external(name)
+    return new(Span, span) if is_whole else None
 
 
 def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
@@ -79,7 +119,7 @@ def _written(text: str, value: Node) -> Span | None:
     if style == "plain":
         return span if span[0] < span[1] else None
     start, end = span
-    if style in _ESCAPES:
+    if style in _ESCAPES:  # and so in quotes
         start, end = start + 1, end - 1
         if text.find(_ESCAPES[style], start, end) >= 0:
             return None

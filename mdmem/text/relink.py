@@ -30,8 +30,12 @@ _PARENTHESIS = regex(r"[()]")
 _UNESCAPED_PARENTHESIS = regex(r"(?<!\\)[()]")
 _MOST_PARENTHESES = 32
 _OTHER_LETTERS = regex(r"[^\x00-\x7f]")
+# A plain value of YAML that is a text, and nothing else, wherever it stands.
+_PLAIN = regex(r"(?![-+.\d][\w.+-]*\Z)(?!(?i:null|true|false)\Z)[\w./](?:[\w./()@+~-]|\b#| (?=\S))*")
 # What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
 _NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": regex(r":\s|\s#")}
+# Those of JSON first.
+_QUOTES = {'"': "double", "'": "single"}
 _ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -60,10 +64,15 @@ def repath(citation: Citation, text: str, path: str) -> TextEdit:
 
 
 def is_wikilink(link: Link, text: str) -> bool:
-    """Whether a link is written with two brackets, in the body or in a field."""
+    """Whether a link is an identifier: with two brackets, in the body or in a field, or bare in a field."""
     return link.kind == "wikilink" or (
-        link.kind == "field" and text.startswith(("[[", "![["), link.span.start)
+        link.kind == "field" and (text.startswith(("[[", "![["), link.span.start) or _is_bare(link))
     )
+
+
+def _is_bare(link: Link) -> bool:
+    """Whether a link is a value of a field, with no mark around it; see `mdmem.text.properties.lineage`."""
+    return link.kind == "field" and link.span == (link.target_span.start, link.anchor_span.end)
 
 
 def destination(old: str, new: str, *, in_angles: bool = False) -> str:
@@ -98,7 +107,23 @@ def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str
         )
     else:
         written = new
+    if _is_bare(link):
+        return _bare(link, text, span, new)
     return TextEdit(*span, _in_field(link, text, span, written))
+
+
+def _bare(link: Link, text: str, span: Span, new: str) -> TextEdit:
+    """The edit of a value that is a link, in its quotes; one without gets some where it needs them."""
+    start, end = link.span
+    whole = text[start : span.start] + new + text[span.end : end]
+    quote = text[start - 1] if text[start - 1 : start] in {"'", '"'} else ""
+    if quote or _PLAIN.fullmatch(whole):
+        forbidden = _NOT_IN_FIELDS[_QUOTES.get(quote, "plain")]
+        if not forbidden.search(new):
+            return TextEdit(*span, new)
+    elif quote := next((q for q, style in _QUOTES.items() if not _NOT_IN_FIELDS[style].search(whole)), ""):
+        return TextEdit(start, end, f"{quote}{whole}{quote}")
+    raise _needs_escapes(link, new)
 
 
 def _in_destination(text: str, start: int, span: Span, new: str) -> str:
@@ -151,7 +176,11 @@ def _in_field(link: Link, text: str, span: Span, new: str) -> str:
         return new
     if not is_wikilink(link, text):
         return forbidden.sub(lambda found: "".join(f"%{ord(character):02X}" for character in found[0]), new)
-    raise EditRefused(
+    raise _needs_escapes(link, new)
+
+
+def _needs_escapes(link: Link, new: str) -> EditRefused:
+    return EditRefused(
         path="",
         reason=f"the value in line {link.line} cannot hold {new!r} without escapes",
         remedy="write that value in other quotes first",

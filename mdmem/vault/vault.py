@@ -115,7 +115,9 @@ class Vault:
     def _known_schemas(self, own: dict[str, str]) -> Schemas:
         from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
 
-        default = self.config.working.schema
+        default = ""
+        with contextlib.suppress(ConfigInvalid):  # one that is broken is met wherever more is needed of it
+            default = self.config.working.schema
         schemas = Schemas(own, default)
         if default and default not in (names := [info.name for info in schemas.names()]):
             reason = f"[working] schema: there is no schema {default!r}"

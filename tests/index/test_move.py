@@ -54,6 +54,26 @@ TO_IT: dict[str, tuple[str, str, str]] = {
         "---\nup: \"[[old]]\" # why\nsee:\n  - '[[n/old|x]]'\n---\r\n[[old]]\r\n",
         "---\nup: \"[[new]]\" # why\nsee:\n  - '[[m/new|x]]'\n---\r\n[[new]]\r\n",
     ),
+    "lineage": (
+        "m/new.md",
+        "---\nsuperseded_by: n/old.md # why\nderived_from: [old, 'n/old.md#A', \"./n/old.md\", ID-1]\n---\n",
+        "---\nsuperseded_by: m/new.md # why\nderived_from: [new, 'm/new.md#A', \"./m/new.md\", ID-1]\n---\n",
+    ),
+    "lineage in a list": (
+        "m/a, b.md",
+        "---\nderived_from:\n- n/old.md\n- '[[old]]'\n- /n/old\n---\n",
+        '---\nderived_from:\n- "m/a, b.md"\n- \'[[a, b]]\'\n- "/m/a, b"\n---\n',
+    ),
+    "lineage that would be another value": (
+        "m/7.md",
+        "---\nsuperseded_by: old\nderived_from: [n/old]\n---\n",
+        '---\nsuperseded_by: "7"\nderived_from: [m/7]\n---\n',
+    ),
+    "what lineage does not name": (
+        "m/new.md",
+        "---\nsuperseded_by: https://n/old.md\nup: n/old.md\nderived_from: {a: n/old.md}\n---\n",
+        "---\nsuperseded_by: https://n/old.md\nup: n/old.md\nderived_from: {a: n/old.md}\n---\n",
+    ),
     "no link": (
         "n/new.md",
         "`[[old]]` old n/old.md\n\n```\n[[old]]\n```\n",
@@ -65,6 +85,28 @@ TO_IT: dict[str, tuple[str, str, str]] = {
     "bytes that stay": ("n/new.md", "\ufeff[[old]]\u2028\x0c\r[[old]]", "\ufeff[[new]]\u2028\x0c\r[[new]]"),
 }
 MOVING = "---\nid: ID-1\naliases: [Nick name]\n---\n# A\n"
+
+
+def test_lineage_in_json_follows(notes: type[Notes]) -> None:
+    texts = {
+        "n/old.md": MOVING,
+        "n/d.json": '{ "superseded_by":"old.md", "derived_from": [ "./old.md", 7, "ID-1" ]}',
+    }
+    vault = notes(texts)
+
+    moved = vault.after(move(vault.known, {"n/old.md": "m/it's.md"}))
+
+    assert (
+        moved.texts["n/d.json"]
+        == '{ "superseded_by":"it\'s.md", "derived_from": [ "../m/it\'s.md", 7, "ID-1" ]}'
+    )
+
+
+def test_lineage_that_its_quotes_cannot_hold_is_refused(notes: type[Notes]) -> None:
+    vault = notes({"n/old.md": MOVING, "a.md": "---\nsuperseded_by: 'n/old.md'\n---\n"})
+
+    with pytest.raises(EditRefused, match="without escapes"):
+        move(vault.known, {"n/old.md": "it's.md"})
 
 
 @pytest.mark.parametrize("case", TO_IT)

@@ -210,6 +210,34 @@ def test_a_block_id_that_is_not_there_is_refused(notes: type[Notes]) -> None:
 # --------------------------------------------------------------------------------------------------- ids
 
 
+@pytest.mark.parametrize(
+    ("id_", "new", "before", "after"),
+    [
+        ("a-1", "b 2", "{}: a-1\n", "{}: b 2\n"),
+        ("a-1", "b-2", "{}: [x, a-1, 'a-1', \"a-1\"] # a-1\n", "{}: [x, b-2, 'b-2', \"b-2\"] # a-1\n"),
+        ("7", "8", "{}: 7\n", '{}: "8"\n'),
+        ("a-1", "null", "{}:\n  - a-1\n", '{}:\n  - "null"\n'),
+    ],
+)
+@pytest.mark.parametrize("field", ["superseded_by", "derived_from"])
+def test_an_id_is_renamed_with_the_lineage_that_names_it(
+    notes: type[Notes], field: str, id_: str, new: str, before: str, after: str
+) -> None:
+    vault = notes({"n.md": f"---\nid: {id_}\n---\n", "m.md": f"---\n{before.format(field)}---\n"})
+
+    assert (
+        vault.after(rename_id(vault.known, "n.md", new)).texts["m.md"] == f"---\n{after.format(field)}---\n"
+    )
+
+
+def test_a_heading_is_renamed_with_the_lineage_that_names_it(notes: type[Notes]) -> None:
+    vault = notes({"n.md": "# Old\n", "m.md": "---\nderived_from: n.md#Old\n---\n"})
+
+    renamed = vault.after(rename_heading(vault.known, "n.md", "Old", "New: it"))
+
+    assert renamed.texts["m.md"] == '---\nderived_from: "n.md#New: it"\n---\n'
+
+
 def test_an_id_is_renamed_with_the_wikilinks_that_use_it(notes: type[Notes]) -> None:
     vault = notes(
         {

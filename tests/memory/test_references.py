@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -116,9 +117,10 @@ def targets(references: tuple[Reference, ...]) -> list[str]:
 def test_every_type_is_listed_with_its_state_in_order(memory: Memory) -> None:
     assert told(memory.references.list()) == [
         ("note", "notes/db.md", "ok", 2),
-        ("note", "notes/load.md", "ok", 2),
+        ("note", "notes/load.md", "ok", 3),
         ("note", "notes/new.md", "ok", 2),
         ("note", "nothing", "dangling", 1),
+        ("note", "nowhere", "dangling", 1),
         ("heading", "notes/db.md#Database", "ok", 2),
         ("heading", "notes/load.md#why", "ok", 2),
         ("block", "notes/db.md#^fact1", "ok", 1),
@@ -155,7 +157,7 @@ def test_days_are_those_of_the_first_and_the_last_memory(work: Workspace) -> Non
 def test_types_states_and_paths_choose(memory: Memory) -> None:
     references = memory.references
     assert targets(references.list(types=["class", "variable"])) == ["src/app.py#Cart", "src/app.py#RATE"]
-    assert targets(references.list(states=["dangling"])) == ["nothing", "notes/load.md#^none"]
+    assert targets(references.list(states=["dangling"])) == ["nothing", "nowhere", "notes/load.md#^none"]
     assert targets(references.list(paths=["notes/load.md"])) == [
         "notes/load.md#why",
         "memories/notes/plan.png",
@@ -247,10 +249,10 @@ def test_tags_are_counted_by_memory_whatever_their_case(work: Workspace) -> None
 
 def test_numbers_count_references_and_places(memory: Memory) -> None:
     stats = memory.references.stats()
-    assert (stats.total, stats.places) == (20, 28)
+    assert (stats.total, stats.places) == (21, 30)
     assert stats.by_type["line_range"] == 3
-    assert stats.by_state == {"dangling": 2, "gone": 1, "ok": 12, "unchanged": 5}
-    assert stats.most_cited[0][1] == 2
+    assert stats.by_state == {"dangling": 3, "gone": 1, "ok": 12, "unchanged": 5}
+    assert stats.most_cited[0][1] == 3
     assert memory.references.stats(types=["class"]).as_dict() == {
         "total": 1,
         "places": 1,
@@ -424,3 +426,61 @@ def test_nothing_tells_whether_a_file_of_another_namespace_is_there(work: Worksp
     (work.root / "memories/users/bob/x.py").unlink()
     work.commit()
     assert seen() == before
+
+
+# --------------------------------------------------------------------------------------------------- lineage
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("notes/load.md", "ok"),
+        ("./load.md", "ok"),
+        ("load", "ok"),
+        ("[[load]]", "ok"),
+        ("L-1", "ok"),
+        ("no", "bad"),
+    ],
+)
+@pytest.mark.parametrize("field", ["superseded_by", "derived_from"])
+def test_lineage_is_a_link_like_any_other(work: Workspace, field: str, written: str, kind: str) -> None:
+    work.note("notes/load.md", "---\nid: L-1\n---\n")
+    work.note("notes/l.md", f'---\n{field}: "{written}"\n---\n')
+    work.note("notes/d.json", json.dumps({field: ["", None, written]}))
+    both = {"notes/l.md", "notes/d.json"} if not written.startswith("[[") else {"notes/l.md"}
+    memory = work.memory
+
+    assert {link.path for link in memory.references.backlinks("notes/load.md")} & both == (
+        both if kind == "ok" else set()
+    )
+    found = {f.path for f in memory.check(["notes/l.md", "notes/d.json"]) if f.code == "dangling-link"}
+    assert both & found == (set() if kind == "ok" else both)
+    told = {f.path for f in memory.doctor().findings if f.code == "dangling-link"}
+    assert both & told == (set() if kind == "ok" else both)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000])
+@pytest.mark.parametrize("field", ["superseded_by", "derived_from"])
+def test_lineage_that_goes_round_is_told_once(work: Workspace, field: str, count: int) -> None:
+    for number in range(count):
+        work.note(f"round/n{number:04}.md", f"---\n{field}: n{(number + 1) % count:04}\n---\n")
+    work.note("round/before.md", f"---\n{field}: n0000\n---\n")
+    memory = work.memory
+
+    (found,) = (f for f in memory.check() if f.code == "lineage-circle")
+    assert found in memory.doctor().findings
+    assert (found.path, found.position.line, found.severity) == ("round/n0000.md", 2, "warning")
+    assert len(found.message) < 200
+    last = f"round/n{count - 1:04}.md"
+    assert [f.path for f in memory.check([last])] == [last]
+    assert memory.check(["round/before.md"]) == []
+
+
+def test_lineage_may_name_a_file_of_the_workspace(work: Workspace) -> None:
+    work.note(
+        "notes/f.md", "---\nderived_from: [src/app.py, ../../src/app.py, 'https://a.org/b', src/no.py]\n---\n"
+    )
+
+    (found,) = work.memory.check(["notes/f.md"])
+
+    assert (found.code, found.message) == ("dangling-link", "`derived_from`: there is no memory 'src/no.py'")

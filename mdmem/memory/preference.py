@@ -187,15 +187,15 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
         return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
-    is_stronger = rounded(given.strength) >= stored.strength
+    strength = rounded(given.strength)
     if policy == "merge":
         value = _merged(stored.value, given.value)
         return {
-            "value": (given.value if is_stronger else stored.value) if value is None else value,
+            "value": (given.value if strength >= stored.strength else stored.value) if value is None else value,
             "strength": rounded((stored.strength + given.strength) / 2),
             "confidence": rounded((stored.confidence + given.confidence) / 2),
         }
-    return _fields(given) if policy == "keep-latest" or is_stronger else {}
+    return _fields(given) if policy == "keep-latest" or strength > stored.strength else {}
 
 
 def _merged(old: Any, new: Any) -> Any:

@@ -161,7 +161,8 @@ class Preferences(Generic[R]):
         The same value again makes a preference stronger by 0.1, whatever the policy. For another value:
 
         - `keep-latest`: the new value, strength and confidence replace the old ones.
-        - `keep-stronger`: so too, unless the old preference, as it has faded until now, is stronger.
+        - `keep-stronger`: so too, but only if the new one is stronger than the old one as it has faded until
+          now; of equal ones the old one stays.
         - `merge`: lists are united, mappings merged (the new one wins), of other values the stronger one
           stays (of equal ones the new one); strength and confidence become the means.
 
@@ -254,7 +255,7 @@ def _rank(found: Preference) -> tuple[float, float]:
 def _kept(stored: Preference, given: Given) -> str:
     return (
         f"kept preference {stored.name}: {stored.value!r} has the strength {stored.strength:g}, "
-        f"{given.value!r} only {given.strength:g}"
+        f"{given.value!r} no more than {given.strength:g}"
     )
 
 

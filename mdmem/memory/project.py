@@ -92,7 +92,9 @@ class Project(Generic[R]):
     # -- changing -----------------------------------------------------------------------------------------
 
     def append(self, section: str, entry: str, *, date: bool = False) -> R:
-        """Add a bullet to a section, in the style of the list that ends it; one that stands there is kept.
+        """Add a bullet to a section, in the style of the list that ends it.
+
+        One that stands there, with a date before it or without, is kept as it is.
 
         Args:
             section: its title or heading path, with or without `#` marks.
@@ -112,7 +114,7 @@ class Project(Generic[R]):
 
         def change(document: Document, found: Section | None) -> _Wanted:
             present = [b.text for b in _bullets(document, found)]
-            if text in present or (date and text in [_DATE.sub("", each, count=1) for each in present]):
+            if text in present or text in [_DATE.sub("", each, count=1) for each in present]:
                 return _Wanted((), ())
             return _Wanted((), (f"{self._clock():%Y-%m-%d}: {text}" if date else text,))
 

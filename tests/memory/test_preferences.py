@@ -174,16 +174,18 @@ def test_keep_latest_is_the_default_and_replaces_a_stronger_value(
     assert (found.created, found.updated) == (START, clock.now)
 
 
-def test_keep_stronger_keeps_only_what_is_strictly_stronger(
+def test_keep_stronger_takes_only_what_is_stronger(
     root: Path, preferences: Preferences[Applied]
 ) -> None:
     preferences.set("ui", "theme", "dark")
     before = theme(root)
-    refused = preferences.set("ui", "theme", "light", strength=0.6, why="Sun.", policy="keep-stronger")
-    assert refused.files == ()
-    assert "kept preference ui/theme: 'dark' has the strength 0.7, 'light' only 0.6" in refused.plan.message
-    assert theme(root) == before
-    preferences.set("ui", "theme", "light", policy="keep-stronger")
+    for strength in (0.6, 0.7):
+        refused = preferences.set("ui", "theme", "light", strength=strength, policy="keep-stronger")
+        assert refused.files == ()
+        said = f"kept preference ui/theme: 'dark' has the strength 0.7, 'light' no more than {strength}"
+        assert said in refused.plan.message
+        assert theme(root) == before
+    preferences.set("ui", "theme", "light", strength=0.71, policy="keep-stronger")
     assert preferences.get("ui", "theme").value == "light"
 
 

@@ -147,6 +147,7 @@ def test_a_date_may_stand_before_it_and_does_not_make_it_another_entry(
 ) -> None:
     agents(root, "## D\n\n- 2023-05-01: old\n")
     assert project.append("D", "old", date=True).files == ()
+    assert project.append("D", "old").files == ()
     project.append("D", "new", date=True)
     assert agents(root) == "## D\n\n- 2023-05-01: old\n- 2024-01-31: new\n"
 

@@ -191,7 +191,9 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     if policy == "merge":
         value = _merged(stored.value, given.value)
         return {
-            "value": (given.value if strength >= stored.strength else stored.value) if value is None else value,
+            "value": (given.value if strength >= stored.strength else stored.value)
+            if value is None
+            else value,
             "strength": rounded((stored.strength + given.strength) / 2),
             "confidence": rounded((stored.confidence + given.confidence) / 2),
         }

@@ -63,16 +63,17 @@ class Verbs(Generic[R]):
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
         """
+        return self._change(lambda: self._written(path, content, base, overwrite=overwrite))
 
-        def build() -> EditPlan:
-            data = seen.encoded(path, content)
-            before = seen.found(self._vault, path, base)
-            if before is not None and base is None and not overwrite:
-                raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
-            change = Change(path=check_memory(path), before=before, content=data, merge=False)
-            return EditPlan(changes=(change,), message=f"write {path}")
-
-        return self._change(build)
+    def _written(
+        self, path: str, content: str, base: str | None = None, *, overwrite: bool = False
+    ) -> EditPlan:
+        data = seen.encoded(path, content)
+        before = seen.found(self._vault, path, base)
+        if before is not None and base is None and not overwrite:
+            raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
+        change = Change(path=check_memory(path), before=before, content=data, merge=False)
+        return EditPlan(changes=(change,), message=f"write {path}")
 
     def append(self, path: str, text: str, *, base: str | None = None) -> R:
         """Add lines at the end of a memory; a memory that is not there is made."""
@@ -290,7 +291,7 @@ class Verbs(Generic[R]):
     # -- from templates, from elsewhere, and from the past ------------------------------------------------
 
     def new(self, template: str, path: str, variables: Mapping[str, Any] | None = None) -> R:
-        """Make a memory from a template.
+        """Make a memory from a template; a `type` that is the kind of another folder is a warning.
 
         Raises:
             NamedNotFound: no such template.
@@ -301,7 +302,13 @@ class Verbs(Generic[R]):
 
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         content = self._vault.templates.render(template, variables or {}, now=datetime.now(UTC))
-        return self.write(path, content)
+
+        def build() -> EditPlan:
+            plan = self._written(path, content)
+            made = plan.changes[0].after(self._vault.config.limits)
+            return dataclasses.replace(plan, warnings=self._vault.schemas.misplaced(made) if made else ())
+
+        return self._change(build)
 
     def import_(
         self,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take t
 
 _DEFAULT = "memory"
 _FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
+_KINDS = frozenset((*_FOLDERS.values(), "project"))
 _NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
@@ -113,6 +114,21 @@ class Schemas:
         return sorted(
             dict.fromkeys(findings), key=lambda found: (found.span, found.code, found.rule, found.message)
         )
+
+    def misplaced(self, document: Document) -> tuple[Diagnostic, ...]:
+        """What is wrong with the folder of a memory: its `type` is the kind of another one."""
+        place, kind = _by_place(document.path), document.fields.get("type")
+        if (
+            not isinstance(kind, str)
+            or kind not in _KINDS - {place}
+            or place == _DEFAULT
+            or not document.tree
+        ):
+            return ()
+        message = f"`type` is {kind}, and this is the place of a {place}: it is checked as a {kind}"
+        hint = f"put it into the folder of its kind, or make it `type: {place}`"
+        span = document.tree.nearest(("type",)).span
+        return (document.diagnose(Flaw(span, "type-misplaced", message, hint, "type", "warning")),)
 
     def ignores_difference(self, before: Document, after: Document) -> bool:
         """Whether two states of a memory differ in the body alone, and its schema does not look at bodies.

@@ -174,9 +174,7 @@ def test_keep_latest_is_the_default_and_replaces_a_stronger_value(
     assert (found.created, found.updated) == (START, clock.now)
 
 
-def test_keep_stronger_takes_only_what_is_stronger(
-    root: Path, preferences: Preferences[Applied]
-) -> None:
+def test_keep_stronger_takes_only_what_is_stronger(root: Path, preferences: Preferences[Applied]) -> None:
     preferences.set("ui", "theme", "dark")
     before = theme(root)
     for strength in (0.6, 0.7):

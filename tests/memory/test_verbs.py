@@ -510,6 +510,35 @@ def test_new_makes_nothing_where_it_cannot(root: Path, verbs: Verbs[Applied]) ->
     assert memories(root) == {"a.md": "a\n"}
 
 
+@pytest.mark.parametrize(
+    ("type_", "path", "warned"),
+    [
+        ("preference", "notes/a.md", True),
+        ("note", "users/a/preferences/ui/theme.md", True),
+        ("working", "rules/a.md", True),
+        ("rule", "AGENTS.md", True),
+        ("note", "notes/a.md", False),
+        ("note", "elsewhere/a.md", False),
+        ("decision", "rules/a.md", False),
+        ("[note]", "notes/a.md", False),
+    ],
+)
+def test_a_template_of_another_kind_than_its_folder_is_a_warning(
+    root: Path, type_: str, path: str, warned: bool
+) -> None:
+    (root / ".mdmem/templates").mkdir(exist_ok=True)
+    (root / ".mdmem/templates/typed.md").write_text(f"---\ntype: {type_}\nvalue: 1\n---\n")
+    (root / ".mdmem/schemas").mkdir(exist_ok=True)
+    for name in ("note", "decision"):
+        (root / f".mdmem/schemas/{name}.json").write_text("{}")
+    vault = Vault(str(root))
+
+    applied = Verbs(vault, vault.transact, viewing(vault)).new("typed", path)
+
+    assert [f.code for f in applied.plan.warnings] == ["type-misplaced"] * warned
+    assert (root / path).exists()
+
+
 # ------------------------------------------------------------------------------------------------ the base
 
 

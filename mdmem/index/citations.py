@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.index.locator import lines_of, path_of
+from mdmem.index.locator import lines_of, namesakes, path_of
 from mdmem.index.source import Source, pin_of
 from mdmem.index.state import AMBIGUOUS, CHANGED, GONE, MOVED, OK, UNCHANGED, UNKNOWN
 from mdmem.index.symbols import Symbol
-from mdmem.index.workspace import Unread, Workspace
+from mdmem.index.workspace import Followed, Unread, Workspace
 from mdmem.text.inline import Citation
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     if path is None:
         return Judgement(UNKNOWN, citation.path, reason="it is outside of the workspace")
     lines = lines_of(citation)
-    first, last = lines or (None, None)
     if lines and lines[0] < 1:
         return Judgement(UNKNOWN, path, reason="lines are counted from 1")
     judging = _Judging(workspace, citing, citation, path, seen)
@@ -91,10 +90,24 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     followed = workspace.follow(path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
-        deletion = followed.deletion
-        reason = f"the file was deleted in {deletion[:12]}" if deletion else "there is no such file"
-        return Judgement(GONE, path, first, last, reason)
+        return _absent(workspace, citation, path, followed)
     return _renamed(judging.judgement(target), followed.path or path, citation)
+
+
+def _absent(workspace: Workspace, citation: Citation, path: str, followed: Followed) -> Judgement:
+    """What became of a citation whose file is not there."""
+    first, last = lines_of(citation) or (None, None)
+    named = namesakes(workspace, citation)
+    if named is None:
+        reason = "there is no such file, and the workspace cannot be searched for its name"
+        return Judgement(UNKNOWN, path, first, last, reason)
+    if named:
+        left_out = f" and {len(named) - _LISTED:,} others" if len(named) > _LISTED else ""
+        reason = f"{len(named):,} files have this name: {', '.join(named[:_LISTED])}{left_out}"
+        return Judgement(AMBIGUOUS, path, first, last, reason)
+    deletion = followed.deletion
+    reason = f"the file was deleted in {deletion[:12]}" if deletion else "there is no such file"
+    return Judgement(GONE, path, first, last, reason)
 
 
 def pin(workspace: Workspace, citing: str, citation: Citation) -> str:

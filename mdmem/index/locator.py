@@ -36,9 +36,12 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
 
     The destination of a link is taken relative to the memory first, and then, like any other citation, to the
     workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
-    existed.
+    existed. A name without a folder that is neither is the one file of that name in the workspace.
     """
     found = _candidates(citing, citation.path, in_link=citation.in_link)
+    named = namesakes(workspace, citation) or ()
+    if len(named) == 1:
+        return named[0]
     if len(found) > 1:
         for path in found:
             if workspace.current(path) is not None:
@@ -47,6 +50,22 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
             if workspace.follow(path).existed:
                 return path
     return found[-1] if found else None
+
+
+def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | None:
+    """The files in other folders that a name without one may mean; as `Workspace.named`.
+
+    None are where the workspace itself has a file of that name, or git says that it had.
+    """
+    name = citation.path
+    if (
+        citation.in_link
+        or "/" in name
+        or workspace.current(name) is not None
+        or workspace.follow(name).existed
+    ):
+        return ()
+    return workspace.named(name)
 
 
 def _candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
@@ -79,9 +98,14 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
     """
     found: dict[str, set[str]] = {}
     root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
-    for path, cited, in_link in _rows(view, "citations", "x.path, x.in_link", memories):
-        for file in _candidates(view.in_workspace(path), cited, in_link=bool(in_link)):
-            found.setdefault(path, set()).add(os.path.join(workspace, file))
+    with view.workspace() as looked_at:
+        for path, cited, in_link in _rows(view, "citations", "x.path, x.in_link", memories):
+            files = _candidates(view.in_workspace(path), cited, in_link=bool(in_link))
+            is_bare = not in_link and "/" not in cited
+            if is_bare and not os.path.lexists(os.path.join(workspace, cited)):
+                files += looked_at.named(cited) or ()
+            for file in files:
+                found.setdefault(path, set()).add(os.path.join(workspace, file))
     for path, target, kind in _rows(view, "links", "x.target, x.kind", memories):
         if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
             continue

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from mdmem.errors import GitFailed
+from mdmem.errors import GitFailed, RipgrepFailed, RipgrepMissing
 from mdmem.index.source import Source
 
 if TYPE_CHECKING:  # not every workspace is git's
@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # not every workspace is git's
 
 MOST_BYTES = 4 << 20
 """The largest source file that is looked into."""
+
+MOST_FILES = 250_000
+"""In a workspace with more files, none is found by its name alone."""
 
 _KEPT = 512
 _OTHER_NAMESPACE = "it is in another namespace"
@@ -135,6 +138,35 @@ class Workspace:
             reason = error.strerror if isinstance(error, OSError) else None
             return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))
         return self._source(path, data) if isinstance(data, bytes) else data
+
+    def named(self, name: str) -> tuple[str, ...] | None:
+        """The files of a name, in whatever folder, by their paths; but for those that are ignored.
+
+        Hidden folders are not looked into. None where there are more than `MOST_FILES` files, or ripgrep,
+        which knows the ignore files, cannot list them.
+        """
+        files = self._files
+        return None if files is None else tuple(sorted(files.get(name, ())))
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]] | None:
+        """The paths of all files by their names."""
+        from mdmem.index import ripgrep  # noqa: PLC0415 - only where a citation leads nowhere
+
+        options = ("--no-config", "--no-messages", "--no-require-git", "--files", "--", "./")
+        files: dict[str, list[str]] = {}
+        count = 0
+        try:
+            with ripgrep.Process([ripgrep.program(), *options], self.root) as process:
+                for count, line in enumerate(process.lines(), 1):
+                    if count > MOST_FILES:
+                        break
+                    path = os.fsdecode(line.rstrip(b"\n")).removeprefix("./")
+                    if not self._is_hidden(os.path.join(self.root, path)):
+                        files.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        except (RipgrepMissing, RipgrepFailed):
+            return None
+        return files if count <= MOST_FILES else None
 
     def _is_hidden(self, file: str) -> bool:
         return bool(self._hidden) and file.startswith(self._hidden) and not file.startswith(self._shown)

@@ -100,6 +100,82 @@ def project(plain: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return plain
 
 
+# ----------------------------------------------------------------------------------- a name, without a folder
+
+
+@pytest.fixture(params=["plain", "project"])
+def any_workspace(request: pytest.FixtureRequest) -> Project:
+    """A workspace, with git and without."""
+    found: Project = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.parametrize("written", ["app.py", "app.py:5-7", "app.py#total"])
+def test_a_file_of_the_workspace_is_found_by_its_name(any_workspace: Project, written: str) -> None:
+    any_workspace.write("deep/src/app.py", FILE)
+    any_workspace.write(".gitignore", "vendor/\n")
+    any_workspace.write("vendor/app.py", "other\n")
+    any_workspace.write(".venv/app.py", "other\n")
+    (any_workspace.root / "link").symlink_to("deep")
+
+    judged = any_workspace.judge(written)
+
+    assert (judged.state, judged.path) == ("ok", "deep/src/app.py")
+    assert any_workspace.judge(written, pin=any_workspace.pin(written)).state == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        (["b/app.py", "a/app.py"], "2 files have this name: a/app.py, b/app.py"),
+        (
+            [f"{n}/app.py" for n in range(7)],
+            "7 files have this name: 0/app.py, 1/app.py, 2/app.py, 3/app.py, 4/app.py and 2 others",
+        ),
+    ],
+)
+def test_a_name_that_several_files_have_is_ambiguous(plain: Project, others: list[str], reason: str) -> None:
+    for path in others:
+        plain.write(path, FILE)
+
+    judged = plain.judge("app.py:5-7")
+
+    assert (judged.state, judged.path, judged.reason) == ("ambiguous", "app.py", reason)
+
+
+def test_only_a_bare_name_is_looked_for_and_only_where_nothing_is(project: Project) -> None:
+    project.write("app.py", FILE)
+    project.noted("src/app.py", ["other"])
+    assert project.judge("app.py").path == "app.py"
+    assert project.state("lib/app.py") == "gone"
+    assert project.state("app.js") == "gone"
+    assert project.state("no.py", in_link=True) == "gone"
+
+    (project.root / "app.py").unlink()
+    project.commit()
+    judged = project.judge("app.py")
+    assert (judged.state, judged.path) == ("gone", "app.py")
+
+
+def test_a_name_in_another_namespace_is_not_found(plain: Project) -> None:
+    plain.write("memories/users/bob/notes/plan.md", "secret\n")
+    plain.write("memories/users/alice/notes/own.md", "mine\n")
+
+    with Workspace(str(plain.root), str(plain.root / "memories"), "users/alice") as workspace:
+        assert workspace.named("plan.md") == ()
+        assert workspace.named("own.md") == ("memories/users/alice/notes/own.md",)
+
+
+def test_a_name_is_not_looked_for_among_too_many_files(
+    plain: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdmem.index.workspace.MOST_FILES", 2)
+    for path in ("a/app.py", "b.py", "c.py"):
+        plain.write(path, FILE)
+
+    assert plain.state("app.py") == "unknown"
+
+
 # ----------------------------------------------------------------------------------------- lines, with git
 
 
@@ -579,7 +655,8 @@ def test_a_link_is_relative_to_its_note_first_and_then_to_the_workspace(project:
     assert project.judge("src/a.py:1", in_link=True).path == "src/a.py"
     assert project.judge("/src/a.py:1", in_link=True).path == "src/a.py"
     assert project.judge("../../../a.py:1", in_link=True).state == "unknown"
-    assert project.judge("b.py:1").state == "gone"
+    assert project.judge("b.py:1").path == "memories/notes/b.py"
+    assert project.judge("notes/b.py:1").state == "gone"
     project.git("mv", "memories/notes/b.py", "src/c.py")
     assert project.judge("b.py:1", in_link=True)[:2] == ("moved", "src/c.py")
 

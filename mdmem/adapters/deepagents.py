@@ -12,6 +12,7 @@ from mdmem.errors import ExtraMissing, MdmemError, MemoryNotFound, PathRefused
 from mdmem.memory.tool import kept_as, shown_as
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import check_folder
+from mdmem.vault.screen import for_agent
 
 try:
     from deepagents.backends.protocol import (
@@ -184,6 +185,7 @@ def _info(listed: Listed) -> FileInfo:
 
 def _told(error: MdmemError, path: str) -> str:
     """An error in words, about the path that the agent gave."""
+    error = for_agent(error)
     return f"Error: {error.but(path=path) if 'path' in error.fields else error}"
 
 

@@ -11,6 +11,7 @@ from mdmem.errors import MdmemError, MemoryNotFound
 from mdmem.memory.memory import Memory
 from mdmem.text.form import SUFFIXES
 from mdmem.vault.paths import is_under, relative
+from mdmem.vault.screen import finding_for_agent
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _findings(memory: Memory, paths: Sequence[str]) -> tuple[list[str], list[str
             findings = memory.check([path])
         except MemoryNotFound:
             continue  # it was deleted
-        for finding in findings:
+        for finding in map(finding_for_agent, findings):
             (errors if finding.severity == "error" else warnings).append(_line(finding))
     return list(_bounded(errors)), list(_bounded(warnings))
 

@@ -9,6 +9,7 @@ from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp.answer import BUDGET, Answer, short
 from mdmem.text.regex import regex
 from mdmem.text.visible import clipped
+from mdmem.vault.screen import for_agent
 from mdmem.vault.vault import Vault
 
 _MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory
@@ -41,6 +42,7 @@ _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "replace", "show": "
 
 def told(error: MdmemError, vault: Vault) -> Answer:
     """An error as the answer of a tool."""
+    error = for_agent(error)
     hint = _move(error)
     data = {"code": error.code, "message": error.message, "hint": hint, **_places(error)}
     # Only what the system says names folders of the host; what quotes a memory stays as it is.

@@ -31,9 +31,11 @@ from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
 from mdmem.text.regex import regex
+from mdmem.text.secret import masked
 from mdmem.vault import files
 from mdmem.vault.paths import check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.screen import for_agent
 
 Dialect = Literal["python", "docs"]
 
@@ -328,7 +330,8 @@ class Tool:
         if isinstance(error, MemoryNotFound):
             return f"Error: {_missing(path)}" if self._docs else _missing(path)
         if isinstance(error, Invalid):
-            error = error.but(findings=tuple(replace(each, path=path) for each in error.findings))
+            path = masked(path)
+            error = for_agent(error.but(findings=tuple(replace(each, path=path) for each in error.findings)))
         elif "path" in error.fields:
             error = error.but(path=path)
         # A model that has these commands alone cannot run the program.

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mdmem.diagnostic import Diagnostic, Severity
-from mdmem.errors import Invalid
+from mdmem.diagnostic import Diagnostic, Severity, about_file
+from mdmem.errors import Invalid, MdmemError
 from mdmem.text import secret
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import between, inverse, splice
 from mdmem.text.secret import Secret
 from mdmem.vault.config import CONFIG_PATH, Secrets
+from mdmem.vault.paths import decode_id
 from mdmem.vault.plan import Change, Prepared
 
 _CODE = "secret"
+_HINT = "leave it out, or name where it is kept"
 
 
 def screen(prepared: Prepared, config: Secrets) -> Prepared:
     """A plan without the secrets that it would add, or with a warning for each, as the config says.
 
-    What stood in one of its memories before is not added, and may move among them.
+    What stood in one of its memories before is not added, and may move among them. A new name can only be
+    refused: nobody would find a memory under another one.
 
     Raises:
-        Invalid: the config says so; no message holds a secret.
+        Invalid: the config says so, or a new name holds a secret; no message holds one.
     """
-    stood = [change.before.text for change in prepared.plan.changes if change.before]
+    before = [change.before for change in prepared.plan.changes if change.before]
+    stood = [text for document in before for text in (document.text, *_read(document.path))]
     pairs = list(zip(prepared.plan.changes, prepared.afters, strict=True))
-    findings: list[Diagnostic] = []
+    findings = [each for change, after in pairs if after for each in _of_name(change, stood, config)]
+    if findings and config.policy == "redact":
+        raise Invalid(findings=tuple(findings))
     for number, (change, after) in enumerate(pairs):
         found = _added(change, after, stood, config.allow) if after else []
         if found and after:
@@ -47,8 +53,60 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
 
 
 def standing(document: Document, config: Secrets) -> list[Diagnostic]:
-    """The secrets that stand in a memory, as warnings."""
-    return [_finding(document, each, "check") for each in secret.find(document.text, allow=config.allow)]
+    """The secrets that stand in a memory or its name, as warnings."""
+    named = _in_name(document.path, (), config)
+    found = secret.find(document.text, allow=config.allow)
+    return [
+        *(_about_name(document.path, each, "warning") for each in named),
+        *(_finding(document, each, "check") for each in found),
+    ]
+
+
+def for_agent(error: MdmemError) -> MdmemError:
+    """An error as an agent is told it: not how a person would let a secret pass."""
+    if isinstance(error, Invalid):
+        return error.but(findings=tuple(map(finding_for_agent, error.findings)))
+    return error
+
+
+def finding_for_agent(finding: Diagnostic) -> Diagnostic:
+    """As `for_agent`, of a finding."""
+    return replace(finding, hint=_HINT) if finding.code == _CODE else finding
+
+
+def _read(path: str) -> tuple[str, ...]:
+    """What a path says: as it is written, and without the escapes of an id."""
+    return tuple(dict.fromkeys((path, decode_id(path))))
+
+
+def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secret]:
+    """The secrets in a path that did not stand before."""
+    told: set[str] = set()
+    for text in _read(path):
+        for each in secret.find(text, allow=config.allow):
+            if each.digest not in told and not any(text[slice(*each.span)] in other for other in stood):
+                told.add(each.digest)
+                yield each
+
+
+def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
+    """The secrets in the name that a change gives a memory."""
+    path = change.move_to or change.path
+    if change.before is None or change.move_to:
+        severity: Severity = "warning" if config.policy == "warn" else "error"
+        for each in _in_name(path, stood, config):
+            yield _about_name(_shown(path), each, severity)
+
+
+def _shown(path: str) -> str:
+    """A path without the secrets in it."""
+    return path if not any(map(secret.find, _read(path))) else secret.masked(decode_id(path))
+
+
+def _about_name(path: str, found: Secret, severity: Severity) -> Diagnostic:
+    message = f"this name looks like it holds a secret: {found.kind} {found.shown}…"
+    hint = f"{_HINT}; to allow it, add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"
+    return replace(about_file(path, _CODE, message, hint, severity=severity), rule=found.digest)
 
 
 def _added(change: Change, after: Document, stood: Sequence[str], allow: Sequence[str]) -> list[Secret]:
@@ -84,17 +142,16 @@ def _finding(document: Document, found: Secret, policy: str) -> Diagnostic:
         "redact": f"; {found.word} is written instead",
         "warn": "; it is written all the same",
     }
-    severity: Severity = "error" if policy == "refuse" else "warning"
     return Diagnostic(
-        path=document.path,
+        path=document.path if policy == "check" else _shown(document.path),
         span=found.span,
         position=document.lines.position(found.span.start),
         code=_CODE,
         message=f"this looks like a secret: {found.kind} {found.shown}…{outcome.get(policy, '')}",
         hint=(
-            "leave it out, or name where it is kept; to allow it, write "
+            f"{_HINT}; to allow it, write "
             f"{secret.ALLOW_MARK} in its line, or add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"
         ),
-        severity=severity,
+        severity="error" if policy == "refuse" else "warning",
         rule=found.digest,
     )

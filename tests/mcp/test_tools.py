@@ -371,3 +371,12 @@ def test_work_ends_when_it_is_told_to(memory: Memory) -> None:
         with pytest.raises(KeyboardInterrupt):
             Tools(memory).box.call(name, given, stop)
     assert Tools(memory)("search", query="SQLite").data["hits"]
+
+
+def test_the_refusal_of_a_secret_does_not_teach_how_it_would_pass(tools: Tools) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    for path, content in (("a.md", f"token: {secret}\n"), (f"{secret}.md", "x\n")):
+        answer = tools.box.call("write", {"path": path, "content": content})
+        assert answer.is_error
+        assert "looks like" in answer.texts[0]
+        assert not any(way in str(answer) for way in ("allow", "config.toml", secret))

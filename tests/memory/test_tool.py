@@ -184,6 +184,14 @@ def test_what_only_the_program_can_do_the_user_is_to_be_told(memory: mdmem.Memor
     assert "`mdmem schema check` (tell the user to run it)" in told
 
 
+def test_a_refused_secret_is_not_repeated_nor_how_it_would_pass(tool: Tool) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    for path, text in (("/memories/a.md", secret), (f"/memories/{secret}.md", "x")):
+        words = refused(tool, command="create", path=path, file_text=text)
+        assert "looks like" in words
+        assert not any(way in words for way in ("allow", "config.toml", secret))
+
+
 # ---------------------------------------------------------------------------------- the documentation's words
 
 

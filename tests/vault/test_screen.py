@@ -14,6 +14,7 @@ from mdmem.errors import Invalid
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.secret import ALLOW_MARK
 from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.screen import for_agent
 
 
 def drawn(seed: int) -> str:
@@ -234,3 +235,78 @@ def test_check_reports_the_secrets_that_stand_in_memories(leaked: Memory) -> Non
     assert (finding.path, finding.position.line, finding.code) == ("notes/a.md", 4, "secret")
     assert finding.severity == "warning"
     assert TOKEN[5:] not in str(finding.as_dict())
+
+
+URL = "https://me:hunter2xyz@x.test"
+# Each way in which the name of a memory can come to hold the token.
+NAMES: dict[str, Callable[[Memory], object]] = {
+    "write": lambda m: m.write(f"notes/{TOKEN}.md", "x\n"),
+    "folder": lambda m: m.write(f"{TOKEN}/a.md", "x\n"),
+    "mv": lambda m: m.mv("notes/a.md", f"notes/{TOKEN}.md"),
+    "mv of a folder": lambda m: m.mv("notes", f"{TOKEN}/"),
+    "note": lambda m: m.notes.append(TOKEN, "x"),
+    "thread": lambda m: m.working.update("x", thread=TOKEN),
+    "escaped thread": lambda m: m.working.update("x", thread=f"a/{TOKEN}"),
+    "preference": lambda m: m.preferences.set("ui", TOKEN, "x"),
+    "template": lambda m: m.new("note", f"notes/{TOKEN}.md", {"title": "Key", "body": "x"}),
+    "URL": lambda m: m.working.update("x", thread=URL),
+}
+
+
+@pytest.mark.parametrize("policy", ["refuse", "redact"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_in_a_new_name_is_refused_and_stands_nowhere(root: Path, policy: str, name: str) -> None:
+    memory = configured(root, policy)
+    with pytest.raises(Invalid) as refused:
+        NAMES[name](memory)
+    assert {finding.code for finding in refused.value.findings} == {"secret"}
+    assert not any(part in f"{refused.value} {refused.value.as_dict()}" for part in (TOKEN[5:], "hunter2"))
+    assert not any(each in everywhere(root) for each in (TOKEN.encode(), b"hunter2"))
+    assert not any(TOKEN in str(path) or "hunter2" in str(path) for path in root.rglob("*"))
+
+
+def test_a_name_that_holds_a_secret_is_let_pass_moved_and_reported_as_the_config_says(root: Path) -> None:
+    path = f"notes/{TOKEN}.md"
+    applied = configured(root, "warn").write(path, "x\n")
+    (warning,) = applied.plan.warnings
+    assert TOKEN[5:] not in str(warning.as_dict())
+    memory = configured(root, "refuse")
+    (finding,) = memory.check([path])
+    assert (finding.path, finding.code, finding.severity) == (path, "secret", "warning")
+    memory.append(path, "more")
+    memory.mv(path, f"{TOKEN}.md")
+    memory.rm(f"{TOKEN}.md")
+    memory.undo()
+    with pytest.raises(Invalid):
+        memory.write(path, "x\n")
+    configured(root, "refuse", finding.rule).write(path, "x\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("notes/b.json", '{"key": "\\u0067hp_%s"}'),
+        ("notes/b.md", '---\nkey: "\\x67hp_%s"\n---\n'),
+        ("notes/b.md", '---\nkey: "gh\\\n  p_%s"\n---\n'),
+    ],
+)
+def test_a_secret_behind_escapes_is_refused_or_taken_out(root: Path, path: str, text: str) -> None:
+    written = text % TOKEN.removeprefix("ghp_")
+    with pytest.raises(Invalid):
+        configured(root, "refuse").write(path, written)
+    memory = configured(root, "redact")
+    memory.write(path, written)
+    assert memory.show(path).fields.get("key", memory.show(path).text.strip()) in (
+        WORD,
+        f'{{"key": "{WORD}"}}',
+    )
+
+
+def test_an_agent_is_not_told_how_a_secret_would_pass(memory: Memory) -> None:
+    with pytest.raises(Invalid) as refused:
+        memory.append("notes/a.md", TOKEN)
+    told = for_agent(refused.value)
+    way = (ALLOW_MARK, "[secrets]", "config.toml", refused.value.findings[0].rule)
+    assert all(each in str(refused.value) for each in way)
+    assert not any(each in f"{told} {told.as_dict()}" for each in way)
+    assert "name where it is kept" in told.hint

@@ -137,6 +137,7 @@ def _value(draw: random.Random, argument: Argument, places: Sequence[str]) -> An
         "count": lambda: draw.choice((*_NUMBERS, "all")),
         "flag": lambda: draw.random() < 0.5,
         "texts": lambda: [text() for _ in range(draw.randrange(3))],
+        "fields": lambda: draw.choice(({text(): text()}, {"tags": [text()]}, {}, text())),
         "any": lambda: draw.choice((text(), 5, None, {"a": [text()]}, [1, True])),
     }
     kind = argument.kind if draw.random() < 0.95 else draw.choice(sorted(kinds))

@@ -10,17 +10,25 @@ from typing import Any, Literal, NamedTuple
 from mdmem.errors import Usage
 from mdmem.mcp.answer import encodable
 
-Kind = Literal["text", "integer", "flag", "texts", "count", "any"]
+Kind = Literal["text", "integer", "flag", "texts", "fields", "count", "any"]
 
 _TYPES: dict[Kind, dict[str, Any]] = {
     "text": {"type": "string"},
     "integer": {"type": "integer"},
     "flag": {"type": "boolean"},
     "texts": {"type": "array", "items": {"type": "string"}},
+    "fields": {"type": "object"},
     "count": {"type": ["integer", "string"]},
     "any": {},
 }
-_CALLED = {"text": "a text", "integer": "a whole number", "flag": "true or false", "texts": "a list of texts"}
+_CALLED: dict[Kind, str] = {
+    "text": "a text",
+    "integer": "a whole number",
+    "flag": "true or false",
+    "texts": "a list of texts",
+    "fields": "an object of names and values",
+    "count": "a whole number or 'all'",
+}
 _FLAGS = {"true": True, "false": False}
 ALL = "all"
 _MOST = 2**31 - 1
@@ -71,8 +79,7 @@ class Argument(NamedTuple):
             return value
         read = self._read(value)
         if read is None:
-            called = f"a whole number or {ALL!r}" if self.kind == "count" else _CALLED[self.kind]
-            raise Usage(problem=f"{self.name} is {called}, not {_shown(value)}")
+            raise Usage(problem=f"{self.name} is {_CALLED[self.kind]}, not {_shown(value)}")
         if isinstance(read, int) and not isinstance(read, bool) and not self.least <= read <= _MOST:
             bound = f"{self.least} or more" if read < self.least else f"{_MOST} or less"
             raise Usage(problem=f"{self.name} is {bound}, not {_shown(read)}")
@@ -87,6 +94,8 @@ class Argument(NamedTuple):
             return _FLAGS.get(value.lower()) if isinstance(value, str) else _flag(value)
         if self.kind == "texts":
             return _texts(value)
+        if self.kind == "fields":
+            return _fields(value)
         return ALL if self.kind == "count" and value == ALL else _integer(value)
 
 
@@ -150,6 +159,15 @@ def _texts(value: Any) -> list[str] | None:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value
     return None
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) and value else None
 
 
 def _list_in(text: str) -> list[Any]:

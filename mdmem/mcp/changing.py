@@ -17,6 +17,7 @@ Verb = Callable[[Kinds[Any]], Any]
 
 _MOST_FILES = 50
 _CHARACTERS_A_TOKEN = 3
+_LAST = "last"
 
 
 def change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
@@ -51,7 +52,8 @@ def _applied(applied: Applied) -> Answer:
         told.append(f"[{left_out:,} more memories left out]")
     notes = _notes(applied.plan)
     data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
-    return Answer(("\n".join((*told, *notes)),), data)
+    named = [f"change {applied.id}"] if applied.id else []
+    return Answer(("\n".join((*told, *notes, *named)),), data)
 
 
 def _notes(plan: EditPlan) -> list[str]:
@@ -69,13 +71,20 @@ def _told(file: dict[str, Any]) -> str:
 def write(
     call: Call,
     path: str,
-    content: str,
+    content: str | None = None,
+    fields: Mapping[str, Any] | None = None,
     base: str | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
 ) -> Answer:
-    """Write a whole memory."""
-    return change(call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run)
+    """Write a whole memory, or some of its fields."""
+    if (content is None) == (fields is None):
+        raise Usage(problem="either content or fields must be given")
+    if fields is not None:
+        given = fields
+        return change(call, lambda m: m.set(path, given, base=base), dry_run=dry_run)
+    text = content or ""
+    return change(call, lambda m: m.write(path, text, base=base, overwrite=overwrite), dry_run=dry_run)
 
 
 def replace(
@@ -122,9 +131,15 @@ def mv(call: Call, source: str, target: str, base: str | None = None, dry_run: b
     return change(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
-def rm(call: Call, path: str, base: str | None = None, dry_run: bool = False) -> Answer:
-    """Delete a memory or a folder."""
-    return change(call, lambda m: m.rm(path, base=base), dry_run=dry_run)
+def rm(call: Call, path: str = "", undo: str = "", base: str | None = None, dry_run: bool = False) -> Answer:
+    """Delete a memory or a folder, or take a change back."""
+    if bool(path) == bool(undo):
+        raise Usage(problem="either path or undo must be given")
+    if path:
+        return change(call, lambda m: m.rm(path, base=base), dry_run=dry_run)
+    if base is not None:
+        raise Usage(problem="undo keeps what has changed since", remedy="leave base away")
+    return change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
 
 
 def remember(
@@ -171,8 +186,13 @@ def _working(
 
 
 def _preference(_call: Call, name: str, value: Any, *, why: str | None, base: str | None, **_: Any) -> Verb:
-    category, _slash, key = _named(name, "category/key").partition("/")
+    category, _slash, key = _named(name, _PREFERENCE).partition("/")
+    if not (category and key):
+        raise Usage(problem=f"name is {name!r}", remedy=f"for a preference it is {_PREFERENCE}")
     return lambda m: m.preferences.set(category, key, value, why=why, base=base)
+
+
+_PREFERENCE = "category/key, such as ui/theme"
 
 
 def _project(_call: Call, name: str, value: Any, **_: Any) -> Verb:

@@ -112,10 +112,11 @@ def ls(
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
     found, _ = page(memories, offset, min(limit, _MOST_PAGE))
-    taken = fitting(((each, _listed(each)) for each in found), call.budget // _AS_JSON)
+    hashed = ((each, _hash(call, each)) for each in found)
+    taken = fitting(((each, _listed(*each)) for each in hashed), call.budget // _AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
-        "memories": [{"path": each.path, "size": each.size} for each, _ in taken],
+        "memories": [{"path": each.path, "hash": digest, "size": each.size} for (each, digest), _ in taken],
         "total": len(memories),
         "problems": problems[:PAGE],
     }
@@ -123,8 +124,19 @@ def ls(
     return _paged(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
 
 
-def _listed(listed: Listed) -> str:
-    return f"{listed.path}  {listed.size:,} bytes"
+def _hash(call: Call, listed: Listed) -> str:
+    """The hash of a memory that is listed; empty where it cannot be read."""
+    call.tick(0, 0)
+    try:
+        return short(call.memory.show(listed.path).hash)
+    except MdmemError:
+        return ""
+
+
+def _listed(listed: Listed, digest: str) -> str:
+    return "  ".join(
+        filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes"))
+    )
 
 
 def grep(

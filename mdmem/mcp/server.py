@@ -144,6 +144,7 @@ class MemoryServer:
         described = [
             types.Prompt(
                 name=each.name,
+                title=each.name.capitalize(),
                 description=each.about,
                 arguments=[
                     types.PromptArgument(
@@ -196,6 +197,7 @@ async def _in_thread(ctx: Context, work: Callable[[Tick], T]) -> T:
 def _described(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
+        title=tool.title,
         description=tool.about,
         input_schema=input_schema(tool.arguments),
         annotations=types.ToolAnnotations(

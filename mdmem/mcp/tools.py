@@ -16,6 +16,7 @@ class Tool:
 
     Attributes:
         name: that of the façade's verb.
+        title: what a person is shown.
         about: what a model is told.
         arguments: what it takes.
         run: does it.
@@ -25,6 +26,7 @@ class Tool:
     """
 
     name: str
+    title: str
     about: str
     arguments: tuple[Argument, ...]
     run: Callable[..., Answer]
@@ -78,6 +80,7 @@ _CHANGE = (_BASE, _DRY_RUN)
 TOOLS: tuple[Tool, ...] = (
     Tool(
         name="context",
+        title="What to know first",
         about="What you should know before you begin: rules, project memory, preferences, pinned notes,"
         " working memory, and passages that fit a query.",
         arguments=(
@@ -95,8 +98,9 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="search",
-        about='Find the memories that fit best, each with its best lines. Words, "phrases", prefix*, -not,'
-        " tag: type: path:.",
+        title="Search memories",
+        about="Find the memories that fit best by meaning of words, each with its best lines: take it for a"
+        ' question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.',
         arguments=(
             Argument("query", is_needed=True, aliases=("q", "text", "search", "topic", "words", "pattern")),
             _WITHIN,
@@ -111,7 +115,9 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="grep",
-        about="Find every line that has a text, or fits a regular expression.",
+        title="Find lines",
+        about="Find every line that has exactly a text, or fits a regular expression: take it for a name, an"
+        " identifier or to be complete.",
         arguments=(
             Argument("pattern", is_needed=True, aliases=("query", "text", "search", "find", "regexp", "q")),
             _WITHIN,
@@ -125,7 +131,9 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="ls",
-        about="List memories. where: conditions on frontmatter such as type=note or created>=2026-01.",
+        title="List memories",
+        about="List memories with their hashes. where: conditions on frontmatter such as type=note or"
+        " created>=2026-01.",
         arguments=(
             _WITHIN,
             _GLOBS,
@@ -138,6 +146,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="show",
+        title="Read a memory",
         about="Read a memory, or one section of it, with its hash.",
         arguments=(
             _PATH,
@@ -162,6 +171,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="references",
+        title="Links and citations",
         about="What memories link to and cite, and whether it is still there: of one target (a memory, #tag,"
         " URL, file or symbol: its backlinks), or of all.",
         arguments=(
@@ -182,13 +192,20 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="write",
-        about="Write a whole memory (.md or .json). One that is there needs base, or overwrite.",
+        title="Write a memory or its fields",
+        about="Replaces all: write a whole memory (.md or .json); one that is there needs base, or overwrite."
+        " With fields instead of content it sets these fields of the frontmatter (source.type: nested), and"
+        " nothing else changes.",
         arguments=(
             _PATH,
             Argument(
                 "content",
-                is_needed=True,
                 aliases=("text", "file_text", "body", "data", "new_content", "contents"),
+            ),
+            Argument(
+                "fields",
+                "fields",
+                aliases=("frontmatter", "metadata", "properties", "field", "set", "attributes"),
             ),
             Argument("overwrite", "flag", aliases=("force", "replace_existing")),
             *_CHANGE,
@@ -200,7 +217,8 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="replace",
-        about="Replace text in a memory exactly; old must occur once, or count times.",
+        title="Replace text",
+        about="Replaces a text in a memory exactly; old must occur once, or count times.",
         arguments=(
             _PATH,
             Argument(
@@ -249,8 +267,10 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="section",
-        about="Change one section, found by its heading or heading path (Design > Index). Without heading,"
-        " where=append adds at the end of the memory, which is made if it is not there.",
+        title="Add or change a section",
+        about="Replaces or adds to one section, found by its heading or heading path (Design > Index):"
+        " where=append adds at its end. Without heading, where=append adds at the end of the memory, which is"
+        " made if it is not there.",
         arguments=(
             _PATH,
             Argument("heading", aliases=("section", "title", "header", "name", "section_title")),
@@ -270,6 +290,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="mv",
+        title="Move a memory",
         about="Move a memory or a folder; links to it follow. A target that ends in / is a folder.",
         arguments=(
             Argument(
@@ -298,16 +319,26 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="rm",
-        about="Delete a memory or a folder. People can bring it back.",
-        arguments=(_PATH._replace(aliases=(*_PATH_ALIASES, "target", "folder")), *_CHANGE),
+        title="Delete a memory, or undo",
+        about="Delete a memory or a folder (path), or undo a change.",
+        arguments=(
+            _PATH._replace(is_needed=False, aliases=(*_PATH_ALIASES, "target", "folder")),
+            Argument(
+                "undo",
+                about="the change that a tool has named, or last",
+                aliases=("change", "change_id", "revert"),
+            ),
+            *_CHANGE,
+        ),
         run=changing.rm,
         changes=True,
         destructive=True,
     ),
     Tool(
         name="remember",
-        about="Keep something where it belongs: a note (a section is added to it), working memory of a thread"
-        " or resource (replaced), a preference, or an entry of project memory (AGENTS.md).",
+        title="Remember",
+        about="Keep something where it belongs: note and project (AGENTS.md) add to what is there; working"
+        " memory of a thread or resource and a preference are replaced.",
         arguments=(
             Argument("kind", is_needed=True, choices=changing.KINDS, aliases=("type",)),
             Argument(

@@ -37,7 +37,7 @@ _OF_THE_USER = (
 )
 # A command of the program in a hint, and the tool that does the same.
 _COMMAND = regex(r"`mdmem ([a-z]+)[^`]*`")
-_TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "replace", "show": "show", "unset": "replace"}
+_TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
 def told(error: MdmemError, vault: Vault) -> Answer:

@@ -47,6 +47,8 @@ def test_an_argument_that_is_null_is_not_given() -> None:
         ("texts", '["a", "b"]', ["a", "b"]),
         ("texts", "[[a]]", ["[[a]]"]),
         ("count", "all", "all"),
+        ("fields", {"a": 1}, {"a": 1}),
+        ("fields", '{"a": [1]}', {"a": [1]}),
         ("any", {"a": [1]}, {"a": [1]}),
         ("any", None, None),
     ],

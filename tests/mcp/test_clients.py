@@ -58,6 +58,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("references", {"target": "notes/b.md"}),
     ("mv", {"source": "notes/b.md", "target": "notes/c.md"}),
     ("rm", {"path": "notes/c.md"}),
+    ("write", {"path": "notes/a.md", "fields": {"tags": ["x"]}}),
+    ("rm", {"undo": "last"}),
 ]
 
 
@@ -71,6 +73,7 @@ def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: 
                 == {tool.name for tool in TOOLS}
                 == {name for name, _ in CALLS}
             )
+            assert all(tool.title for tool in offered)
             for name, given in CALLS:
                 result = await client.call_tool(name, given)
                 assert not result.is_error, (name, result.content)

@@ -19,6 +19,8 @@ ABOUT_THE_ANSWER = {"limit", "offset", "line", "column", "dry_run", "heading"}
 OTHERWISE = {
     "within": "references.paths: the memories and folders that are looked into",
     "stale": "references.stale, the verb",
+    "fields": "set.fields: write sets fields where it is given these instead of all",
+    "undo": "undo.change: rm takes back a change where it is given one instead of a path",
 }
 VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
 
@@ -42,6 +44,16 @@ def test_a_tool_runs_with_all_of_its_arguments(tool: Tool) -> None:
         assert has_default != argument.is_needed or argument.kind == "any"
 
 
+def test_what_is_offered_says_which_tool_to_take() -> None:
+    about = {tool.name: tool.about for tool in TOOLS}
+    assert "question" in about["search"]
+    assert "exactly" in about["grep"]
+    assert all("Replaces" in about[name] for name in ("write", "replace", "section"))
+    assert "adds" in about["section"]
+    assert "undo" in about["rm"]
+    assert "fields" in about["write"]
+
+
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_no_name_means_two_arguments(tool: Tool) -> None:
     names = [argument.name for argument in tool.arguments]
@@ -57,5 +69,8 @@ def test_every_change_takes_the_hash_and_can_be_tried() -> None:
 
 def test_there_are_twelve_tools_at_most_and_all_are_cheap() -> None:
     assert len(TOOLS) <= 12
-    described = "".join(f"{tool.name}{tool.about}{input_schema(tool.arguments)}" for tool in TOOLS)
+    assert all(tool.title for tool in TOOLS)
+    described = "".join(
+        f"{tool.name}{tool.title}{tool.about}{input_schema(tool.arguments)}" for tool in TOOLS
+    )
     assert estimate(described) < 2_500

@@ -99,7 +99,8 @@ def test_tools_say_what_they_may_do(vault_root: Path) -> None:
     assert hints["show"] == {"readOnlyHint": True, "openWorldHint": False}
     assert hints["mv"] == {**changing, "destructiveHint": False, "idempotentHint": False}
     assert hints["write"] == {**changing, "destructiveHint": True, "idempotentHint": True}
-    assert all(tool.keys() == {"name", "description", "inputSchema", "annotations"} for tool in tools)
+    told = {"name", "title", "description", "inputSchema", "annotations"}
+    assert all(tool.keys() == told for tool in tools)
 
 
 def test_a_server_that_dies_in_a_call_leaves_no_lock(vault_root: Path, memory: Memory) -> None:

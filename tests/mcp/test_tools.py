@@ -153,11 +153,12 @@ def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
 
 
 @pytest.mark.usefixtures("note")
-def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Path) -> None:
+def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Path, note: str) -> None:
     (vault_root / "notes/link.md").symlink_to(vault_root / "notes/db.md")
     answer = tools("ls", folder="notes")
     assert [each["path"] for each in answer.data["memories"]] == ["notes/db.md"]
-    assert answer.texts[0] == f"notes/db.md  {len(NOTE)} bytes"
+    assert answer.data["memories"][0]["hash"] == note
+    assert answer.texts[0] == f"notes/db.md  hash {note}  {len(NOTE)} bytes"
     assert answer.texts[1].startswith("[cannot be a memory: notes/link.md")
     assert tools("ls", where="type=other").data["total"] == 0
 
@@ -202,7 +203,7 @@ def test_a_change_takes_the_hash_that_was_read_and_gives_the_new_one(
         "hash": memory.show("notes/db.md").hash[:12],
         "merged": False,
     }
-    assert answer.texts == (f"changed notes/db.md  hash {file['hash']}",)
+    assert answer.texts == (f"changed notes/db.md  hash {file['hash']}\nchange {answer.data['change']}",)
     assert "a single file" in memory.show("notes/db.md").text
 
 
@@ -258,6 +259,34 @@ def test_changes_in_the_words_that_models_guess(
     assert after == {path: text for path, text in before.items() if path not in gone} | expected
 
 
+def test_fields_are_set_and_nothing_else_changes(tools: Tools, memory: Memory, note: str) -> None:
+    written = memory.show("notes/db.md").text
+    fields = {"tags": ["db", "decision"], "source.type": "chat"}
+    tools("write", path="notes/db.md", fields=fields, base=note)
+    assert memory.show("notes/db.md").text.endswith(written.rpartition("---\n")[2])
+    assert memory.show("notes/db.md").fields["tags"] == ["db", "decision"]
+    tools("write", path="notes/db.md", metadata='{"tags": ["db"]}')
+    assert memory.show("notes/db.md").fields["tags"] == ["db"]
+    assert tools.error("write", path="notes/db.md", fields=fields, base=note)["code"] == "conflict"
+    for given in ({}, {"content": "x", "fields": fields}):
+        assert "either content or fields" in tools.error("write", path="notes/db.md", **given)["message"]
+
+
+def test_a_change_is_taken_back_by_its_name_or_as_the_last(tools: Tools, memory: Memory, note: str) -> None:
+    before = memory.show("notes/db.md").text
+    change = tools("replace", path="notes/db.md", old="one file", new="two files").data["change"]
+    tools("write", path="a.md", content="a\n")
+    tools("rm", undo="last", dry_run=True)
+    tools("rm", undo="last")
+    assert memory.show("notes/db.md").text != before
+    tools("rm", undo=change)
+    assert memory.show("notes/db.md").hash[:12] == note
+    assert [each.path for each in memory.ls()] == ["notes/db.md"]
+    assert tools.error("rm", undo="nope")["code"] == "name-not-found"
+    for given in ({}, {"path": "notes/db.md", "undo": "last"}, {"undo": "last", "base": note}):
+        assert tools.error("rm", **given)["code"] == "usage"
+
+
 @pytest.mark.usefixtures("note")
 def test_a_dry_run_gives_the_difference(tools: Tools) -> None:
     answer = tools("replace", path="notes/db.md", old="one", new="1", dry_run=True)
@@ -292,11 +321,16 @@ def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> No
         ),
         ({"kind": "working", "name": "a", "value": "x", "resource": "r"}, "working memory is of a thread or"),
         ({"kind": "project", "name": "a", "value": "x", "base": "12345678"}, "a project entry is added"),
+        ({"kind": "preference", "value": "x"}, "name must be given"),
+        ({"kind": "preference", "name": "theme", "value": "x"}, "name is 'theme'"),
+        ({"kind": "preference", "name": "ui/", "value": "x"}, "name is 'ui/'"),
         ({"kind": "idea", "value": "x"}, "kind is note, working, preference or project, not 'idea'"),
     ],
 )
 def test_what_cannot_be_kept_says_why(tools: Tools, given: dict[str, object], problem: str) -> None:
-    assert tools.error("remember", **given)["message"].startswith(problem)
+    told = tools.error("remember", **given)
+    assert told["message"].startswith(problem)
+    assert given["kind"] != "preference" or "category/key" in told["hint"]
 
 
 def test_a_bound_thread_is_the_one_that_is_written(memory: Memory) -> None:

@@ -86,7 +86,7 @@ def test_what_any_place_says_to_do_next_is_told_in_terms_of_the_tools(memory: Me
 def test_a_refused_edit_names_the_tool_that_can(tools: Tools) -> None:
     tools("write", path="a.json", content="{}\n")
     refused = tools.error("section", path="a.json", text="more", where="append")
-    assert (refused["code"], refused["hint"]) == ("edit-refused", "change its fields with replace")
+    assert (refused["code"], refused["hint"]) == ("edit-refused", "change its fields with write")
 
 
 @pytest.mark.parametrize(

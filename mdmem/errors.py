@@ -5,7 +5,7 @@
     ├── NotFound             MemoryNotFound, TextNotFound, SectionNotFound, FieldNotFound, VaultNotFound …
     ├── Refused              PathRefused, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
-    └── Unavailable          StorageFailed, LockTimeout, FileBusy, RipgrepMissing, RipgrepTooOld
+    └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, RipgrepMissing …
 
 Each class says what happened, where, and what to do next, from its fields.
 """
@@ -464,6 +464,21 @@ class StorageFailed(Unavailable):
     code: ClassVar[str] = "storage-failed"
     says: ClassVar[str] = "{path}: cannot {action}: {reason}"
     advice: ClassVar[str] = "nothing was changed; free some space or mend the permissions, and try again"
+    path: str
+    action: str
+    reason: str
+
+
+class SystemFailing(Unavailable):
+    """The operating system has run out of something, or a device fails: it is not about one file.
+
+    What goes on after it would go on with a part of the files, so that only what names each file that it
+    leaves out may catch it.
+    """
+
+    code: ClassVar[str] = "system-failing"
+    says: ClassVar[str] = "{path}: cannot {action}: {reason}"
+    advice: ClassVar[str] = "nothing was changed; see to what the system lacks, and try again"
     path: str
     action: str
     reason: str

@@ -15,6 +15,7 @@ from mdmem.cli.target import Plain, plain
 
 _REFUSED = 2
 _INTERRUPTED = 130
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
 _UNWRITABLE = (
     errno.ENOSPC,
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str]) -> int:
         _drop_output()
         return 0  # the reader has seen enough
     except OSError as error:
+        if error.errno in _EXHAUSTED:
+            print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
+            return _REFUSED
         if error.errno not in _UNWRITABLE or error.filename is not None:
             from mdmem.cli.line import failed
 

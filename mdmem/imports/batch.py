@@ -12,6 +12,7 @@ from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
 from mdmem.index.synced import Progress
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
+from mdmem.vault.files import failure
 from mdmem.vault.walk import fault
 
 _NAMES = {".md": "Markdown", ".json": "JSON"}
@@ -40,7 +41,7 @@ def read(path: str) -> bytes:
 
     Raises:
         Usage: there is no such file.
-        StorageFailed: it cannot be read.
+        StorageFailed, SystemFailing: it cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -52,7 +53,7 @@ def read(path: str) -> bytes:
     except FileNotFoundError:
         raise Usage(problem=f"{path}: there is no such file") from None
     except OSError as error:
-        raise StorageFailed(path=path, action="read it", reason=error.strerror or str(error)) from None
+        raise failure(error, path, "read it") from None
 
 
 def folder(
@@ -86,7 +87,7 @@ def contents(
         left_out: is told why another file is passed over.
         progress: told how many of how many have been read.
     """
-    paths = sorted(_files(root))
+    paths = sorted(_files(root, left_out))
     for number, path in enumerate(paths, 1):
         try:
             if not path.endswith(suffix):
@@ -101,8 +102,14 @@ def contents(
             progress(number, len(paths))
 
 
-def _files(root: str) -> Iterator[str]:
-    for above, folders, names in os.walk(root):
+def _files(root: str, left_out: list[str]) -> Iterator[str]:
+    def refused(error: OSError) -> None:
+        found = failure(error, str(error.filename), "list it")
+        if not isinstance(found, StorageFailed):
+            raise found
+        left_out.append(found.message)
+
+    for above, folders, names in os.walk(root, onerror=refused):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith("."):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
@@ -15,7 +14,7 @@ from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import Usage
 from mdmem.index import ripgrep
 from mdmem.text.form import SUFFIXES
-from mdmem.vault import paths
+from mdmem.vault import files, paths
 
 if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
     from mdmem.index.hit import Hit
@@ -347,11 +346,9 @@ def _is_folder(root: str, namespace: str) -> bool:
     folder = root
     for part in namespace.split("/") if namespace else ():
         folder = os.path.join(folder, part)
-        try:
-            if not stat.S_ISDIR(os.lstat(folder).st_mode):
+        with files.translated(namespace, "look at it"):
+            if not files.is_folder(folder):
                 return False
-        except OSError:
-            return False
     return os.path.isdir(folder)
 
 

@@ -138,6 +138,8 @@ def _file(folder: int, path: str, name: str, most: int) -> Read | None:
     except PathRefused as error:
         return Read(path, seen, racy, "", b"", error.message)
     except OSError as error:
+        if error.errno in files.EXHAUSTED:
+            raise  # it would stay unread until it changes
         return Read(path, seen, racy, "", b"", files.refusal(error, path, "read it").message)
     from hashlib import sha256  # noqa: PLC0415 - start-up
 

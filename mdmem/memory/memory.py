@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, VaultNotFound
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
 from mdmem.text.form import LINEAGE
@@ -382,7 +382,7 @@ class Memory(Kinds["Applied"]):
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
             return self.vault.check(document)
-        except (DocumentRefused, StorageFailed) as error:
+        except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
     def doctor(self, *, fix: bool = False) -> Health:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from mdmem.errors import MemoryNotFound, PathRefused, StorageFailed
+from mdmem.errors import MemoryNotFound, PathRefused, StorageFailed, SystemFailing
 from mdmem.vault import lease
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -24,6 +24,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
+"""What the system says where it has run out of something, whichever file is asked for."""
 
 # A umask that lets everybody write was chosen by nobody (containers have it): then only the owner reads, too.
 _umask = os.umask(0o077)
@@ -68,7 +70,15 @@ class Content(NamedTuple):
     stamp: tuple[int, int, int, int]
 
 
-def refusal(error: OSError, path: str, action: str) -> MemoryNotFound | PathRefused | StorageFailed:
+def failure(error: OSError, path: str, action: str) -> StorageFailed | SystemFailing:
+    """The error of ours that says what the system refused to do with the file at `path`."""
+    kind = SystemFailing if error.errno in {*EXHAUSTED, errno.EIO} else StorageFailed
+    return kind(path=path, action=action, reason=error.strerror or str(error))
+
+
+def refusal(
+    error: OSError, path: str, action: str
+) -> MemoryNotFound | PathRefused | StorageFailed | SystemFailing:
     """The error of ours that says what `error` means for the memory at `path`."""
     if error.errno == errno.ENOENT:
         return MemoryNotFound(path=path)
@@ -80,7 +90,7 @@ def refusal(error: OSError, path: str, action: str) -> MemoryNotFound | PathRefu
         return PathRefused(path=path, reason="it is a folder")
     if error.errno == errno.ENAMETOOLONG:
         return PathRefused(path=path, reason="a name is too long for this file system")
-    return StorageFailed(path=path, action=action, reason=error.strerror or str(error))
+    return failure(error, path, action)
 
 
 @contextlib.contextmanager
@@ -249,7 +259,7 @@ def is_folder(path: str) -> bool:
     """Whether there is a folder at `path`; a link to one is none."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

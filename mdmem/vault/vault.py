@@ -147,7 +147,12 @@ class Vault:
         texts: dict[str, str] = {}
         for path, _, _ in state:
             *folders, name = path.split("/")
-            with files.opened(self.root, (".mdmem", kind, *folders)) as folder, contextlib.suppress(OSError):
+            shown = f".mdmem/{kind}/{path}"
+            with (
+                contextlib.suppress(MemoryNotFound),
+                files.translated(shown, "read it"),
+                files.opened(self.root, (".mdmem", kind, *folders)) as folder,
+            ):
                 texts[path] = files.read(folder, name).data.decode("utf-8", "replace")
         return _Own(state, texts)
 

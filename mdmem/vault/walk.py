@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from mdmem.errors import PathRefused, StorageFailed
+from mdmem.errors import PathRefused
 from mdmem.text.form import SUFFIXES
+from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_memory
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
@@ -83,7 +84,7 @@ def walk(
         the folders that may not be listed or are too deep for a memory.
 
     Raises:
-        StorageFailed: the system failed to list a folder, or `root` may not be listed.
+        StorageFailed, SystemFailing: a folder cannot be listed that may be, or `root` may not be listed.
     """
     mounts = mounts or {}
     folder = _start(root, parts)
@@ -112,7 +113,7 @@ def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Lo
         mounts: as for `walk`.
 
     Raises:
-        StorageFailed: as for `walk`.
+        StorageFailed, SystemFailing: as for `walk`.
     """
     search = _Search(known, mounts or {})
     search.run(_Folder(root, ""), None)
@@ -149,7 +150,7 @@ class _Folder(NamedTuple):
         except OSError as error:
             if error.errno in _CLOSED and self.prefix:
                 return f"a folder that cannot be listed: {error.strerror}"
-            raise _failed(self.prefix[:-1] or self.place, "list it", error) from None
+            raise files.failure(error, _shown(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
         """It, where nothing can be found in it."""
@@ -348,7 +349,7 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*_GONE), _translated(folder, "list it"):
                 name = next((n for n in os.listdir(folder) if _nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
@@ -374,7 +375,7 @@ def _status(look: Callable[[], os.stat_result], path: str) -> os.stat_result | s
     except OSError as error:
         if error.errno in _CLOSED:
             return f"a file that cannot be looked at: {error.strerror}"
-        raise _failed(path, "look at it", error) from None
+        raise files.failure(error, _shown(path), "look at it") from None
 
 
 def _seen(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
@@ -398,8 +399,15 @@ def fault(status: os.stat_result) -> str:
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
 
 
-def _failed(path: str, action: str, error: OSError) -> StorageFailed:
-    return StorageFailed(path=_shown(path), action=action, reason=error.strerror or str(error))
+@contextlib.contextmanager
+def _translated(path: str, action: str) -> Iterator[None]:
+    """Turn what the system refuses inside the block into an error of ours; that something is gone stays."""
+    try:
+        yield
+    except _GONE:
+        raise
+    except OSError as error:
+        raise files.failure(error, _shown(path), action) from None
 
 
 def _nfc(name: str) -> str:

@@ -473,3 +473,76 @@ def test_a_file_system_that_is_mounted_read_only_can_be_read(root: Path) -> None
             assert worker.run(*CHANGES[name], "--dry-run").code == 0, name
             assert_refused(worker, *CHANGES[name], reason="Read-only file system")
     assert everything(root) == before
+
+
+# ------------------------------------------------------------------------------------ no file left to open
+
+# While a file of the given name is opened, the process may open none: another one has just taken the last.
+SHORT_OF_FILES = """
+import resource, sys
+names, *arguments = sys.argv[1:]
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+def limit(event, args):
+    if event in {"open", "os.listdir", "os.scandir"}:
+        is_named = str(args[0]).rpartition("/")[2] in names.split(",")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3 if is_named else soft, hard))
+from mdmem.cli import main
+sys.addaudithook(limit)
+sys.exit(main(arguments))
+"""
+
+
+def short_of_files(root: Path, names: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", SHORT_OF_FILES, names, "--vault", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A vault whose memories link to each other, and which has a schema; beside it a folder to import."""
+    schema = '{"type": "object", "properties": {"title": {"type": "string"}}}'
+    texts = {name: f"---\ntitle: {name}\n---\n\nMySQL, see [[a]].\n" for name in "abc"}
+    files = {f"notes/{name}.md": text.encode() for name, text in texts.items()}
+    (tmp_path / "vault").mkdir()
+    fill(
+        tmp_path / "vault", {".mdmem/config.toml": b"", ".mdmem/schemas/notes.json": schema.encode(), **files}
+    )
+    for name in "xyz":
+        (tmp_path / "from" / f"{name}s").mkdir(parents=True)
+        (tmp_path / "from" / f"{name}s" / f"{name}.md").write_text("MySQL\n")
+    assert short_of_files(tmp_path / "vault", "", "search", "mysql").returncode == 0
+    return tmp_path / "vault"
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments"),
+    [
+        ("b.md", ["replace", "--in", "notes", "MySQL", "SQLite", "--yes"]),
+        ("notes", ["replace", "--in", "", "MySQL", "SQLite", "--yes"]),
+        ("b.md", ["mv", "notes/a.md", "notes/other.md"]),
+        ("notes.json", ["set", "notes/a.md", "title=[no, text]"]),
+        ("y.md", ["import", "obsidian", "../from"]),
+        ("ys", ["import", "obsidian", "../from"]),
+    ],
+)
+def test_a_change_of_many_files_never_goes_on_with_some_of_them(
+    linked: Path, monkeypatch: pytest.MonkeyPatch, names: str, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(linked)
+    before = memories(linked)
+    ended = short_of_files(linked, names, *arguments)
+    assert (ended.returncode, memories(linked)) == (2, before), ended
+    assert "Too many open files" in ended.stderr
+    assert "nothing was changed" in ended.stderr
+
+
+def test_a_memory_that_could_not_be_opened_once_is_found_later(linked: Path) -> None:
+    with (linked / "notes/b.md").open("a") as file:
+        file.write("A needle.\n")
+    for _ in range(2):
+        assert short_of_files(linked, "b.md", "search", "needle").returncode == 2
+    ended = short_of_files(linked, "", "search", "needle")
+    assert (ended.returncode, "notes/b.md" in ended.stdout) == (0, True)
+    checked = short_of_files(linked, "b.md", "check")
+    assert checked.returncode == 1
+    assert "notes/b.md:1:1: system-failing" in checked.stdout

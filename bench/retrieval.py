@@ -34,6 +34,7 @@ from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Scorer
 from mdmem.index.text import TextIndex
 from mdmem.text.document import parse
+from mdmem.vault.scope import Namespace
 
 _TODAY = 20260101
 _ADVERSARIAL = 5
@@ -213,10 +214,10 @@ def ours(folder: str, memories: Mapping[str, str]) -> Search:
 
     def search(text: str) -> Answer:
         query = parse_query(text)
-        found = Scorer(index, query, (), _TODAY).memories(50).best
-        passages = Scorer(index, query, (), _TODAY).passages(10).best
-        turns = [_TURN.match(texts[index.path(p.address), p.place.ordinal]) for p in passages[:20] if p.place]
-        return Answer([index.path(each.address) for each in found[:50]], [turn[1] for turn in turns if turn])
+        scorer = Scorer(index, query, (Namespace(),), (), _TODAY)
+        found, passages = scorer.memories(50).best, scorer.passages(10).best
+        turns = [_TURN.match(texts[scorer.path(p), p.place.ordinal]) for p in passages[:20] if p.place]
+        return Answer([scorer.path(each) for each in found[:50]], [turn[1] for turn in turns if turn])
 
     return search
 

@@ -1,15 +1,17 @@
 """Scoring: which memories, and which passages of them, fit a query best.
 
-Two searches: one of the memories as a whole, then one of the passages of the best of them. Both score by BM25
-with tantivy's k1 of 1.2 and b of 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
+tantivy says which documents hold which words, and counts them. The scores are made here, by BM25 with k1 of
+1.2 and b of 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009): tantivy's own depend
+on how frequent a word is, and how long a text, in the whole index, and would tell what stands behind a wall.
+How often a memory holds a word is counted in passages; a typical one is as long as `weights.TYPICAL` says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query as Search
@@ -18,20 +20,27 @@ from mdmem.index import weights
 from mdmem.index.query import Filters, Query, Term
 from mdmem.index.text import Place, TextIndex, Whole, of_memory, schema, wholes_query
 from mdmem.text.regex import regex
+from mdmem.vault.scope import Namespace
 
 _TEXTS = ("whole", "title", "tags")
 _MEMORY_FIELDS = {"title": weights.TITLE, "headings": weights.HEADINGS, "tags": weights.TAGS}
 _META, _ESCAPED = regex(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
+_K1, _B = 1.2, 0.75
+# A score of tantivy's is a float of 32 bits: it holds a sum of so many powers of two, or a whole number of so
+# many bits, in whatever order it is added up.
+_EXACT_BITS = 24
+# What a weight is multiplied by, so that a whole number says it well enough to choose what is looked into.
+_FINE = 32
 
 
 class Part(NamedTuple):
     """A part of a score.
 
     Attributes:
-        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence. Of its best
-            passage: passage, heading (above it), pair (of words in it), neighbours.
+        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence, layer. Of its
+            best passage: passage, heading (above it), pair (of words in it), neighbours.
         word: the word, as the index has it; empty where it is for none.
         value: how much.
     """
@@ -41,22 +50,37 @@ class Part(NamedTuple):
     value: float
 
 
+class Candidate(NamedTuple):
+    """A memory that is looked into.
+
+    Attributes:
+        whole, address: what is kept of it, and where.
+        held: which of the clauses about memories hold, by the bits of a number.
+        passages: the passages for which some clause holds, by their ordinals: where, and which, by the bits.
+        often: for how many of them each of the clauses about passages holds.
+    """
+
+    whole: Whole
+    address: DocAddress
+    held: int
+    passages: dict[int, tuple[Place, int]]
+    often: Sequence[int]
+
+
 class Ranked(NamedTuple):
     """A memory, or a passage of one, that fits.
 
     Attributes:
-        key: of the memory.
-        address: of its first passage.
+        candidate: the memory.
+        layer: the number of the namespace that it is seen in, 0 for the own one.
         place: the passage; None for a memory of which none fits, but its title or tags.
-        day: of the memory, such as 20260131; 0 for none.
         score: how well it fits.
         parts: what the score is the sum of, in large.
     """
 
-    key: int
-    address: DocAddress
+    candidate: Candidate
+    layer: int
     place: Place | None
-    day: int
     score: float
     parts: tuple[Part, ...]
 
@@ -69,11 +93,20 @@ class Ranking(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A part of a search: what it is for, its word, and how it is searched for."""
+    """A part of a search.
+
+    Attributes:
+        of, word: what it is for; as in `Part`.
+        search: how it is searched for.
+        worth: what it gives where it holds.
+        growing: what it gives besides, times what `_grown` says.
+    """
 
     of: str
     word: str
     search: Search
+    worth: float = 0.0
+    growing: float = 0.0
 
 
 class Scorer:
@@ -82,15 +115,22 @@ class Scorer:
     Args:
         index: where.
         query: what for.
-        folders: folders or memories that what is found stands in, all of them; the wall around it.
+        layers: the namespaces that are seen, the own one first: the wall around what is found, and around
+            what is counted for it.
+        within: folders or memories; what is found is in one of them. Anywhere without.
         today: such as 20260131, for recency.
     """
 
-    def __init__(self, index: TextIndex, query: Query, folders: Sequence[str], today: int) -> None:
+    def __init__(
+        self, index: TextIndex, query: Query, layers: Sequence[Namespace], within: Sequence[str], today: int
+    ) -> None:
         self._index = index
-        self._folders = [folder for folder in folders if folder]
+        self._layers = tuple(layers)
+        self._wall = _seen(self._layers)
+        self._within = within
         self._today = today
-        self._frequency = cache(index.frequency)
+        self._worths: dict[int, tuple[float, float]] = {}
+        self._weights: dict[str, float] = {}
         self._query = query
         loosened = query.loosened()
         if loosened is not query and not index.count(Search.boolean_query(self._narrowed())):
@@ -106,24 +146,18 @@ class Scorer:
     def memories(self, most: int) -> Ranking:
         """The memories that fit, `most` of them at least; the newest first where nothing is ranked by."""
         candidates, count = self._candidates(most)
-        if not self._query.is_ranked:
-            newest = [Ranked(w.key, address, None, w.day, 0.0, ()) for w, address, _ in candidates.values()]
-            return Ranking(newest, count)
-        best: dict[int, tuple[float, float, Place | None]] = {}
-        for found, own, near in self._passages(candidates, weights.NEIGHBOURS):
-            known = best.get(found.key)
-            if known is None or own + near > known[0] + known[1]:
-                best[found.key] = own, near, found
         ranked = []
-        for key, (whole, address, memory) in candidates.items():
-            parts = [Part("memory", "", memory)]
-            score, around, place = best.get(key, (0.0, 0.0, None))
-            if place:
-                parts.append(Part("passage", "", weights.BEST_PASSAGE * score))
-                parts.append(Part("neighbours", "", weights.BEST_PASSAGE * around))
-            ranked.append(self._ranked(whole, address, place, parts))
-        ranked.sort(key=lambda each: (-each.score, each.key))
-        return Ranking(ranked, count)
+        for candidate in candidates:
+            parts = [Part("memory", "", _sum(self._of_memory(candidate)))]
+            best: tuple[Place | None, float, float] = None, 0.0, 0.0
+            for place, own, around in self._passages(candidate, weights.NEIGHBOURS):
+                if own + around > best[1] + best[2]:
+                    best = place, own, around
+            if best[0]:
+                parts.append(Part("passage", "", weights.BEST_PASSAGE * best[1]))
+                parts.append(Part("neighbours", "", weights.BEST_PASSAGE * best[2]))
+            ranked.append(self._ranked(candidate, best[0], parts))
+        return Ranking(self._in_order(ranked), count)
 
     def passages(self, most: int) -> Ranking:
         """The passages of the memories that fit best; the newest memories where nothing is ranked by."""
@@ -131,60 +165,97 @@ class Scorer:
             return self.memories(most)
         candidates, count = self._candidates(most)
         ranked = []
-        for place, score, around in self._passages(candidates, weights.PASSAGE_NEIGHBOURS):
-            whole, address, memory = candidates[place.key]
-            parts = [
-                Part("passage", "", score),
-                Part("neighbours", "", around),
-                Part("memory", "", weights.MEMORY * memory),
-            ]
-            ranked.append(self._ranked(whole, address, place, parts))
-        ranked.sort(key=lambda each: (-each.score, each.key, each.place))
-        return Ranking(ranked, len(ranked) + count - len(candidates))
+        for candidate in candidates:
+            memory = weights.MEMORY * _sum(self._of_memory(candidate))
+            for place, own, around in self._passages(candidate, weights.PASSAGE_NEIGHBOURS):
+                parts = [Part("passage", "", own), Part("neighbours", "", around), Part("memory", "", memory)]
+                ranked.append(self._ranked(candidate, place, parts))
+        return Ranking(self._in_order(ranked), len(ranked) + count - len(candidates))
 
-    def _candidates(self, most: int) -> tuple[dict[int, tuple[Whole, DocAddress, float]], int]:
-        """The memories to look into: by key, what is kept of each, where, its score; and how many fit."""
+    def path(self, ranked: Ranked) -> str:
+        """The path of the memory that was ranked, as the whole vault names it."""
+        return self._index.path(ranked.candidate.address)
+
+    def _candidates(self, most: int) -> tuple[list[Candidate], int]:
+        """The memories to look into, and how many fit."""
         most = max(weights.CANDIDATES, most + weights.SPARE)
-        found, count = self._index.counted(self._search, most, newest=not self._query.is_ranked)
+        found, count = self._index.memories(self._search, most, newest=not self._query.is_ranked)
         wholes = self._index.wholes([address for _, address in found])
-        return {w.key: (w, f.address, f.score) for w, f in zip(wholes, found, strict=True)}, count
+        passages: dict[int, dict[int, tuple[Place, int]]] = {whole.key: {} for whole in wholes}
+        below = len(self._passage_clauses)
+        held = dict.fromkeys(passages, 0)
+        clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
+        for place, bits in self._holding(list(passages), clauses).items():
+            if place.ordinal == 0:
+                held[place.key] = bits >> below
+            if own := bits & (1 << below) - 1:
+                passages[place.key][place.ordinal] = place, own
+        candidates = []
+        for whole, (_, address) in zip(wholes, found, strict=True):
+            often = [0] * below
+            for _, bits in passages[whole.key].values():
+                for bit in _bits(bits):
+                    often[bit] += 1
+            candidates.append(Candidate(whole, address, held[whole.key], passages[whole.key], often))
+        return candidates, count
+
+    def _holding(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[Place, int]:
+        """Which clauses hold for which passages of some memories: the first one is the least bit."""
+        found: dict[Place, int] = {}
+        # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
+        searched = _silent(_either([of_memory(key) for key in keys]))
+        for start in range(0, len(clauses) if keys else 0, _EXACT_BITS):
+            search = searched
+            for bit, clause in enumerate(clauses[start : start + _EXACT_BITS]):
+                # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
+                # and here few documents count: a third of the time.
+                held = Search.const_score_query(clause.search, float(1 << bit))
+                search = Search.boolean_query([(Occur.Must, search), (Occur.Should, held)])
+            hits = self._index.scored(search, weights.MOST_PASSAGES)
+            for place, hit in zip(self._index.places([hit.address for hit in hits]), hits, strict=True):
+                found[place] = found.get(place, 0) | int(hit.score) << start
+        return found
 
     def _passages(
-        self, memories: Mapping[int, object], shares: Sequence[float]
+        self, candidate: Candidate, shares: Sequence[float]
     ) -> Iterator[tuple[Place, float, float]]:
-        """The passages that fit in some memories, with their score, and what stands around them gives."""
-        clauses = self._passage_clauses
-        if not clauses or not memories:
-            return
-        # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
-        searched = _silent(_either([of_memory(key) for key in memories]))
-        for clause in clauses:
-            # One by one, because tantivy goes through whole blocks of documents for a union of clauses, and
-            # here few documents count: a third of the time.
-            searched = Search.boolean_query([(Occur.Must, searched), (Occur.Should, clause.search)])
-        found = [hit for hit in self._index.best(searched, weights.MOST_PASSAGES) if hit.score > 0]
-        places = self._index.places([address for _, address in found])
-        scores = {(p.key, p.ordinal): f.score for p, f in zip(places, found, strict=True)}
-        steps = [(n, share) for n, share in enumerate(shares, 1)]
-        for place in places:
-            key, ordinal = place.key, place.ordinal
+        """The passages of a memory that fit, in order: each with its score, and what those around it give."""
+        scores: dict[int, float] = {}
+        for ordinal, (place, bits) in candidate.passages.items():
+            if bits not in self._worths:
+                held = [self._passage_clauses[bit] for bit in _bits(bits)]
+                self._worths[bits] = sum(c.worth for c in held), sum(c.growing for c in held)
+            worth, growing = self._worths[bits]
+            if worth or growing:
+                scores[ordinal] = worth + growing * _grown(1, place.length)
+        for ordinal in sorted(scores):
             around = 0.0
-            for step, share in steps:
-                around += share * (
-                    scores.get((key, ordinal - step), 0.0) + scores.get((key, ordinal + step), 0.0)
-                )
-            yield place, scores[key, ordinal], around
+            for step, share in enumerate(shares, 1):
+                around += share * (scores.get(ordinal - step, 0.0) + scores.get(ordinal + step, 0.0))
+            yield candidate.passages[ordinal][0], scores[ordinal], around
 
-    def _ranked(self, whole: Whole, address: DocAddress, place: Place | None, parts: list[Part]) -> Ranked:
+    def _ranked(self, candidate: Candidate, place: Place | None, parts: list[Part]) -> Ranked:
         """With the priors, which are shares of the score: they settle what is close, and nothing else."""
-        score = sum(part.value for part in parts)
-        recency = weights.RECENCY * score * _recency(whole.day, self._today)
-        doubt = -weights.CONFIDENCE * score * (1 - whole.confidence)
-        if recency:
-            parts.append(Part("recency", "", recency))
-        if doubt:
-            parts.append(Part("confidence", "", doubt))
-        return Ranked(whole.key, address, place, whole.day, score + recency + doubt, tuple(parts))
+        whole, score = candidate.whole, _sum(parts)
+        in_layers = candidate.held >> len(self._memory_clauses)
+        layer = next(_bits(in_layers), len(self._layer_clauses))
+        priors = (
+            Part("recency", "", weights.RECENCY * score * _recency(whole.day, self._today)),
+            Part("confidence", "", -weights.CONFIDENCE * score * (1 - whole.confidence)),
+            Part("layer", "", -weights.LAYER * score * layer),
+        )
+        parts += [part for part in priors if part.value]
+        return Ranked(candidate, layer, place, _sum(parts), tuple(parts))
+
+    def _in_order(self, ranked: list[Ranked]) -> list[Ranked]:
+        """The best first; of equal ones the newest, of those the own one, and else by path and line."""
+        found: list[Ranked] = []
+        for _, group in groupby(sorted(ranked, key=_standing), key=_standing):
+            equal = list(group)
+            if len(equal) > 1:
+                equal.sort(key=lambda each: (self.path(each), each.place.ordinal if each.place else 0))
+            found += equal
+        return found
 
     # -- how a score was made -----------------------------------------------------------------------------
 
@@ -193,116 +264,127 @@ class Scorer:
         parts: list[Part] = []
         for part in ranked.parts:
             if part.of == "memory":
-                clauses = [*self._memory_clauses, *self._common_clauses]
-                parts += self._explained(part, clauses, ranked.key, None)
-            elif part.of == "passage":
-                parts += self._explained(part, self._passage_clauses, ranked.key, ranked.place)
+                parts += _shared(part.value, self._of_memory(ranked.candidate))
+            elif part.of == "passage" and ranked.place:
+                parts += _shared(part.value, self._of_passage(ranked.candidate, ranked.place))
             elif part.value:
                 parts.append(part)
         return tuple(parts)
 
-    def _explained(
-        self, part: Part, clauses: Sequence[Clause], key: int, place: Place | None
-    ) -> Iterator[Part]:
-        """What each clause gives to a part, so that it is their sum."""
-        given: dict[tuple[str, str], float] = {}
-        for clause in clauses:
-            found = self._index.best(_both(clause.search, of_memory(key)), weights.MOST_PASSAGES)
-            places = self._index.places([address for _, address in found])
-            for each, hit in zip(places, found, strict=True):
-                if place is None or each == place:
-                    name = clause.of, clause.word
-                    given[name] = given.get(name, 0.0) + hit.score
-        total = sum(given.values())
-        for (of, word), value in given.items():
-            yield Part(of, word, part.value * value / total)
+    def _of_memory(self, candidate: Candidate) -> list[Part]:
+        """What gives a memory its score as a whole."""
+        size, words = candidate.whole.size, self._words
+        parts = []
+        for word, often in zip(words, candidate.often, strict=False):
+            if often:
+                share = weights.PRESENCE + (1 - weights.PRESENCE) * _grown(often, size)
+                parts.append(Part("text", word, self._weight(word) * share))
+        for word, often in zip(self._common, candidate.often[len(words) :], strict=False):
+            if often:
+                parts.append(Part("text", word, self._weight(word) * weights.COMMON * _grown(often, size)))
+        for bit, clause in enumerate(self._memory_clauses):
+            if candidate.held >> bit & 1:
+                parts.append(Part(clause.of, clause.word, clause.worth))
+        return parts
+
+    def _of_passage(self, candidate: Candidate, place: Place) -> list[Part]:
+        """What gives a passage its score."""
+        grown = _grown(1, place.length)
+        held = [self._passage_clauses[bit] for bit in _bits(candidate.passages[place.ordinal][1])]
+        parts = [Part(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in held]
+        return [part for part in parts if part.value]
 
     # -- what is searched for -----------------------------------------------------------------------------
 
     @cached_property
     def _search(self) -> Search:
-        """Finds the memories that fit, scored by their texts as a whole."""
+        """Finds the memories that fit, scored by what they hold, in whole numbers."""
         clauses = self._narrowed()
-        if self._query.is_ranked:
-            clauses.append((Occur.Must, _any(self._memory_clauses)))
-            clauses += [(Occur.Should, clause.search) for clause in self._common_clauses]
-        else:
-            clauses.append((Occur.Must, _silent(wholes_query())))
-        return Search.boolean_query(clauses)
+        if not self._query.is_ranked:
+            return Search.boolean_query([*clauses, (Occur.Must, _silent(wholes_query()))])
+        texts = [
+            Clause("text", word, Search.term_query(schema(), "whole", word), self._weight(word))
+            for word in self._words
+        ]
+        ranked = [
+            Search.const_score_query(clause.search, float(max(1, round(_FINE * clause.worth))))
+            for clause in (*texts, *self._memory_clauses)
+        ]
+        return Search.boolean_query([*clauses, (Occur.Must, _either(ranked))])
 
     def _narrowed(self) -> list[tuple[Occur, Search]]:
         """What a memory has to hold, and must not."""
-        demanded = [*map(_place, self._folders), *_demanded(self._query)]
+        demanded = [*_demanded(self._query)]
+        if self._wall:
+            demanded.append(self._wall)
+        if self._within:
+            demanded.append(_either([_below(path) for path in self._within]))
         clauses = [(Occur.Must, _silent(search)) for search in demanded]
         return clauses + [(Occur.MustNot, search) for search in _excluded(self._query)]
 
     @cached_property
+    def _words(self) -> list[str]:
+        """The words of the query that are there."""
+        return [word for word in self._query.words if self._frequency("whole", word)]
+
+    @cached_property
+    def _common(self) -> list[str]:
+        """The stop words of the query that are there: how often a memory holds them settles what is close."""
+        return [word for word in self._query.common if self._frequency("whole", word)]
+
+    @cached_property
     def _memory_clauses(self) -> list[Clause]:
-        """What gives a memory its score as a whole."""
+        """What gives a memory its score, beside the words in its text."""
         clauses = []
         for word in self._query.words:
-            weight, frequency = self._weight(word), self._frequency("whole", word)
-            if frequency:
-                held = Search.term_query(schema(), "whole", word)
-                clauses.append(self._often(word, 1 - weights.PRESENCE))
-                clauses.append(
-                    Clause("text", word, Search.const_score_query(held, weight * weights.PRESENCE))
-                )
+            weight = self._weight(word)
             for name, share in _MEMORY_FIELDS.items():
-                frequency = self._frequency(name, word)
-                if frequency:
-                    held = Search.term_query(schema(), name, word)
-                    boost = share * weight / self._rarity(frequency)
-                    clauses.append(Clause(name, word, Search.boost_query(held, boost)))
+                if self._index.frequency(name, word):
+                    clauses.append(
+                        Clause(name, word, Search.term_query(schema(), name, word), share * weight)
+                    )
         for term in self._query.prefixes:
             held = _either([_term(term, name) for name in _TEXTS])
-            weight = _idf(self._index.memories, self._index.count(held))
-            word = f"{term.runs[0][0]}*"
-            clauses.append(Clause("text", word, Search.const_score_query(held, weight)))
-        if not clauses:
+            weight = _idf(self._memories, self._count(f"whole {term}", held))
+            clauses.append(Clause("text", f"{term.runs[0][0]}*", held, weight))
+        if not self._words and not any(self._count(f"{c.of} {c.word}", c.search) for c in clauses):
             # None of the words is there; or there are only phrases of words too short to have any weight.
             clauses = [
-                Clause("text", "", _term(term, name)) for term in self._query.phrases for name in _TEXTS
+                Clause("text", "", _term(term, name), 1.0) for term in self._query.phrases for name in _TEXTS
             ]
         return clauses
 
     @cached_property
-    def _common_clauses(self) -> list[Clause]:
-        """What stop words add to that: by how often it holds them, and nothing for holding them at all."""
-        held = [word for word in self._query.common if self._frequency("whole", word)]
-        return [self._often(word, weights.COMMON) for word in held]
-
-    def _often(self, word: str, share: float) -> Clause:
-        """What a memory has for how often it holds a word, which is so much of the word's weight."""
-        # tantivy counts passages where memories are meant: what that makes of a weight is taken back.
-        boost = share * self._weight(word) / self._rarity(self._frequency("whole", word))
-        held = Search.term_query(schema(), "whole", word)
-        return Clause("text", word, Search.boost_query(held, boost))
-
-    @cached_property
     def _passage_clauses(self) -> list[Clause]:
-        """What gives a passage its score."""
-        clauses = []
+        """What gives a passage its score: first one for each of `_words`, then one for each of `_common`."""
+        at_all, clauses = weights.PASSAGE_PRESENCE, []
+        for word in self._words:
+            rarity = self._rarity(word)
+            held = Search.term_query(schema(), "text", word)
+            clauses.append(Clause("passage", word, held, at_all * rarity, (1 - at_all) * rarity))
+        clauses += [
+            Clause("common", word, Search.term_query(schema(), "text", word)) for word in self._common
+        ]
         for word in self._query.words:
-            frequency = self._frequency("text", word)
-            if frequency:
-                held = Search.term_query(schema(), "text", word)
-                weight = self._rarity(frequency) * weights.PASSAGE_PRESENCE
-                clauses.append(
-                    Clause("passage", word, Search.boost_query(held, 1 - weights.PASSAGE_PRESENCE))
-                )
-                clauses.append(Clause("passage", word, Search.const_score_query(held, weight)))
-            if self._frequency("heading", word):
+            if self._index.frequency("heading", word):
                 above = Search.term_query(schema(), "heading", word)
-                clauses.append(Clause("heading", word, Search.boost_query(above, weights.HEADING)))
+                clauses.append(Clause("heading", word, above, weights.HEADING * self._rarity(word)))
         for pair in list(pairwise(self._query.words))[: weights.MOST_PAIRS]:
             near = Search.phrase_query(schema(), "text", list(pair), weights.PAIR_GAP)
-            clauses.append(Clause("pair", " ".join(pair), Search.boost_query(near, weights.PAIR)))
+            rarity = sum(map(self._rarity, pair))
+            clauses.append(Clause("pair", " ".join(pair), near, 0.0, weights.PAIR * rarity))
         for term in self._query.prefixes:
             held = _term(term, "text")
-            weight = _idf(self._index.searcher().num_docs, self._index.count(held))
-            clauses.append(Clause("passage", f"{term.runs[0][0]}*", Search.const_score_query(held, weight)))
+            weight = _idf(self._all, self._count(f"text {term}", held))
+            clauses.append(Clause("passage", f"{term.runs[0][0]}*", held, weight))
         return clauses
+
+    @cached_property
+    def _layer_clauses(self) -> list[Clause]:
+        """Which of the layers but the last one see a memory."""
+        return [Clause("layer", "", _inside(layer)) for layer in self._layers[:-1]]
+
+    # -- how much a word is worth -------------------------------------------------------------------------
 
     @property
     def worth(self) -> dict[str, float]:
@@ -310,12 +392,35 @@ class Scorer:
         return {word: self._weight(word) for word in self._query.words}
 
     def _weight(self, word: str) -> float:
-        rarity = _idf(self._index.memories, self._frequency("whole", word))
-        return rarity + weights.RARITY_IN_PASSAGES * self._rarity(self._frequency("text", word))
+        if word not in self._weights:
+            rarity = _idf(self._memories, self._frequency("whole", word))
+            self._weights[word] = rarity + weights.RARITY_IN_PASSAGES * self._rarity(word)
+        return self._weights[word]
 
-    def _rarity(self, frequency: int) -> float:
-        """What tantivy takes for the weight of a word that so many passages have."""
-        return _idf(self._index.searcher().num_docs, frequency)
+    def _rarity(self, word: str) -> float:
+        """What a word is worth by how many passages have it."""
+        return _idf(self._all, self._frequency("text", word))
+
+    def _frequency(self, name: str, word: str) -> int:
+        """How many memories ("whole") or passages ("text") that are seen have a word."""
+        if not self._index.frequency(name, word):
+            return 0
+        return self._count(f"{name} {word}", Search.term_query(schema(), name, word))
+
+    @property
+    def _memories(self) -> int:
+        """How many memories are seen."""
+        return self._count("memories", wholes_query())
+
+    @property
+    def _all(self) -> int:
+        """How many passages are seen."""
+        return self._count("passages", Search.all_query())
+
+    def _count(self, name: str, search: Search) -> int:
+        """How many documents that are seen a search finds; `name` says which search it is."""
+        clauses = [(Occur.Must, each) for each in (search, self._wall) if each]
+        return self._index.counted((*self._layers, name), Search.boolean_query(clauses))
 
 
 def _demanded(query: Query) -> Iterator[Search]:
@@ -361,7 +466,21 @@ def _term(term: Term, name: str) -> Search:
     return _either(found)
 
 
-def _place(folder: str) -> Search:
+def _seen(layers: Sequence[Namespace]) -> Search | None:
+    """Finds what one of the namespaces holds; None where that is all there is."""
+    if any(not layer.folder and not layer.hides for layer in layers):
+        return None
+    return _either([_inside(layer) for layer in layers])
+
+
+def _inside(layer: Namespace) -> Search:
+    """Finds the passages of what a namespace holds."""
+    clauses = [(Occur.Must, _below(layer.folder) if layer.folder else Search.all_query())]
+    clauses += [(Occur.MustNot, _below(folder)) for folder in layer.hides]
+    return Search.boolean_query(clauses)
+
+
+def _below(folder: str) -> Search:
     return Search.term_query(schema(), "folder", folder)
 
 
@@ -383,18 +502,37 @@ def _either(searches: Sequence[Search]) -> Search:
     return Search.boolean_query([(Occur.Should, search) for search in searches])
 
 
-def _any(clauses: Sequence[Clause]) -> Search:
-    return Search.boolean_query([(Occur.Should, clause.search) for clause in clauses])
-
-
-def _both(search: Search, silent: Search) -> Search:
-    """Finds what both find, scored by the first."""
-    return Search.boolean_query([(Occur.Must, search), (Occur.Must, _silent(silent))])
-
-
 def _silent(search: Search) -> Search:
     """Finds the same, and scores nothing."""
     return Search.const_score_query(search, 0.0)
+
+
+def _sum(parts: Sequence[Part]) -> float:
+    return sum(part.value for part in parts)
+
+
+def _shared(value: float, parts: Sequence[Part]) -> Iterator[Part]:
+    """Parts that add up to `value`, each with the share that it has of their sum."""
+    total = sum(part.value for part in parts)
+    for part in parts:
+        yield part._replace(value=value * part.value / total)
+
+
+def _grown(often: int, length: int) -> float:
+    """What grows with how often a text of this length holds a word, as BM25 has it: 0 to K1 + 1."""
+    return often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * length / weights.TYPICAL))
+
+
+def _standing(ranked: Ranked) -> tuple[float, int, int]:
+    return -ranked.score, -ranked.candidate.whole.day, ranked.layer
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Which bits of a number are set."""
+    while number:
+        least = number & -number
+        yield least.bit_length() - 1
+        number ^= least
 
 
 def _idf(documents: int, having: int) -> float:

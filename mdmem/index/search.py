@@ -18,6 +18,7 @@ from mdmem.index.text import Place, TextIndex
 from mdmem.text.document import Document
 from mdmem.text.regex import regex
 from mdmem.vault import paths
+from mdmem.vault.scope import Layer
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
@@ -70,7 +71,7 @@ def search(
     *,
     read: Callable[[str], Document],
     headings: KnownHeadings | None = None,
-    base: str = "",
+    layers: Sequence[Layer] = (Layer(),),
     within: str = "",
     types: Sequence[str] = (),
     tags: Sequence[str] = (),
@@ -91,8 +92,8 @@ def search(
         text: what for, in the language of `mdmem.index.query`; none is refused.
         read: gives the memory at a path of the vault.
         headings: gives those of memories by their paths, as far as they are known: by path and hash.
-        base: the folder of the vault that all is inside of, and the paths of hits are relative to.
-        within: a folder or memory below it.
+        layers: what is searched, the own namespace first; hits are named as these name them.
+        within: a folder or memory, as one of the layers names it.
         types, tags: of the memories: one of the types, all of the tags.
         since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
         limit: the most hits.
@@ -103,27 +104,26 @@ def search(
 
     Raises:
         Usage: an argument that cannot mean anything.
-        PathRefused: `base` or `within` is not a path of a vault.
+        PathRefused: `within` is not a path of a vault.
         IndexDamaged, StorageFailed: the index cannot be used.
     """
     _check(limit, context)
-    base, within = paths.check_folder(base), paths.check_folder(within)
-    query = _narrowed(language.parse(text), base, types, tags, _day(since, "since"), _day(before, "before"))
+    folders = _places(layers, within) if within else []
+    query = _narrowed(language.parse(text), layers, types, tags, _day(since, "since"), _day(before, "before"))
     if query.is_empty:
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
-    folders = (base, paths.join(base, within)) if within else (base,)
-    scorer = Scorer(index, query, folders, _today(today))
+    scorer = Scorer(index, query, [layer.namespace for layer in layers], folders, _today(today))
     hits: list[Hit] = []
     explanations: list[tuple[Part, ...]] = []
     ranking = scorer.passages(limit) if each == "passage" else scorer.memories(limit)
-    first = [index.path(ranked.address) for ranked in ranking.best[:limit]]
+    first = [scorer.path(ranked) for ranked in ranking.best[:limit]]
     known = headings(first[:_MOST_KNOWN]) if headings else {}
-    reader = _Reader(Matcher(query, scorer.worth), read, known, base, context)
+    reader = _Reader(Matcher(query, scorer.worth), read, known, layers, context)
     gone = 0
     for place, ranked in enumerate(ranking.best):
         if len(hits) == limit:
             break
-        hit = reader.hit(ranked, first[place] if place < limit else index.path(ranked.address))
+        hit = reader.hit(ranked, first[place] if place < limit else scorer.path(ranked))
         if hit is None:
             gone += 1
             continue
@@ -141,7 +141,7 @@ class _Reader:
 
     Args:
         matcher: finds what of a line matches.
-        read, base, context: as `search` takes them.
+        read, layers, context: as `search` takes them.
         headings: those that are known, by path and hash of the memory.
     """
 
@@ -150,13 +150,13 @@ class _Reader:
         matcher: Matcher,
         read: Callable[[str], Document],
         headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]],
-        base: str,
+        layers: Sequence[Layer],
         context: int | None,
     ) -> None:
         self._matcher = matcher
         self._read = read
         self._headings = headings
-        self._skip = len(base) + 1 if base else 0
+        self._layers = layers
         self._context = context
         self._read_before: dict[str, tuple[Document, Headings] | None] = {}
         self._cut: dict[str, list[Passage]] = {}  # the passages of memories with long lines
@@ -178,7 +178,7 @@ class _Reader:
         around = lines if self._context is None else _near(document, line, self._context)
         texts, place = lines_text(document, around), line - around.start
         return Hit(
-            path=path[self._skip :],
+            path=self._layers[ranked.layer].shown(path),
             line=line,
             heading=headings.above(line) if len(document.lines) else (),
             text=shown(texts[place], matches[0][0] if matches else 0),
@@ -186,7 +186,7 @@ class _Reader:
             column=matches[0][0] + 1 if matches else 1,
             before=tuple(map(shown, texts[:place])),
             after=tuple(map(shown, texts[place + 1 :])),
-            date=_written(ranked.day),
+            date=_written(ranked.candidate.whole.day),
             score=round(ranked.score, 4),
         )
 
@@ -271,8 +271,28 @@ def _near(document: Document, line: int, most: int) -> range:
     return range(max(first, line - most), min(last, line + most) + 1)
 
 
+def _places(layers: Sequence[Layer], path: str) -> list[str]:
+    """What a path that one of the layers names is for the whole vault; of the own one where none is named."""
+    name, colon, inside = path.partition(":")
+    named = [layer for layer in layers if colon and layer.name == name]
+    layer, inside = (named[0], inside) if named else (layers[0], path)
+    return [paths.join(layer.namespace.folder, paths.check_folder(inside))]
+
+
+def _begun(layers: Sequence[Layer], beginnings: Sequence[str]) -> tuple[str, ...]:
+    """The beginnings of paths of any of the layers, as the whole vault names them."""
+    return tuple(
+        paths.join(layer.namespace.folder, path.removeprefix(f"{layer.name}:"))
+        for path in beginnings
+        for layer in layers
+        if not path.startswith(
+            tuple(f"{other.name}:" for other in layers if other.name != layer.name and other.name)
+        )
+    )
+
+
 def _narrowed(
-    query: Query, base: str, types: Sequence[str], tags: Sequence[str], since: int, before: int
+    query: Query, layers: Sequence[Layer], types: Sequence[str], tags: Sequence[str], since: int, before: int
 ) -> Query:
     """A query with the filters that were given besides; its paths as the whole vault names them."""
     filters, excluded = query.filters, query.excluded
@@ -284,9 +304,9 @@ def _narrowed(
         filters=filters._replace(
             tags=(*filters.tags, *(tag.casefold().removeprefix("#") for tag in tags)),
             types=tuple(name.casefold() for name in types) or filters.types,
-            paths=tuple(paths.join(base, path) for path in filters.paths),
+            paths=_begun(layers, filters.paths),
         ),
-        excluded=excluded._replace(paths=tuple(paths.join(base, path) for path in excluded.paths)),
+        excluded=excluded._replace(paths=_begun(layers, excluded.paths)),
         after=max(query.after, since),
         before=min(query.before or before, before or query.before),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from hashlib import blake2b
 from types import TracebackType
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tantivy
 
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
-from mdmem.index import words
+from mdmem.index import weights, words
 from mdmem.index.stores import VERSION_FILE
 
 if TYPE_CHECKING:
     from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
-VERSION = 2
+VERSION = 3
 
 _META = "meta.json"
 # Bytes for the documents that a writer has not flushed yet, shared by its threads; 15 MB each is the least. A
@@ -33,6 +33,11 @@ _SMALL, _LARGE = (15_000_000, 1), (100_000_000, 2)
 # What a place in a fast field is made of: 64 bits.
 _LINE_BITS, _COUNT_BITS = 22, 20
 _WORDS = "mdmem"
+# Of a memory's key, what settles the order of those of one day.
+_KEY_BITS = 36
+# The most documents that a query finds at once.
+MOST_FOUND = 20_000
+_MOST_COUNTS = 10_000
 
 
 class Place(NamedTuple):
@@ -43,20 +48,23 @@ class Place(NamedTuple):
         ordinal: how many passages of the memory stand before it.
         line: the 1-based line in which it begins.
         lines: how many lines it is.
+        length: of its text, in code points.
     """
 
     key: int
     ordinal: int
     line: int
     lines: int
+    length: int
 
 
 class Whole(NamedTuple):
-    """What is kept of a memory as a whole: its `key`, its day such as 20260131 or 0, its confidence."""
+    """What is kept of a memory as a whole: its `key`, day such as 20260131 or 0, confidence, and length."""
 
     key: int
     day: int
     confidence: float
+    size: int
 
 
 class Found(NamedTuple):
@@ -72,8 +80,9 @@ def schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
     builder.add_unsigned_field("place", fast=True)
+    builder.add_unsigned_field("length", fast=True)
     builder.add_text_field("text", tokenizer_name=_WORDS, index_option="position")
-    builder.add_text_field("heading", tokenizer_name=_WORDS, index_option="freq")
+    builder.add_text_field("heading", tokenizer_name=_WORDS, index_option="basic")
     builder.add_text_field("path", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("whole", tokenizer_name=_WORDS, index_option="position")
     for name in ("title", "headings", "tags"):
@@ -82,6 +91,9 @@ def schema() -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("day", indexed=True, fast=True)
     builder.add_float_field("confidence", fast=True)
+    builder.add_unsigned_field("newest", fast=True)
+    builder.add_unsigned_field("size", fast=True)
+    builder.add_float_field("brevity", fast=True)
     return builder.build()
 
 
@@ -116,7 +128,7 @@ class TextIndex:
         self._writer: tantivy.IndexWriter | None = None
         self._searcher: tantivy.Searcher | None = None
         self._searched = -1
-        self._counted: tuple[tantivy.Searcher, int] | None = None
+        self._counts: tuple[tantivy.Searcher | None, dict[Hashable, int]] = None, {}
         self._open()
 
     def _open(self) -> None:
@@ -158,7 +170,7 @@ class TextIndex:
 
     def add(self, memory: Indexed) -> None:
         """Take in a memory that the index does not hold, or that was removed."""
-        key = key_of(memory.path)
+        key, folders = key_of(memory.path), folders_of(memory.path)
         with _Translated(self, "write the index"):
             writer = self._writing()
             for ordinal, passage in enumerate(memory.passages):
@@ -166,11 +178,14 @@ class TextIndex:
                 document.add_unsigned("key", key)
                 place = ordinal << _LINE_BITS | min(passage.line, 2**_LINE_BITS - 1)
                 document.add_unsigned("place", place << _COUNT_BITS | min(passage.lines, 2**_COUNT_BITS - 1))
+                document.add_unsigned("length", len(passage.text))
+                for folder in folders:
+                    document.add_text("folder", folder)
                 document.add_text("text", passage.text)
                 if passage.heading:
                     document.add_text("heading", " ".join(passage.heading))
                 if ordinal == 0:
-                    _add_whole(document, memory)
+                    _add_whole(document, memory, key)
                 writer.add_document(document)
 
     def remove(self, path: str) -> None:
@@ -241,23 +256,38 @@ class TextIndex:
         with _Translated(self, "search the index"):
             return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
 
-    def counted(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> tuple[list[Found], int]:
-        """As `best`, or the newest first where nothing is ranked; and how many documents a query finds."""
-        searcher: Any = self.searcher()  # what its type leaves out is the count
-        with _Translated(self, "search the index"):
-            if newest:
-                found = searcher.search(query, limit, order_by_field="day")
-                return [Found(0.0, address) for _, address in found.hits], found.count or 0
-            found = searcher.search(query, limit)
-            return [Found(*hit) for hit in found.hits], found.count or 0
+    def scored(self, query: tantivy.Query, usual: int) -> list[Found]:
+        """Every document with a score, up to MOST_FOUND; mostly there are no more than `usual`."""
+        found = self.best(query, usual)
+        if len(found) == usual and found[-1].score:
+            found = self.best(query, MOST_FOUND)
+        return [hit for hit in found if hit.score]
 
-    @property
-    def memories(self) -> int:
-        """How many memories there are."""
-        searcher = self.searcher()
-        if self._counted is None or self._counted[0] is not searcher:
-            self._counted = searcher, self.count(wholes_query())
-        return self._counted[1]
+    def memories(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> tuple[list[Found], int]:
+        """The memories that a query finds, `limit` of them at least, and how many there are in all.
+
+        The best first, of equal ones the shortest; or the newest first. Which they are depends on what the
+        query finds alone, never on how the index has stored it.
+
+        Args:
+            query: finds first passages, with scores that are small whole numbers.
+            limit: how many.
+            newest: whether scores do not count.
+        """
+        searcher: Any = self.searcher()
+        order = {"order_by_field": "newest"} if newest else {"weight_by_field": "brevity"}
+        most = limit
+        with _Translated(self, "search the index"):
+            while True:
+                result = searcher.search(query, most + 1, **order)
+                found = [Found(*hit) for hit in result.hits]
+                if result.count <= most:
+                    return found, result.count
+                # Which of those that equal the last one are among them, their place in the index decides.
+                sure = [each for each in found if each.score > found[-1].score]
+                if len(sure) >= limit or most >= MOST_FOUND:
+                    return sure or found, result.count
+                most = min(4 * most, MOST_FOUND)
 
     def count(self, query: tantivy.Query) -> int:
         """How many documents a query finds."""
@@ -266,24 +296,34 @@ class TextIndex:
             found = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
             return int(found["n"]["value"])
 
+    def counted(self, name: Hashable, query: tantivy.Query) -> int:
+        """As `count`, and kept under a name as long as the index stays as it is."""
+        searcher = self.searcher()
+        if self._counts[0] is not searcher or len(self._counts[1]) > _MOST_COUNTS:
+            self._counts = searcher, {}
+        counts = self._counts[1]
+        if name not in counts:
+            counts[name] = self.count(query)
+        return counts[name]
+
     def frequency(self, name: str, word: str) -> int:
-        """How many documents have a word in a field."""
+        """How many documents have a word in a field, or had: a little more than `count` says."""
         searcher = self.searcher()
         with _Translated(self, "search the index"):
             return searcher.doc_freq(name, word)
 
     def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[Place]:
         """Where passages are."""
-        keys, packed = self._fast(("key", "place"), addresses)
+        keys, packed, lengths = self._fast(("key", "place", "length"), addresses)
         ordinal, line, count = _LINE_BITS + _COUNT_BITS, 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
         return [
-            Place(key, place >> ordinal, place >> _COUNT_BITS & line, place & count)
-            for key, place in zip(keys, packed, strict=True)
+            Place(key, place >> ordinal, place >> _COUNT_BITS & line, place & count, length)
+            for key, place, length in zip(keys, packed, lengths, strict=True)
         ]
 
     def wholes(self, addresses: Sequence[tantivy.DocAddress]) -> list[Whole]:
         """What is kept of memories, by their first passages."""
-        return list(map(Whole, *self._fast(("key", "day", "confidence"), addresses)))
+        return list(map(Whole, *self._fast(("key", "day", "confidence", "size"), addresses)))
 
     def path(self, address: tantivy.DocAddress) -> str:
         """The path of a memory, by its first passage."""
@@ -346,7 +386,7 @@ class _Translated:
         return StorageFailed(path=self._index.folder, action=self._action, reason=reason)
 
 
-def _add_whole(document: tantivy.Document, memory: Indexed) -> None:
+def _add_whole(document: tantivy.Document, memory: Indexed, key: int) -> None:
     """Add what a first passage carries for its memory."""
     document.add_text("path", memory.path)
     document.add_text("whole", memory.text)
@@ -355,14 +395,24 @@ def _add_whole(document: tantivy.Document, memory: Indexed) -> None:
         document.add_text("headings", words.written_out("\n".join(memory.headings)))
     if memory.tags:
         document.add_text("tags", words.written_out("\n".join(memory.tags)))
-    for folder in folders_of(memory.path):
-        document.add_text("folder", folder)
     for term in {term for tag in memory.tags for term in tag_terms(tag)}:
         document.add_text("tag", term)
     if memory.type:
         document.add_text("type", memory.type.casefold())
     document.add_unsigned("day", memory.day)
     document.add_float("confidence", memory.confidence)
+    document.add_unsigned("newest", memory.day << _KEY_BITS | key >> 63 - _KEY_BITS)
+    document.add_unsigned("size", len(memory.text))
+    document.add_float("brevity", _brevity(len(memory.text), key))
+
+
+def _brevity(size: int, key: int) -> float:
+    """What makes the score of a shorter memory greater, and tells two apart that are as long.
+
+    tantivy multiplies a score by log2(2 + x).
+    """
+    share = weights.BREVITY / (1 + size / weights.LONG_SIZE)
+    return float(2 ** (1 + share + (key >> 50) * 2.0**-20) - 2)
 
 
 def of_memory(key: int) -> tantivy.Query:

@@ -260,7 +260,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
 
-        index, base = self.index, self.vault.namespace
+        index, layers = self.index, self.scope.reads
         index.sync()
         results = index.both(
             lambda database, text: search(
@@ -268,7 +268,7 @@ class Memory(Kinds["Applied"]):
                 query,
                 read=partial(index.vault.read, recovered=True),
                 headings=database.headings,
-                base=base,
+                layers=layers,
                 within=within,
                 types=types,
                 tags=tags,

@@ -3,9 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mdmem.errors import Usage
-from mdmem.vault.paths import encode_id
+from mdmem.vault.paths import encode_id, is_under, relative
+
+USERS = "users"
+"""The folder at the top of a vault that holds what is private to one user each."""
+
+
+class Namespace(NamedTuple):
+    """A folder of the vault, without some folders in it: the wall around what a scope sees.
+
+    Attributes:
+        folder: as the whole vault names it; empty for the vault itself.
+        hides: the folders in it that do not belong to it.
+    """
+
+    folder: str = ""
+    hides: tuple[str, ...] = ()
+
+    def holds(self, path: str) -> bool:
+        """Whether a memory or folder belongs to it, by its path as the whole vault names it."""
+        return is_under(path, self.folder) and not (
+            # Some file systems take names that differ in case alone for the same.
+            self.hides and any(is_under(path.casefold(), folder) for folder in self.hides)
+        )
+
+
+class Layer(NamedTuple):
+    """A namespace that a scope reads: its own one, which has no name, or one that others share with it.
+
+    Attributes:
+        name: what its paths begin with, before a colon; empty for the own one.
+        namespace: what belongs to it.
+    """
+
+    name: str = ""
+    namespace: Namespace = Namespace()
+
+    def shown(self, path: str) -> str:
+        """A path of the whole vault as the scope names it."""
+        inside = relative(path, self.namespace.folder)
+        return f"{self.name}:{inside}" if self.name else inside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +81,7 @@ class Scope:
         """
         parts: list[str] = []
         if self.user is not None and not self.shared:
-            parts += ["users", encode_id(self.user)]
+            parts += [USERS, encode_id(self.user)]
         if self.project is not None:
             parts += ["projects", encode_id(self.project)]
         if self.resource_type is not None and self.resource_id is not None:
@@ -54,3 +94,29 @@ class Scope:
         project = Scope(project=self.project, shared=True)
         user = Scope(user=self.user, shared=self.shared)
         return tuple(dict.fromkeys(("", project.namespace, user.namespace, self.namespace)))
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether nothing is bound: the owner of the files, who sees everything."""
+        return self == Scope()
+
+    @property
+    def wall(self) -> Namespace:
+        """What belongs to this scope.
+
+        Raises:
+            PathRefused: an id that no file name can carry.
+        """
+        folder = self.namespace
+        return Namespace(folder, () if folder or self.is_owner else (USERS,))
+
+    @property
+    def reads(self) -> tuple[Layer, ...]:
+        """What search and context find: its own namespace, then what its project and what everyone shares."""
+        layers = [Layer("", self.wall)]
+        if not self.is_owner:
+            project = Scope(project=self.project, shared=True)
+            layers += [Layer("project", project.wall)] if self.project is not None else []
+            layers += [Layer("shared", Scope(shared=True).wall)]
+        first = {layer.namespace: layer for layer in reversed(layers)}
+        return tuple(layer for layer in layers if first[layer.namespace] is layer)

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -16,6 +17,7 @@ from mdmem.index.passage import indexed
 from mdmem.index.search import Results, search
 from mdmem.index.text import TextIndex
 from mdmem.text.document import Document, parse_text
+from mdmem.vault.scope import Layer, Namespace
 
 DB = """---
 title: Choice of a database
@@ -70,7 +72,8 @@ class Shelf:
             raise MemoryNotFound(path=path)
         return self.documents[path]
 
-    def ask(self, text: str, **given_: object) -> Results:
+    def ask(self, text: str, *, base: str = "", **given_: object) -> Results:
+        given_ = {"layers": (Layer("", Namespace(base)),), **given_}
         return search(self.index, text, read=self.read, today="2026-03-01", **given_)  # type: ignore[arg-type]
 
 
@@ -344,7 +347,7 @@ def test_a_phrase_that_something_has_stays_demanded(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     "arguments", [{"limit": 0}, {"context": -1}, {"since": "soon"}, {"before": "2026-13"}]
 )
-def test_an_argument_that_cannot_mean_anything_is_refused(shelf: Shelf, arguments: dict[str, object]) -> None:
+def test_an_argument_that_cannot_mean_anything_is_refused(shelf: Shelf, arguments: dict[str, Any]) -> None:
     with pytest.raises(Usage):
         shelf.ask("sqlite", **arguments)
 

@@ -15,7 +15,7 @@ import tantivy
 
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.passage import Indexed, indexed
-from mdmem.index.text import TextIndex, folders_of, key_of, schema, tag_terms
+from mdmem.index.text import TextIndex, folders_of, key_of, schema, tag_terms, wholes_query
 from mdmem.text.document import parse_text
 
 ROUNDS = 5
@@ -38,7 +38,7 @@ def index(tmp_path: Path) -> TextIndex:
 def test_a_new_index_is_empty_and_its_number_is_0(index: TextIndex) -> None:
     assert index.opstamp == 0
     assert index.paths() == []
-    assert index.memories == 0
+    assert index.count(wholes_query()) == 0
 
 
 def test_what_is_added_is_found_once_it_is_committed(index: TextIndex) -> None:
@@ -47,7 +47,7 @@ def test_what_is_added_is_found_once_it_is_committed(index: TextIndex) -> None:
     index.commit()
     assert found(index, "beta") == ["notes/a.md"]
     assert index.paths() == ["notes/a.md"]
-    assert index.memories == 1
+    assert index.count(wholes_query()) == 1
 
 
 def test_a_number_grows_with_each_commit_and_is_on_disk(index: TextIndex) -> None:
@@ -181,7 +181,7 @@ def _use(folder: str) -> None:
     ):
         index.places([address])
         index.path(address)
-    if index.memories != 1:
+    if index.count(wholes_query()) != 1:
         raise IndexDamaged(path=folder, reason="it lost what it held")
 
 

@@ -39,7 +39,8 @@ def install_command(target: Target, host: str, *, user: bool, project: bool, **h
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
     It shows the diff and asks; everything else in those files stays as it is, to the byte. The server and the
-    hooks see what --vault, --user, --project and --resource before `install` name.
+    hooks see what --vault, --user, --project and --resource before `install` name; without a user, project or
+    resource what everyone shares, as with --shared.
     """
     from mdmem.hosts import setup
     from mdmem.hosts.host import Bound
@@ -98,7 +99,8 @@ def _program() -> str:
 def _bound_to(target: Target) -> tuple[str, ...]:
     named = (("--user", target.user), ("--project", target.project), ("--resource", target.resource))
     options = [part for option, value in named if value for part in (option, value)]
-    return (*options, "--shared") if target.shared else tuple(options)
+    # Without a scope, an agent would be served the memories of every user.
+    return (*options, "--shared") if target.shared or not options else tuple(options)
 
 
 def _change(setup: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:

@@ -58,7 +58,7 @@ def _memory_at(vault: Vault, file: str) -> str | None:
         mounted = (path for path, place in vault.mounted("").items() if os.path.realpath(place) == real)
         full = next(mounted, "")
     hidden = any(part.startswith(".") for part in full.split("/"))
-    if hidden or not full.endswith(SUFFIXES) or not is_under(full, vault.namespace):
+    if hidden or not full.endswith(SUFFIXES) or not vault.wall.holds(full):
         return None
     return relative(full, vault.namespace)
 

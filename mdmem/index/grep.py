@@ -72,6 +72,7 @@ def grep(
     read: Callable[[str], Document],
     namespace: str = "",
     base: str = "",
+    hides: Sequence[str] = (),
     regex: bool = False,
     case: Case = "ignore",
     globs: Sequence[str] = (),
@@ -90,6 +91,7 @@ def grep(
         read: gives the memory at a vault path.
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
+        hides: folders of the vault that are not searched.
         regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
         case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
         globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
@@ -119,6 +121,7 @@ def grep(
         read=read,
         namespace=namespace,
         base=base,
+        hides=hides,
         regex=regex,
         case=case,
         globs=globs,
@@ -180,6 +183,7 @@ class _Search(NamedTuple):
     read: Callable[[str], Document]
     namespace: str
     base: str
+    hides: Sequence[str]
     regex: bool
     case: Case
     globs: Sequence[str]
@@ -295,7 +299,9 @@ class _Search(NamedTuple):
     def _options(self, *switches: str) -> list[str]:
         """The program and its options, with the globs: memories only, nothing hidden."""
         narrowed = any(not glob.startswith("!") for glob in self.globs)
-        globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*")
+        # The last one that matches decides; a namespace that has hidden folders is the whole vault.
+        hidden = [f"!/{folder}/" for folder in self.hides if paths.is_under(folder, self.namespace)]
+        globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*", *hidden)
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
         return [self.program, "--no-config", "--no-ignore", *switches, *written]

@@ -124,7 +124,7 @@ def _rows(
     """Rows of what memories point at, each behind the path of its memory."""
     query = (
         f"SELECT DISTINCT d.path, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-        " WHERE d.path >= ? AND d.path < ?"
+        " WHERE {inside}"
     )
     if memories is None:
         found = view.rows(query)

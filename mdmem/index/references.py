@@ -98,7 +98,7 @@ class References:
         query = (
             "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
             " FROM links AS k JOIN documents AS d ON d.id = k.document"
-            " WHERE d.path >= ? AND d.path < ? AND k.key = ? ORDER BY d.path, k.line, k.n"
+            " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
         )
         found = []
         for key in self._view.keys_of(path):
@@ -130,7 +130,7 @@ class References:
         """The rows of a part of each document, with its path and day in front."""
         query = (
             f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-            " WHERE d.path >= ? AND d.path < ?"
+            " WHERE {inside}"
         )
         if paths is None:
             found = self._view.rows(f"{query} ORDER BY d.path, x.n")

@@ -23,6 +23,7 @@ from mdmem.text.regex import regex
 from mdmem.vault.scope import Namespace
 
 _TEXTS = ("whole", "title", "tags")
+_NAMES = ("whole", "title", "headings", "tags")
 _MEMORY_FIELDS = {"title": weights.TITLE, "headings": weights.HEADINGS, "tags": weights.TAGS}
 _META, _ESCAPED = regex(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
 _LAST_DAY = 99_999_999
@@ -140,6 +141,20 @@ class Scorer:
     def notes(self) -> tuple[str, ...]:
         """What of the query was not used, in words."""
         return self._query.notes
+
+    # -- what is not found --------------------------------------------------------------------------------
+
+    def missing(self) -> list[str]:
+        """The words of the query that no memory has which is seen."""
+        return [word for word in self._query.words if not any(self._frequency(n, word) for n in _NAMES)]
+
+    def alike(self, word: str, distance: int) -> list[str]:
+        """Memories that are seen, by their paths, with a word that differs in so many letters at most."""
+        near = [Search.fuzzy_term_query(schema(), name, word, distance) for name in _TEXTS]
+        clauses = [(Occur.Must, Search.const_score_query(_either(near), 1.0))]
+        clauses += [(Occur.Must, _silent(self._wall))] if self._wall else []
+        found, _ = self._index.memories(Search.boolean_query(clauses), weights.ALIKE)
+        return [self._index.path(address) for _, address in found]
 
     # -- what is found ------------------------------------------------------------------------------------
 

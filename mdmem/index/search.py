@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mdmem.errors import MdmemError, Usage
-from mdmem.index import query as language
+from mdmem.index import query as language, words
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.matching import Matcher
 from mdmem.index.query import Query
@@ -31,6 +32,10 @@ KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tupl
 _MOST_KNOWN = 500
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
+# Of a search that finds nothing: for how many of its words near ones are looked for, of how many letters at
+# least, in how much of a memory, and how many are named.
+_MOST_MISSING, _LEAST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 200_000, 3
+_WORD = regex(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +138,26 @@ def search(
     left_out = max(0, ranking.all - len(hits) - gone)
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    return Results(hits=tuple(hits), left_out=left_out, notes=scorer.notes, explanations=tuple(explanations))
+    notes = scorer.notes if hits else (*scorer.notes, _nothing(text, scorer, read))
+    return Results(hits=tuple(hits), left_out=left_out, notes=notes, explanations=tuple(explanations))
+
+
+def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
+    """What is said where nothing was found: with the nearest words that there are, where one is not there."""
+    from difflib import get_close_matches  # noqa: PLC0415 - start-up, and most searches find something
+
+    near: dict[str, None] = {}
+    asked = [word for word in _WORD.findall(text[: language.MOST_CHARACTERS]) if len(word) >= _LEAST_ALIKE]
+    for missing in scorer.missing()[:_MOST_MISSING]:
+        written = next((word for word in asked if missing in words.words_of(word)), "")
+        if not written:
+            continue
+        there: set[str] = set()
+        for path in scorer.alike(missing, 1 if len(missing) <= _LEAST_ALIKE else 2):
+            with suppress(MdmemError):
+                there.update(map(str.lower, _WORD.findall(f"{path} {read(path).text[:_MOST_READ]}")))
+        near.update(dict.fromkeys(get_close_matches(written.lower(), sorted(there), _MOST_NEAR)))
+    return f"nothing was found; the nearest words are: {', '.join(near)}" if near else "nothing was found"
 
 
 class _Reader:

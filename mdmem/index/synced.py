@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from mdmem.vault.paths import is_under
+from mdmem.vault.paths import relative
+from mdmem.vault.scope import Namespace
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many files are done."""
@@ -24,20 +25,23 @@ class Synced(NamedTuple):
     removed: tuple[str, ...] = ()
     moved: tuple[tuple[str, str], ...] = ()
 
-    def under(self, base: str) -> Synced:
-        """What of it is under the namespace `base`, by the paths that it has there.
+    def under(self, wall: Namespace) -> Synced:
+        """What of it is in a namespace, by the paths that it has there.
 
         A memory that moved over that wall is created or removed.
         """
-        skip = len(base) + 1 if base else 0
-        moved = [pair for pair in self.moved if all(is_under(path, base) for path in pair)]
-        came = [new for old, new in self.moved if is_under(new, base) and not is_under(old, base)]
-        left = [old for old, new in self.moved if is_under(old, base) and not is_under(new, base)]
-        created, changed, removed = (
-            tuple(sorted(path[skip:] for path in paths if is_under(path, base)))
-            for paths in ((*self.created, *came), self.changed, (*self.removed, *left))
+
+        def inside(paths: Iterable[str]) -> tuple[str, ...]:
+            return tuple(sorted(relative(path, wall.folder) for path in paths if wall.holds(path)))
+
+        moved = [pair for pair in self.moved if all(map(wall.holds, pair))]
+        crossed = [pair for pair in self.moved if pair not in moved]
+        return Synced(
+            created=inside((*self.created, *(new for _, new in crossed))),
+            changed=inside(self.changed),
+            removed=inside((*self.removed, *(old for old, _ in crossed))),
+            moved=tuple((relative(old, wall.folder), relative(new, wall.folder)) for old, new in moved),
         )
-        return Synced(created, changed, removed, tuple((old[skip:], new[skip:]) for old, new in moved))
 
 
 def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, str]]) -> dict[str, str]:

@@ -135,7 +135,7 @@ def _finding(view: View, path: str, key: str, code: str, message: str, hint: str
 
 def _rows(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
     """The rows of a query, with the path first: of the memories below `within`."""
-    for path, *rest in view.rows(f"{query} WHERE d.path >= ? AND d.path < ?"):
+    for path, *rest in view.rows(query + " WHERE {inside}"):
         inside = view.inside(path)
         if is_under(inside, within):
             yield inside, *rest

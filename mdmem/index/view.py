@@ -12,7 +12,7 @@ from mdmem.index.index import Index
 from mdmem.index.record import key_of, tag_key
 from mdmem.index.where import Value
 from mdmem.text.anchor import Heading
-from mdmem.vault.paths import is_under, join
+from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -33,12 +33,17 @@ class View:
         self.vault = vault
         self.base = base = vault.namespace
         # Compared as SQLite compares texts, by their bytes: what follows "/" is "0".
-        self._first, self._end = (f"{base}/", f"{base}0") if base else ("", _HIGHEST)
+        inside = [(f"{base}/", f"{base}0") if base else ("", _HIGHEST)]
+        inside += [(f"{folder}/", f"{folder}0") for folder in vault.wall.hides]
+        self._wall = "d.path >= ? AND d.path < ?" + " AND NOT (d.path >= ? AND d.path < ?)" * (
+            len(inside) - 1
+        )
+        self._bounds = tuple(bound for bounds in inside for bound in bounds)
         self._skip = len(base) + 1 if base else 0
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query whose first two values bound the paths: `d.path >= ? AND d.path < ?`."""
-        return self.index.rows(query, (self._first, self._end, *values))
+        """The rows of a query with the condition `{inside}`, which stands before those with `values`."""
+        return self.index.rows(query.replace("{inside}", self._wall), (*self._bounds, *values))
 
     def inside(self, path: str) -> str:
         """A path of the vault as this view names it."""
@@ -57,7 +62,7 @@ class View:
         values: dict[int, dict[str, list[Value]]] = {}
         query = (
             "SELECT f.document, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-            " WHERE d.path >= ? AND d.path < ? AND f.key = ? ORDER BY f.document, f.n"
+            " WHERE {inside} AND f.key = ? ORDER BY f.document, f.n"
         )
         for key in set(keys):
             for number, name, value in self.rows(query, (key,)):
@@ -65,7 +70,7 @@ class View:
         tags = self._tags_of_all() if "tag" in keys else {}
         query = (
             "SELECT d.id, d.path, d.size, d.mtime_ns, d.title, d.day FROM documents AS d"
-            " WHERE d.path >= ? AND d.path < ? AND d.problem = '' ORDER BY d.path"
+            " WHERE {inside} AND d.problem = '' ORDER BY d.path"
         )
         for number, path, size, mtime_ns, title, day in self.rows(query):
             known: dict[str, list[Value]] = {"path": [self.inside(path)], "size": [size], "date": [day]}
@@ -78,8 +83,7 @@ class View:
     def _tags_of_all(self) -> dict[int, set[str]]:
         """The tags of each document, by its number, and those above them."""
         query = (
-            "SELECT t.document, t.name FROM tags AS t JOIN documents AS d ON d.id = t.document"
-            " WHERE d.path >= ? AND d.path < ?"
+            "SELECT t.document, t.name FROM tags AS t JOIN documents AS d ON d.id = t.document WHERE {inside}"
         )
         found: dict[int, set[str]] = {}
         for number, name in self.rows(query):
@@ -97,7 +101,7 @@ class View:
         query = (
             "SELECT d.path, d.ident, d.hash, group_concat(n.kind || ' ' || n.key, char(10))"
             " FROM documents AS d JOIN names AS n ON n.document = d.id"
-            " WHERE d.path >= ? AND d.path < ? AND d.problem = ''"
+            " WHERE {inside} AND d.problem = ''"
         )
         grouped = " GROUP BY d.id"
         if paths is None:
@@ -115,7 +119,7 @@ class View:
         """The tags, each with the number of memories that have it, the most used first."""
         query = (
             "SELECT min(t.name), count(DISTINCT t.document) FROM tags AS t JOIN documents AS d"
-            " ON d.id = t.document WHERE d.path >= ? AND d.path < ? GROUP BY t.key ORDER BY 2 DESC, t.key"
+            " ON d.id = t.document WHERE {inside} GROUP BY t.key ORDER BY 2 DESC, t.key"
         )
         return [(name, count) for name, count in self.rows(query)]
 
@@ -123,7 +127,7 @@ class View:
         """The memories that have a tag, or one below it (`a/b` is below `a`), in the order of their paths."""
         query = (
             "SELECT DISTINCT d.path FROM tags AS t JOIN documents AS d ON d.id = t.document"
-            " WHERE d.path >= ? AND d.path < ? AND (t.key = ? OR (t.key >= ? AND t.key < ?)) ORDER BY d.path"
+            " WHERE {inside} AND (t.key = ? OR (t.key >= ? AND t.key < ?)) ORDER BY d.path"
         )
         key = tag_key(tag.removeprefix("#"))
         return [self.inside(path) for (path,) in self.rows(query, (key, f"{key}/", f"{key}0"))]
@@ -131,7 +135,7 @@ class View:
     def same_ids(self) -> list[tuple[str, list[str]]]:
         """The ids that several memories have, each with these."""
         query = (
-            "SELECT d.ident, d.path FROM documents AS d WHERE d.path >= ? AND d.path < ? AND d.ident != ''"
+            "SELECT d.ident, d.path FROM documents AS d WHERE {inside} AND d.ident != ''"
             " ORDER BY d.ident, d.path"
         )
         grouped = groupby(self.rows(query), key=lambda row: row[0])
@@ -141,8 +145,7 @@ class View:
     def problems(self) -> list[tuple[str, str]]:
         """The files that look like memories and cannot be one, each with the reason."""
         query = (
-            "SELECT d.path, d.problem FROM documents AS d WHERE d.path >= ? AND d.path < ?"
-            " AND d.problem != '' ORDER BY d.path"
+            "SELECT d.path, d.problem FROM documents AS d WHERE {inside} AND d.problem != '' ORDER BY d.path"
         )
         return [(self.inside(path), problem) for path, problem in self.rows(query)]
 
@@ -150,10 +153,10 @@ class View:
         """Where memories have gone that other programs moved: old path to new, both inside."""
         query = (
             "SELECT m.old, d.path FROM moves AS m JOIN documents AS d ON d.path = m.new"
-            " WHERE d.path >= ? AND d.path < ? AND m.old NOT IN (SELECT path FROM documents)"
+            " WHERE {inside} AND m.old NOT IN (SELECT path FROM documents)"
         )
         return {
-            self.inside(old): self.inside(new) for old, new in self.rows(query) if is_under(old, self.base)
+            self.inside(old): self.inside(new) for old, new in self.rows(query) if self.vault.wall.holds(old)
         }
 
     # -- what there is to link to, see `mdmem.index.resolve` -----------------------------------------------
@@ -162,7 +165,7 @@ class View:
         """The memories that `key` can mean as a name of this `kind`, in the order of their paths."""
         query = (
             "SELECT d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE d.path >= ? AND d.path < ? AND n.kind = ? AND n.key = ? ORDER BY d.path"
+            " WHERE {inside} AND n.kind = ? AND n.key = ? ORDER BY d.path"
         )
         return [self.inside(path) for (path,) in self.rows(query, (kind, key))]
 
@@ -170,7 +173,7 @@ class View:
         """The memories that hold a link with one of these keys, in the order of their paths."""
         query = (
             "SELECT DISTINCT d.path FROM links AS k JOIN documents AS d ON d.id = k.document"
-            " WHERE d.path >= ? AND d.path < ? AND k.key = ?"
+            " WHERE {inside} AND k.key = ?"
         )
         found = {path for key in set(keys) for (path,) in self.rows(query, (key,))}
         return sorted(self.inside(path) for path in found)
@@ -180,14 +183,14 @@ class View:
         """The same names, loaded at once: for questions about every link."""
         query = (
             "SELECT n.kind, n.key, d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE d.path >= ? AND d.path < ? ORDER BY d.path"
+            " WHERE {inside} ORDER BY d.path"
         )
         named = ((kind, key, self.inside(path)) for kind, key, path in self.rows(query))
         return LoadedNames(named, self.exists)
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder stands at `path`, be it a memory or not."""
-        return os.path.lexists(os.path.join(self.vault.root, self.outside(path)))
+        return self.vault.wall.holds(self.outside(path)) and self.stands(path)
 
     def forget_names(self) -> None:
         """Load the names anew when they are needed next."""
@@ -201,7 +204,8 @@ class View:
 
     def stands(self, path: str) -> bool:
         """Whether a file stands at `path`, seen from the namespace; `../src/app.py` is beside it."""
-        return os.path.lexists(os.path.join(self.vault.root, self.base, path))
+        file = os.path.join(self.vault.root, self.base, path)
+        return not self.vault.hides(file) and os.path.lexists(file)
 
     # -- one memory ---------------------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ class View:
         """Every key that a link to the memory at `path` may have."""
         query = (
             "SELECT n.kind, n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+            " WHERE {inside} AND d.path = ?"
         )
         return sorted({_link_key(kind, name) for kind, name in self.rows(query, (self.outside(path),))})
 
@@ -218,11 +222,11 @@ class View:
         sections = (
             "SELECT s.line, s.path, s.slug, s.loose"
             " FROM sections AS s JOIN documents AS d ON d.id = s.document"
-            " WHERE d.path >= ? AND d.path < ? AND d.path = ? ORDER BY s.n"
+            " WHERE {inside} AND d.path = ? ORDER BY s.n"
         )
         blocks = (
             "SELECT b.id FROM blocks AS b JOIN documents AS d ON d.id = b.document"
-            " WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+            " WHERE {inside} AND d.path = ?"
         )
         full = (self.outside(path),)
         return Anchors(
@@ -237,7 +241,7 @@ class View:
         """The memories that cite code, or those of `paths` that do."""
         query = (
             "SELECT DISTINCT d.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
-            " WHERE d.path >= ? AND d.path < ? ORDER BY d.path"
+            " WHERE {inside} ORDER BY d.path"
         )
         found = (self.inside(path) for (path,) in self.rows(query))
         return [path for path in found if paths is None or path in paths]
@@ -246,7 +250,7 @@ class View:
         """The memories that cite a file of one of these names, in whatever folder."""
         query = (
             "SELECT DISTINCT d.path, c.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
-            " WHERE d.path >= ? AND d.path < ?"
+            " WHERE {inside}"
         )
         found = {path for path, cited in self.rows(query) if cited.rpartition("/")[2] in names}
         return sorted(map(self.inside, found))
@@ -255,7 +259,7 @@ class View:
         """What the index first saw of the code that a memory cites: by path, first and last line, symbol."""
         query = (
             "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
-            " JOIN documents AS d ON d.id = c.document WHERE d.path >= ? AND d.path < ? AND d.path = ?"
+            " JOIN documents AS d ON d.id = c.document WHERE {inside} AND d.path = ?"
         )
         return {tuple(cited): seen for *cited, seen in self.rows(query, (self.outside(path),))}
 
@@ -263,7 +267,7 @@ class View:
         """A look at the code that the memories cite; to be closed."""
         from mdmem.index.workspace import Workspace  # noqa: PLC0415 - only where code is cited
 
-        return Workspace(self.vault.workspace, self.vault.root, self.base)
+        return Workspace(self.vault.workspace, self.vault.hides)
 
     def in_workspace(self, path: str) -> str:
         """The file of the memory at `path`, seen from the workspace."""

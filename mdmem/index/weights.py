@@ -26,6 +26,8 @@ TAGS = 0.5
 # How many memories are looked into further: so many, or so many more than asked for. 60 find the same.
 CANDIDATES = 20
 SPARE = 10
+# In how many memories nearer words are looked for where nothing is found.
+ALIKE = 8
 # Of memories that hold the same words, the shorter ones are looked into: a memory of no length counts for so
 # much more than a very long one, as a share of its score, and for half of that at so many code points.
 BREVITY = 0.25

@@ -69,18 +69,16 @@ class Workspace:
 
     Args:
         root: the folder.
-        vault: the vault's folder; what is in it, outside of `namespace`, is not looked at.
-        namespace: a folder of the vault.
+        hides: says of a file, by its absolute path, whether it must not be looked at.
 
     Attributes:
         root: the absolute path of the folder.
         trouble: what git could not do, in words; empty when it did all.
     """
 
-    def __init__(self, root: str, vault: str = "", namespace: str = "") -> None:
+    def __init__(self, root: str, hides: Callable[[str], bool] = lambda _: False) -> None:
         self.root = os.path.realpath(root)
-        self._hidden = os.path.realpath(vault) + os.sep if vault and namespace else ""
-        self._shown = os.path.join(self._hidden, namespace) + os.sep
+        self._is_hidden = hides
         self.trouble = ""
         self._objects: Objects | None = None
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
@@ -167,9 +165,6 @@ class Workspace:
         except (RipgrepMissing, RipgrepFailed):
             return None
         return files if count <= MOST_FILES else None
-
-    def _is_hidden(self, file: str) -> bool:
-        return bool(self._hidden) and file.startswith(self._hidden) and not file.startswith(self._shown)
 
     def _then(self, commit: str, path: str) -> Source | None:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""

@@ -91,7 +91,9 @@ def audit(places: Places) -> Audit:
         GitFailed: git cannot list the files of the workspace.
     """
     source = Source(places)
-    listed = _files(places.workspace)
+    listed = [
+        path for path in _files(places.workspace) if not places.hides(os.path.join(places.workspace, path))
+    ]
     rules = list(_rules_with_globs(source, listed))
     files = _samples(listed, [file for *_, file in rules if file])
     read = {tool: [resolve(file, tool, places, source) for file in files] for tool in TOOLS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -25,21 +25,24 @@ class Places:
         home: the user's home directory.
         managed: the folder in which an administrator puts the instructions of a machine.
         top: the highest folder that is looked into.
+        hides: says of a place whether it must not be looked at.
     """
 
     workspace: str
     home: str
     managed: str
     top: str = "/"
+    hides: Callable[[str], bool] = lambda _: False
 
     @classmethod
-    def of(cls, workspace: str) -> Self:
+    def of(cls, workspace: str, hides: Callable[[str], bool] = lambda _: False) -> Self:
         """The places of this machine and user."""
         home = os.path.realpath(os.path.expanduser("~"))
         return cls(
             workspace=os.path.realpath(workspace),
             home=home,
             managed=_MANAGED.get(sys.platform, "/etc/claude-code"),
+            hides=hides,
         )
 
     def shown(self, place: str) -> str:
@@ -133,7 +136,7 @@ class Source:
                 place, "link-leaves", "a symbolic link that leaves the workspace; it was not followed"
             )
             return None
-        return real
+        return None if self.places.hides(real) else real
 
     def _report(self, place: str, code: str, message: str) -> None:
         path = self.places.shown(place)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
 from mdmem.memory import expiry, preference
-from mdmem.memory.excerpt import Excerpt, Gathered, Source, of_vault
+from mdmem.memory.excerpt import Excerpt, Gathered, Source
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.document import Document
@@ -98,7 +98,7 @@ class Sources:
             for entry in vault.walk(preference.FOLDER):
                 if preference.name_of(entry.path) is None:
                     continue
-                shown = of_vault(vault, entry.path, self._own)
+                shown = self._shown(vault, entry.path)
                 try:
                     read = preference.read(vault.read(entry.path), self._now)
                 except MemoryNotFound:
@@ -135,12 +135,12 @@ class Sources:
         found = [_of_hit(hit, rank) for rank, hit in enumerate(results.hits)]
         return Gathered(found, further=results.left_out)
 
-    @property
-    def _own(self) -> str:
-        return self._memory.vault.namespace
+    def _shown(self, vault: Vault, path: str) -> str:
+        """What the memory at `path` of a layer is called."""
+        return self._memory.vault.shown(join(vault.namespace, path))
 
     def _source(self, vault: Vault, path: str, gathered: Gathered) -> Source | None:
-        shown = of_vault(vault, path, self._own)
+        shown = self._shown(vault, path)
         document = self._read(vault, path, gathered, shown)
         return Source(vault, document, shown) if document else None
 

@@ -15,8 +15,9 @@ from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.index.record import key_of
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.paths import is_under, unportable
+from mdmem.vault.paths import relative, unportable
 from mdmem.vault.plan import EditPlan
+from mdmem.vault.scope import Namespace
 from mdmem.vault.staging import STAGING
 from mdmem.vault.vault import Vault
 
@@ -51,8 +52,10 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
     if mended:
         facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (_files, _leftovers, _mounts, _schemas, _programs):
+    for look in (_files, _mounts, _schemas, _programs):
         findings += _looked(partial(look, vault, facts))
+    if vault.wall == Namespace():
+        findings += _looked(partial(_leftovers, vault))
     findings += _looked(lambda: _index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
@@ -115,7 +118,7 @@ def unlike(view: View) -> Iterator[str]:
     """The memories of which the index says something else than the file, though it was made current."""
     view.index.sync()
     paths = view.index.text(lambda text: text.paths())
-    texts = {view.inside(path) for path in paths if is_under(path, view.base)}
+    texts = {view.inside(path) for path in paths if view.vault.wall.holds(path)}
     for path, _, digest, _ in view.states():
         found = view.vault.find(path)
         if found is not None and (found.hash != digest or path not in texts):
@@ -145,7 +148,7 @@ def mend(vault: Vault, view: View) -> EditPlan:
     """
     from mdmem.index.move import repair  # noqa: PLC0415 - start-up
 
-    for finding in _leftovers(vault, {}):
+    for finding in _leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
     if any(unlike(view)):
@@ -159,10 +162,12 @@ def _failure(error: MdmemError, path: str) -> Diagnostic:
 
 
 def _files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
-    facts["recovered"] = vault.recover()
+    recovered = vault.recover()
     met = list(vault.walk())
     facts["memories"] = sum(not found.problem for found in met)
-    facts["kept versions"] = _count(os.path.join(vault.root, ".mdmem/local/trash"))
+    if vault.wall == Namespace():  # what others changed and kept is for the owner to know
+        facts["recovered"] = recovered
+        facts["kept versions"] = _count(os.path.join(vault.root, ".mdmem/local/trash"))
     for found in met:
         if found.problem:
             yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
@@ -204,7 +209,7 @@ def _programs(_: Vault, facts: Facts) -> list[Diagnostic]:
     return []
 
 
-def _leftovers(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
     """Temporary files that nothing will finish: in the staging folder, and beside mounted files."""
     staging = os.path.join(vault.root, STAGING)
     beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.mounts.values()}
@@ -227,15 +232,18 @@ def _names(folder: str, prefix: str = "") -> list[str]:
 
 def _mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     for path, parts in vault.mounts.items():
+        if not vault.wall.holds(path):
+            continue
+        shown = relative(path, vault.namespace)
         target = os.path.join(vault.workspace, *parts)
         if not os.path.exists(target):
             message = f"the mounted file {os.path.join(*parts)} does not exist yet"
             yield about_file(
-                path, "mount-missing", message, "write it, or take the mount away", severity="warning"
+                shown, "mount-missing", message, "write it, or take the mount away", severity="warning"
             )
         if os.path.lexists(os.path.join(vault.root, path)):
             message = "a file of the vault is hidden by a mount of the same path"
-            yield about_file(path, "mount-shadows", message, "move the file away, or take the mount away")
+            yield about_file(shown, "mount-shadows", message, "move the file away, or take the mount away")
 
 
 def _count(folder: str) -> int:

@@ -14,7 +14,6 @@ from mdmem.text.document import Document
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.text.visible import fenced, in_line
-from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
 
 _INFO = "memory"
@@ -197,8 +196,3 @@ def _day(vault: Vault, document: Document) -> str:
         return day_of(document.path, fields, os.stat(os.path.join(root, *parts)).st_mtime)
     except OSError:
         return ""
-
-
-def of_vault(vault: Vault, path: str, namespace: str) -> str:
-    """What the memory at `path` of a vault is called, seen from a namespace that it may be outside of."""
-    return path if vault.namespace == namespace else f"{join(vault.namespace, path)} (of the vault)"

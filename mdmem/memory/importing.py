@@ -14,6 +14,7 @@ from mdmem.text.form import SUFFIXES
 from mdmem.text.secret import find, redactions
 from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.scope import Namespace
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
     names: dict[str, str] = {}
     left_out, same = list(batch.left_out), 0
     new_names = vault.new_names()
-    for path, document in _placed(vault.namespace, folder, batch, left_out):
+    for path, document in _placed(vault.wall, folder, batch, left_out):
         try:
             new = parse(check_memory(path), document.data, document.limits)
             change = _change(vault, new)
@@ -76,19 +77,24 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out), warnings=warnings)
 
 
-def _placed(namespace: str, folder: str, batch: Batch, left_out: list[str]) -> Iterator[tuple[str, Document]]:
+def _placed(
+    wall: Namespace, folder: str, batch: Batch, left_out: list[str]
+) -> Iterator[tuple[str, Document]]:
     """Each memory, and its path in the namespace.
 
     What belongs to a user goes below `users` of the vault. Where the namespace, or the folder in it, is bound
     to somebody or something, it goes there, if it is that user's, or if no other user has anything.
     """
     yield from ((join(folder, document.path), document) for document in batch.documents)
-    bound = join(namespace, folder)
+    bound = join(wall.folder, folder)
     for user, documents in batch.of_users.items():
         try:
             own = f"users/{encode_id(user)}"
         except PathRefused as error:
             left_out.append(f"{len(documents)} memories of a user: {error.message}")
+            continue
+        if not wall.holds(own) and not bound:
+            left_out.append(f"{len(documents)} memories of the user {user!r}: import them with --user {user}")
             continue
         if bound and len(batch.of_users) > 1 and not is_under(bound, own):
             reason = f"they are not for {bound}; import them by themselves, or --user {user}"

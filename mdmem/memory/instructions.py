@@ -74,7 +74,7 @@ class WorkspaceProject(Project["Applied"]):
     def _places(self) -> Places:
         from mdmem.instructions.source import Places  # noqa: PLC0415 - start-up
 
-        return self.places or Places.of(self._vault.workspace)
+        return self.places or Places.of(self._vault.workspace, self._vault.hides)
 
     def _rules(self) -> list[Rule]:
         from mdmem.instructions.wanted import Rule  # noqa: PLC0415 - start-up

@@ -103,7 +103,7 @@ class Memory(Kinds["Applied"]):
 
     def __init__(self, root: str, scope: Scope | None = None, *, actor: str = "") -> None:
         scope = scope or Scope()
-        self.vault = Vault(root, scope.namespace, actor)
+        self.vault = Vault(root, scope.wall, actor, scope.reads)
         super().__init__(self.vault, scope, self.vault.transact, self._current)
 
     @cached_property
@@ -145,8 +145,11 @@ class Memory(Kinds["Applied"]):
         Raises:
             LockTimeout, StorageFailed: it cannot be done now.
         """
+        if progress and not self.scope.is_owner:
+            # How many files there are is for the owner to know.
+            told, progress = progress, lambda done, of: told(100 * done // of, 100)
         synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
-        return synced.under(self.vault.namespace)
+        return synced.under(self.vault.wall)
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`."""
@@ -210,7 +213,7 @@ class Memory(Kinds["Applied"]):
 
         self.vault.recover()
         base = self.vault.namespace
-        folder = join(base, check_folder(within))
+        folder = self.vault.folder(within)
         return grep(
             pattern,
             root=self.vault.root,
@@ -218,6 +221,7 @@ class Memory(Kinds["Applied"]):
             read=lambda path: self.vault.read(relative(path, base), recovered=True),
             namespace=folder,
             base=base,
+            hides=self.vault.wall.hides,
             globs=globs,
             regex=regex,
             case=case,

@@ -25,10 +25,9 @@ class Namespace(NamedTuple):
 
     def holds(self, path: str) -> bool:
         """Whether a memory or folder belongs to it, by its path as the whole vault names it."""
-        return is_under(path, self.folder) and not (
-            # Some file systems take names that differ in case alone for the same.
-            self.hides and any(is_under(path.casefold(), folder) for folder in self.hides)
-        )
+        # Some file systems take names that differ in case alone for the same.
+        hidden = self.hides and any(is_under(path.casefold(), folder.casefold()) for folder in self.hides)
+        return is_under(path, self.folder) and not hidden
 
 
 class Layer(NamedTuple):
@@ -112,11 +111,17 @@ class Scope:
 
     @property
     def reads(self) -> tuple[Layer, ...]:
-        """What search and context find: its own namespace, then what its project and what everyone shares."""
-        layers = [Layer("", self.wall)]
-        if not self.is_owner:
-            project = Scope(project=self.project, shared=True)
-            layers += [Layer("project", project.wall)] if self.project is not None else []
-            layers += [Layer("shared", Scope(shared=True).wall)]
-        first = {layer.namespace: layer for layer in reversed(layers)}
-        return tuple(layer for layer in layers if first[layer.namespace] is layer)
+        """What search and context find: its own namespace, then what is wider.
+
+        That is what its user has for every project, what the project shares, and what everyone shares.
+        """
+        if self.is_owner:
+            return (Layer("", self.wall),)
+        layers = [Layer("", self.wall), Layer("shared", Scope(shared=True).wall)]
+        if self.project is not None:
+            layers.insert(1, Layer("project", Scope(project=self.project, shared=True).wall))
+        if self.user is not None and not self.shared:
+            folder = Scope(user=self.user).namespace
+            layers.insert(1, Layer("user", Namespace(folder, (f"{folder}/projects", f"{folder}/resources"))))
+        folders = [layer.namespace.folder for layer in layers]
+        return tuple(layer for n, layer in enumerate(layers) if layer.namespace.folder not in folders[:n])

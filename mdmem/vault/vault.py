@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,7 @@ from mdmem.errors import (
     LockTimeout,
     MdmemError,
     MemoryNotFound,
+    PathRefused,
     TooLarge,
 )
 from mdmem.text.document import Document, parse
@@ -28,6 +29,7 @@ from mdmem.vault import config, files, lock, mounts
 from mdmem.vault.files import Content, Place
 from mdmem.vault.paths import check_folder, check_memory, is_under, join, relative
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
+from mdmem.vault.scope import Layer, Namespace
 from mdmem.vault.staging import ASIDE, STAGING, pending
 
 if TYPE_CHECKING:  # what a command does not use is not imported
@@ -43,6 +45,12 @@ _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of sev
 _LOCAL = ".mdmem/local"
 _LOCAL_FOLDERS = (".mdmem", _LOCAL, STAGING, f"{_LOCAL}/trash")
 _READ_SETTLE_SECONDS = 0.2
+_NAMED = 3  # of the memories of a change
+_REMEDIES = {
+    "user": "leave --project and --resource away to change it",
+    "project": "change it as a member of the project: --project PROJECT --shared",
+    "shared": "change it with --shared and without a project",
+}
 
 
 class _Own(NamedTuple):
@@ -56,15 +64,20 @@ class Vault:
     """The memories under one namespace of the vault in the folder `root`.
 
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
-    Constructing a vault opens nothing; every method reads what is there now. `actor` is who changes it.
+    What `reads` names besides can be read, under those names, and not be changed. Constructing a vault opens
+    nothing; every method reads what is there now. `actor` is who changes it.
 
     Attributes:
         notes: what had to give in reading, in words, oldest first: each is said once.
     """
 
-    def __init__(self, root: str, namespace: str = "", actor: str = "") -> None:
+    def __init__(
+        self, root: str, namespace: str | Namespace = "", actor: str = "", reads: Sequence[Layer] = ()
+    ) -> None:
         self.root = os.path.realpath(root)
-        self.namespace = check_folder(namespace)
+        self.wall = namespace if isinstance(namespace, Namespace) else Namespace(check_folder(namespace))
+        self.namespace = self.wall.folder
+        self.reads = reads or (Layer("", self.wall),)
         self.actor = actor
         self.notes: list[str] = []
         self._stuck = False
@@ -174,9 +187,48 @@ class Vault:
         """Where the file of a memory is.
 
         Raises:
-            PathRefused: `path` cannot name a memory.
+            PathRefused: `path` cannot name a memory, or is that of none in this namespace.
         """
-        return self.place_of(join(self.namespace, check_memory(path)))
+        return self.place_of(self._full(check_memory(path)))
+
+    def folder(self, path: str) -> str:
+        """A folder of this namespace as the whole vault names it.
+
+        Raises:
+            PathRefused: `path` cannot name a folder, or is that of none in this namespace.
+        """
+        return self._full(check_folder(path))
+
+    def _full(self, path: str) -> str:
+        """A path of this namespace as the whole vault names it."""
+        layer = self._layer(path)
+        if layer:
+            problem = f"what begins with {layer.name}: can be shown, and is changed where it belongs"
+            raise PathRefused(path=path, reason=problem, remedy=_REMEDIES[layer.name])
+        full = join(self.namespace, path)
+        if not self.wall.holds(full):
+            reason = "what is private to users is no part of what everyone shares"
+            raise PathRefused(path=path, reason=reason, remedy="bind the user with --user")
+        return full
+
+    def _layer(self, path: str) -> Layer | None:
+        """What a path belongs to that is read besides this namespace."""
+        name, colon, _ = path.partition(":")
+        return next((layer for layer in self.reads if colon and layer.name == name), None)
+
+    def shown(self, full: str) -> str:
+        """What a path of the whole vault, which may be read here, is called here."""
+        return next((each.shown(full) for each in self.reads if each.namespace.holds(full)), full)
+
+    def hides(self, file: str) -> bool:
+        """Whether a file, by its absolute path, stands in the vault and outside of all that may be read."""
+        if self.wall == Namespace():
+            return False
+        inside = os.path.relpath(os.path.realpath(file), self.root).replace(os.sep, "/")
+        if inside.split("/")[0] == os.pardir:
+            return False
+        # What is kept in the trash is everyone's.
+        return is_under(inside, _LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
     def place_of(self, full: str) -> Place:
         """As `place`, of a path that was checked before, as the whole vault names it."""
@@ -212,6 +264,12 @@ class Vault:
         """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
+        layer = self._layer(path)
+        if layer:
+            # One part of a path at least stands behind the colon.
+            inside = check_memory(path.partition(":")[2])
+            content = Vault(self.root, layer.namespace)._content(inside, _READ_SETTLE_SECONDS)  # noqa: SLF001
+            return parse(path, content.data, self.config.limits) if content else None
         content = self._content(path, _READ_SETTLE_SECONDS, spelled=spelled)
         return parse(path, content.data, self.config.limits) if content else None
 
@@ -277,9 +335,10 @@ class Vault:
         from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
 
         self.recover()
-        folder = join(self.namespace, check_folder(namespace))
+        folder = self.folder(namespace)
         parts = tuple(folder.split("/")) if folder else ()
-        for found in walk(self.root, parts, mounts=self.mounted(folder)):
+        hides = {each.casefold() for each in self.wall.hides}
+        for found in walk(self.root, parts, mounts=self.mounted(folder), hides=hides):
             yield found._replace(path=relative(found.path, self.namespace))
 
     def mounted(self, folder: str) -> dict[str, str]:
@@ -287,7 +346,7 @@ class Vault:
         return {
             path: os.path.join(self.workspace, *parts)
             for path, parts in self.mounts.items()
-            if is_under(path, folder)
+            if is_under(path, folder) and self.wall.holds(path)
         }
 
     def history(self) -> Iterator[Entry]:
@@ -301,10 +360,15 @@ class Vault:
                     spelled="/".join(change.spelled.split("/")[depth:]),
                 )
                 for change in entry.files
-                if is_under(change.path, self.namespace)
+                if self.wall.holds(change.path)
             )
-            if inside:
-                yield replace(entry, files=inside, is_part=len(inside) < len(entry.files))
+            if len(inside) == len(entry.files):
+                yield replace(entry, files=inside)
+            elif inside:
+                # Its message may tell of the others.
+                told = ", ".join(change.path for change in inside[:_NAMED])
+                more = f" and {len(inside) - _NAMED} more" if len(inside) > _NAMED else ""
+                yield replace(entry, files=inside, message=f"change {told}{more}", is_part=True)
 
     def content(self, digest: str) -> bytes | None:
         """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""
@@ -359,6 +423,8 @@ class Vault:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
         refuse_repeats(plan)
+        for path in plan.paths:
+            self._full(check_memory(path))
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:

@@ -70,6 +70,7 @@ def walk(
     parts: tuple[str, ...] = (),
     suffixes: tuple[str, ...] = SUFFIXES,
     mounts: Mapping[str, str] | None = None,
+    hides: Collection[str] = (),
 ) -> Iterator[Found]:
     """Every file below `root` and `parts` with one of `suffixes`, hidden names left out.
 
@@ -78,6 +79,7 @@ def walk(
         parts: folders below it to begin at; where one of them is missing or a link, nothing is found.
         suffixes: how a name ends.
         mounts: files from elsewhere, by their paths below `root`: they stand where those paths stand.
+        hides: paths of folders below `root`, casefolded, that are not entered.
 
     Returns:
         The files in the order of the parts of their paths, compared by code points; where they would stand,
@@ -93,7 +95,7 @@ def walk(
     # The vault's own folder is hidden; the schemas and templates inside it are asked for by name.
     prefix = "".join(f"{part}/" for part in parts) if not (parts and parts[0].startswith(".")) else ""
     pending = sorted(((path.split("/"), path) for path in mounts), reverse=True)
-    for found in _in_order(_Folder(folder, prefix), suffixes):
+    for found in _in_order(_Folder(folder, prefix), suffixes, hides):
         while pending and pending[-1][0] < found.path.split("/"):
             path = pending.pop()[1]
             yield from _mounted(path, mounts[path])
@@ -198,13 +200,15 @@ def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEnt
         yield _Met(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
 
 
-def _in_order(folder: _Folder, suffixes: tuple[str, ...]) -> Iterator[Found]:
+def _in_order(folder: _Folder, suffixes: tuple[str, ...], hides: Collection[str]) -> Iterator[Found]:
     """The files below a folder, in the order of the parts of their paths."""
     pending: list[_Met | _Folder] = [folder]
     while pending:
         met = pending.pop()
         below = met if isinstance(met, _Folder) else met.folder
         if below:
+            if isinstance(met, _Met) and met.path.casefold() in hides:
+                continue
             entries = below.entries()
             if isinstance(entries, str):
                 yield below.left_out(entries)

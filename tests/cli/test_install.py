@@ -137,7 +137,7 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     (project / "memories/notes").mkdir()
     (project / "memories/notes/a.md").write_text("---\ntags: 5\n---\n")
     command = hooks["PostToolUse"][0]["hooks"][0]["command"]
-    assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories hook post-edit'
+    assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories --shared hook post-edit'
     given = {"tool_name": "Write", "tool_input": {"file_path": str(project / "memories/notes/a.md")}}
     ended = subprocess.run(
         ["sh", "-c", command.replace("mdmem", f"{sys.executable} -m mdmem", 1)],
@@ -159,7 +159,7 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     config = tomllib.loads((folder / "config.toml").read_text())
     assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch"
     vault = str(home.parent / "project/memories")
-    command = f"mdmem --vault {vault} hook stop"
+    command = f"mdmem --vault {vault} --shared hook stop"
     assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
     cli.ok("uninstall", "codex", "--user", "--yes")
     (folder / "hooks.json").write_text('{"hooks": {}}')

@@ -24,6 +24,7 @@ from mdmem.index.resolve import resolve
 from mdmem.index.sync import Sync, Work
 from mdmem.index.synced import Synced, moves
 from mdmem.index.view import View
+from mdmem.vault.scope import Namespace
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -356,8 +357,8 @@ def test_what_moves_over_the_wall_of_a_namespace_comes_or_goes() -> None:
         changed=("users/al/c.md", "users/albert/c.md"),
         moved=(("a.md", "users/al/a.md"), ("users/al/b.md", "b.md"), ("users/al/d.md", "users/al/e.md")),
     )
-    assert synced.under("users/al") == Synced(("a.md",), ("c.md",), ("b.md",), (("d.md", "e.md"),))
-    assert synced.under("") == synced
+    assert synced.under(Namespace("users/al")) == Synced(("a.md",), ("c.md",), ("b.md",), (("d.md", "e.md"),))
+    assert synced.under(Namespace()) == synced
 
 
 # -------------------------------------------------------------------------------------------------- problems

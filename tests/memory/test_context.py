@@ -122,7 +122,7 @@ def test_every_layer_of_the_scope_speaks_and_no_other_user(tmp_path: Path) -> No
     }
     found = made(vault(tmp_path, files, Scope(user="alice")), "secret bob")
     assert places(found) == {
-        "project": ("AGENTS.md (of the vault)#L1", "AGENTS.md#L1"),
+        "project": ("shared:AGENTS.md#L1", "AGENTS.md#L1"),
         "preferences": ("preferences/ui/theme.md",),
         "pinned": ("notes/pin.md#L4",),
     }

@@ -21,6 +21,7 @@ from mdmem.index.locator import locator, path_to
 from mdmem.index.source import Source, pin_of
 from mdmem.index.workspace import Workspace
 from mdmem.text.inline import Citation
+from mdmem.vault.vault import Vault
 
 NOTE = "memories/notes/a.md"
 BLOCK = ["def total(prices):", "    # sums up all that was bought", "    return sum(prices)"]
@@ -161,7 +162,8 @@ def test_a_name_in_another_namespace_is_not_found(plain: Project) -> None:
     plain.write("memories/users/bob/notes/plan.md", "secret\n")
     plain.write("memories/users/alice/notes/own.md", "mine\n")
 
-    with Workspace(str(plain.root), str(plain.root / "memories"), "users/alice") as workspace:
+    alice = Vault(str(plain.root / "memories"), "users/alice")
+    with Workspace(str(plain.root), alice.hides) as workspace:
         assert workspace.named("plan.md") == ()
         assert workspace.named("own.md") == ("memories/users/alice/notes/own.md",)
 

@@ -249,6 +249,15 @@ def _keep_owner(descriptor: int, like: Content) -> None:
         os.fchmod(descriptor, like.mode)
 
 
+def sync(folder: int, name: str) -> None:
+    """Wait until what a file holds is on the disk."""
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def remove(folder: int, name: str) -> None:
     """Remove a file; it may be gone already."""
     with contextlib.suppress(FileNotFoundError):

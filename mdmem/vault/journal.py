@@ -10,6 +10,14 @@ other way is moved to `ASIDE`, unread.
 
 After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
 is finished. So a vault is as it was before a transaction, or as it is after it.
+
+A loss of power is a crash that also takes what was not flushed, in any order; a rename happens whole or not
+at all. So, before the first step, the staged content is on the disk, and the entry of the change in the log;
+of several files, the record as well. Of one file, nothing waits for its record: what a step took out has the
+name `<id>.0` in the staging folder, or its hash in the trash, and the log says whose it was. The folders of
+the targets are flushed after the last step, and again when steps were undone, before the record goes. What
+can be lost all the same is the name of a record that did nothing: then the log tells of a change that was
+none, and to undo it is to do nothing.
 """
 
 from __future__ import annotations
@@ -117,15 +125,24 @@ class Journal:
                 for number, step in enumerate(steps):
                     with files.translated(step.path, "write it"):
                         seats.append(self._seat(folders, entry, number))
+                _stage(seats, steps)
                 if many:
                     os.fsync(staging)
-                self._do(seats, steps)
+                elif seats[0].staged[0] != staging:
+                    # Beside its target nobody looks for what was taken out, unless the record says so.
+                    files.sync(staging, record)
+                    os.fsync(staging)
+                with files.translated(os.path.relpath(self.trash.log, self.root), "write it"):
+                    self.trash.record(entry)
+                _do(seats, steps)
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
             except BaseException:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
+                    os.fsync(staging)
+                self.trash.take_back(entry)
                 self._take_back(seats, entry)
                 files.remove(staging, record)
                 raise
@@ -142,19 +159,24 @@ class Journal:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
         if not pending(self.root):
             return 0
-        ours: set[str] = set()
+        done: set[str] = set()
         with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):
-                entry = _recorded(staging, record)
+                # Only the log is sure to have what a change of one file says.
+                entry = _recorded(staging, record) or self._last_logged(record)
                 if entry:
                     self._recover_one(staging, record, entry)
-                    ours.add(entry.id)
-            for name in os.listdir(staging):
-                if name.partition(".")[0] in ours:
-                    self._discard((staging, name))
-                else:
+                    done.add(entry.id)
+            left = os.listdir(staging)
+            ours = done if done.issuperset(map(_id, left)) else done | {e.id for e in self.trash.entries()}
+            for name in left:
+                if _id(name) not in ours:
                     self._set_aside(staging, name)
-        return len(ours)
+                elif name.endswith(_RECORDS):
+                    files.remove(staging, name)  # a loss of power has torn it, and the log has the change
+                else:
+                    self._discard((staging, name))
+        return len(done)
 
     def _set_aside(self, staging: int, name: str) -> None:
         """Move what nobody here has written, or a crash tore before anything was done, out of the way."""
@@ -183,10 +205,18 @@ class Journal:
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 record = done
             if record == done:
+                if not self.trash.is_last(entry):
+                    self.trash.record(entry)
                 self._finish(seats, entry)
             else:
+                self.trash.take_back(entry)
                 self._undo(seats)
         files.remove(staging, record)
+
+    def _last_logged(self, record: str) -> Entry | None:
+        """The last change of the log, when it is the one of a record."""
+        last = next(self.trash.entries(), None)
+        return last if last and record == f"{last.id}.one" else None
 
     def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
@@ -201,24 +231,6 @@ class Journal:
     def _place(self, change: FileChange) -> Place:
         place = self.place(change.path)
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
-
-    def _do(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
-        for seat, step in zip(seats, steps, strict=True):
-            if step.after is not None:
-                with files.translated(step.path, "write it"):
-                    files.write_new(*seat.staged, step.after, step.before or step.like)
-        # Writing to the disk takes a hundred times as long as what follows: who came in between is seen here,
-        # before anybody can have seen, and built upon, content of ours that lacks theirs.
-        for seat, step in zip(seats, steps, strict=True):
-            with files.translated(step.path, "write it"):
-                if step.before is not None and _taken(seat, seat.target) != step.before.data:
-                    raise Raced(seat.path)
-        for seat, step in zip(seats, steps, strict=True):
-            with files.translated(step.path, "write it"):
-                _swap(seat)
-        folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
-        for folder in folders.values():
-            os.fsync(folder)
 
     def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
         """Undo what has been done; what another program wrote meanwhile is noted in the history."""
@@ -241,6 +253,7 @@ class Journal:
             if entry:
                 self._note(seat, entry)
             self._discard(seat.staged, seat.after)
+        _sync_folders(seats)
 
     def _unreplace(self, seat: _Seat, entry: Entry | None) -> None:
         if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:
@@ -271,7 +284,7 @@ class Journal:
             self._discard(seat.staged, seat.after)
             if seat.after is None:
                 self._prune(seat.place)
-        self.trash.record(entry)
+        self.trash.settle(entry)
 
     def _discard(self, staged: tuple[int, str], ours: str | None = None) -> None:
         """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
@@ -300,6 +313,11 @@ class Journal:
                     os.rmdir(parts[depth], dir_fd=folder)
 
 
+def _id(name: str) -> str:
+    """Of which change a file in the staging folder is."""
+    return name.partition(".")[0]
+
+
 def _recorded(staging: int, record: str) -> Entry | None:
     """What a record says; None when it was torn by a crash, or not written here."""
     # A record of several files is on the disk before any of its steps: where it is torn, none happened.
@@ -323,6 +341,32 @@ def _recorded(staging: int, record: str) -> Entry | None:
 def _rejoin(seats: Sequence[_Seat]) -> None:
     for seat in seats:
         files.rejoin(seat.staged, seat.target)
+
+
+def _stage(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+    for seat, step in zip(seats, steps, strict=True):
+        if step.after is not None:
+            with files.translated(step.path, "write it"):
+                files.write_new(*seat.staged, step.after, step.before or step.like)
+
+
+def _do(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+    # Writing to the disk takes a hundred times as long as what follows: who came in between is seen here,
+    # before anybody can have seen, and built upon, content of ours that lacks theirs.
+    for seat, step in zip(seats, steps, strict=True):
+        with files.translated(step.path, "write it"):
+            if step.before is not None and _taken(seat, seat.target) != step.before.data:
+                raise Raced(seat.path)
+    for seat, step in zip(seats, steps, strict=True):
+        with files.translated(step.path, "write it"):
+            _swap(seat)
+    _sync_folders(seats)
+
+
+def _sync_folders(seats: Sequence[_Seat]) -> None:
+    folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
+    for folder in folders.values():
+        os.fsync(folder)
 
 
 def _swap(seat: _Seat) -> None:

@@ -1,6 +1,10 @@
 """The trash: what was overwritten or deleted, kept under its hash, and the log of changes that says when.
 
 Both are bookkeeping under `.mdmem/local`, never in git: deleting them loses the history, no memory.
+
+What a loss of power may take: the name of a content, of which the file system moves all or nothing, so that
+it stands here or still where it was taken from; never a line of the log, which is on the disk before what it
+tells of is done.
 """
 
 from __future__ import annotations
@@ -25,8 +29,9 @@ _LOG = "log.jsonl"
 _CHUNK = 1 << 16
 # No content is larger (`config`), and no line of the log: what is was not written here, nor is so much of it.
 _MOST_BYTES = 64 * 1024 * 1024
-# The log is looked over for a sweep each time that it has grown by this much, so that no counter is needed.
-_SWEEP_EVERY = 1024 * 1024
+_PART = ".part"
+_COUNT = ".size"  # of the file beside the folder that says how much is in it
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,10 @@ class TrashFolder:
 
     def __init__(self, path: str, policy: config.Trash) -> None:
         self.path = path
+        self.log = os.path.join(path, _LOG)
         self.policy = policy
+        self._changed_at: int | None = None
+        self._added = 0
 
     def put(self, folder: int, name: str, digest: str) -> None:
         """Move a file into the trash under its hash.
@@ -114,11 +122,13 @@ class TrashFolder:
         Raises:
             OSError: it cannot be moved; the file is still where it was.
         """
-        kept = os.path.join(self.path, digest)
+        target = os.path.join(self.path, digest)
+        more = files.size(folder, name) - self._before_change(target)
         try:
-            if files.is_folder(kept):  # which came with a repository: nothing here makes one
-                os.rename(kept, f"{kept}.{secrets.token_hex(4)}")
-            os.rename(name, kept, src_dir_fd=folder)
+            if files.is_folder(target):  # which came with a repository: nothing here makes one
+                os.rename(target, f"{target}.{secrets.token_hex(4)}")
+            os.rename(name, target, src_dir_fd=folder)
+            self._added += more
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -126,17 +136,28 @@ class TrashFolder:
             self.keep(content.data, digest, content)
             files.remove(folder, name)
 
+    def _before_change(self, target: str) -> int:
+        """How many bytes a content has that is to be replaced; from when on is counted what is added."""
+        if self._changed_at is None:
+            self._changed_at = os.stat(self.path).st_mtime_ns
+        try:
+            return os.lstat(target).st_size
+        except FileNotFoundError:
+            return 0
+
     def keep(self, data: bytes, digest: str, like: files.Content | None = None) -> None:
         """Put a copy of some content into the trash under its hash, with the permissions and owner of `like`.
 
         Raises:
             OSError: it cannot be written.
         """
+        self._before_change(os.path.join(self.path, digest))
         with files.opened(self.path) as trash:
             if self.content(digest) is None:
-                files.remove(trash, f"{digest}.part")  # a crash may have left one
-                files.write_new(trash, f"{digest}.part", data, like)
-                self.put(trash, f"{digest}.part", digest)
+                files.remove(trash, digest + _PART)  # a crash may have left one
+                files.write_new(trash, digest + _PART, data, like)
+                self.put(trash, digest + _PART, digest)
+                os.fsync(trash)
 
     def content(self, digest: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
@@ -160,25 +181,50 @@ class TrashFolder:
         return content if hashlib.sha256(content.data).hexdigest() == digest else None
 
     def record(self, entry: Entry) -> None:
-        """Add an entry to the log, and sweep when it is time."""
-        line = signed(entry.as_dict()) + b"\n"
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(os.path.join(self.path, _LOG), flags, files.NEW_FILE)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "the log of changes is not a regular file")
-            start = status.st_size
+        """Add an entry to the log; it is on the disk then.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self._opened() as log:
+            start = os.fstat(log).st_size
             # Where a crash tore the last line, this one begins a new line.
-            torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
-            view = memoryview((b"\n" if torn else b"") + line)
+            torn = start > 0 and os.pread(log, 1, start - 1) != b"\n"
+            view = memoryview((b"\n" if torn else b"") + _line(entry))
             while view:
-                view = view[os.write(descriptor, view) :]
-            end = os.fstat(descriptor).st_size
+                view = view[os.write(log, view) :]
+            os.fsync(log)
+        if start == 0:
+            self._sync()
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether the log ends with an entry."""
+        with self._opened() as log:
+            return _ends_with(log, _line(entry))
+
+    def take_back(self, entry: Entry) -> None:
+        """Take an entry off the end of the log, if it stands there: what it tells of did not happen."""
+        line = _line(entry)
+        # A line too many does less harm than a change that is not undone because of it.
+        with contextlib.suppress(OSError), self._opened() as log:
+            if _ends_with(log, line):
+                os.ftruncate(log, os.fstat(log).st_size - len(line))
+                os.fsync(log)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        log = os.open(self.log, flags, files.NEW_FILE)
+        try:
+            if not stat.S_ISREG(os.fstat(log).st_mode):
+                raise OSError(errno.EINVAL, "the log of changes is not a regular file")
+            yield log
         finally:
-            os.close(descriptor)
-        if start // _SWEEP_EVERY != end // _SWEEP_EVERY:
-            self.sweep(time.time())
+            os.close(log)
+
+    def _sync(self) -> None:
+        with files.opened(self.path) as trash:
+            os.fsync(trash)
 
     def entries(self) -> Iterator[Entry]:
         """The log, newest first. A line that a crash tore, or that was not written here, is passed over."""
@@ -211,7 +257,7 @@ class TrashFolder:
         """The lines of the log, the last first; it is read backwards, and no further than it is asked for."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            descriptor = os.open(os.path.join(self.path, _LOG), flags)
+            descriptor = os.open(self.log, flags)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -230,15 +276,60 @@ class TrashFolder:
         finally:
             os.close(descriptor)
 
-    def sweep(self, now: float) -> int:
+    def settle(self, entry: Entry) -> None:
+        """Keep to the bounds after a change: sweep when there is too much, or once a day.
+
+        How much there is stands beside the trash, with when the trash was changed for the last time: where
+        that is another time, by a crash or a program that counts nothing, it is counted anew. So an append
+        looks at one small file, whatever the trash holds. What the last change replaced stays: it is what
+        `undo` asks for.
+        """
+        now = time.time()
+        with contextlib.suppress(OSError):
+            size, changed_at, swept_at = self._counted()
+            before = os.stat(self.path).st_mtime_ns if self._changed_at is None else self._changed_at
+            size += self._added
+            if changed_at != before or size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
+                self.sweep(now, entry)
+            elif self._changed_at is not None:
+                self._count(size, swept_at)
+
+    def _counted(self) -> tuple[int, int, int]:
+        """The bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
+        try:
+            with files.opened(os.path.dirname(self.path)) as local:
+                words = files.read(local, os.path.basename(self.path) + _COUNT).data.split()
+            size, changed_at, swept_at = map(int, words)
+        except (OSError, PathRefused, ValueError):
+            return 0, 0, 0
+        return size, changed_at, swept_at
+
+    def _count(self, size: int, swept_at: int) -> None:
+        # Nothing waits for the disk: what is torn or lost is counted anew.
+        text = f"{size} {os.stat(self.path).st_mtime_ns} {swept_at}\n"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(self.path + _COUNT, flags, 0o666)
+        try:
+            os.write(file, text.encode())
+        finally:
+            os.close(file)
+        self._changed_at, self._added = None, 0
+
+    def sweep(self, now: float, last: Entry | None = None) -> int:
         """Drop, oldest first, what is older or more than the config allows; how many contents went.
 
         Args:
             now: seconds since the epoch.
+            last: the last change, of which nothing is dropped unless nothing at all is to be kept.
         """
-        oldest = now - self.policy.max_days * 86_400
-        size, dropped = 0, 0
+        oldest = now - self.policy.max_days * _DAY
+        needed = {file.before for file in last.files} if last and self.policy.max_bytes else set()
+        total, size, dropped = 0, 0, 0
         replaced = self._replaced_at()
+        with files.opened(self.path) as trash:
+            for name in os.listdir(trash):
+                if name.endswith(_PART):
+                    files.remove(trash, name)
         with os.scandir(self.path) as found:
             contents = [
                 (replaced.get(e.name, status.st_mtime), status.st_size, e.name)
@@ -246,13 +337,19 @@ class TrashFolder:
                 if e.name != _LOG and not e.is_dir(follow_symlinks=False)
                 for status in (e.stat(follow_symlinks=False),)
             ]
+        # Some room is made, or each change of a full trash would be looked over for the next one.
+        full = sum(length for _, length, _ in contents) > self.policy.max_bytes
+        most = self.policy.max_bytes - self.policy.max_bytes // 8 if full else self.policy.max_bytes
         for when, length, name in sorted(contents, reverse=True):
             size += length
-            if when < oldest or size > self.policy.max_bytes:
+            if name not in needed and (when < oldest or size > most):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.path, name))
                 dropped += 1
-        self._shorten_log(oldest)
+            else:
+                total += length
+        self._shorten_log(oldest, last)
+        self._count(total, int(now))
         return dropped
 
     def _replaced_at(self) -> dict[str, float]:
@@ -266,14 +363,29 @@ class TrashFolder:
                         times.setdefault(change.before, when)
         return times
 
-    def _shorten_log(self, oldest: float) -> None:
+    def _shorten_log(self, oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
         entries = list(self.entries())
-        kept = [entry for entry in entries if entry.time >= limit]
+        kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]
         if len(kept) == len(entries):
             return
-        text = b"".join(signed(e.as_dict()) + b"\n" for e in reversed(kept))
         with files.opened(self.path) as trash:
-            files.remove(trash, f"{_LOG}.part")
-            files.write_new(trash, f"{_LOG}.part", text)
-            os.rename(f"{_LOG}.part", _LOG, src_dir_fd=trash, dst_dir_fd=trash)
+            _write(trash, _LOG, b"".join(map(_line, reversed(kept))))
+
+
+def _line(entry: Entry) -> bytes:
+    return signed(entry.as_dict()) + b"\n"
+
+
+def _ends_with(file: int, line: bytes) -> bool:
+    start = os.fstat(file).st_size - len(line)
+    return start >= 0 and os.pread(file, len(line), start) == line
+
+
+def _write(folder: int, name: str, data: bytes, like: files.Content | None = None) -> None:
+    """Write a file whole, or replace it; the name is on the disk as well then."""
+    part = name + _PART
+    files.remove(folder, part)  # a crash may have left one
+    files.write_new(folder, part, data, like)
+    os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)

@@ -582,19 +582,20 @@ def test_a_commit_that_met_a_link_changes_nothing(vault: Vault, tmp_path: Path) 
     assert not (Path(vault.root) / "n").exists()
 
 
-def test_a_change_that_cannot_be_logged_was_made_all_the_same(vault: Vault) -> None:
-    """Nothing says "nothing was changed" once it was; the next command finishes the bookkeeping."""
+@pytest.mark.parametrize("several", [False, True])
+def test_a_change_that_cannot_be_logged_is_not_made(vault: Vault, *, several: bool) -> None:
+    """What the log does not tell of could not be found again."""
     log = Path(vault.trash.path) / "log.jsonl"
     log.mkdir()
     put(vault, "a.md", OLD)
-    applied = vault.apply(
-        EditPlan(changes=(Change(path="a.md", before=vault.read("a.md"), content=NEW, merge=False),))
-    )
-    assert applied.files[0].after == digest(NEW)
-    assert memories(vault) == {"a.md": NEW}
-    assert vault.read("a.md").data == NEW
+    changes = [Change(path="a.md", before=vault.read("a.md"), content=NEW, merge=False)]
+    changes += [Change(path="n/b.md", before=None, content=NEW)] if several else []
+    with pytest.raises(PathRefused, match=r"trash/log\.jsonl': it is a folder"):
+        vault.apply(EditPlan(changes=tuple(changes)))
+    assert memories(vault) == {"a.md": OLD}
+    assert os.listdir(staging(vault)) == []
     log.rmdir()
-    assert vault.read("a.md").data == NEW
+    applied = vault.apply(EditPlan(changes=tuple(changes)))
     assert [each.id for each in vault.history()] == [applied.id]
     assert vault.content(digest(OLD) or "") == OLD
 

@@ -9,12 +9,13 @@ import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from mdmem.vault import config, files, trash as trash_module
+from mdmem.vault import config, files
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 from mdmem.vault.vault import Vault
@@ -204,35 +205,118 @@ def test_a_sweep_with_the_largest_bounds_drops_nothing(trash: TrashFolder) -> No
     assert len(list(trash.entries())) == 1
 
 
-def test_a_log_that_grows_is_swept_by_itself(trash: TrashFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trash_module, "_SWEEP_EVERY", 64 * 1024)
-    trash.policy = config.Trash(max_days=1)
-    put(trash, b"old", age=2 * DAY, number=0)
-    number = 0
-    while names(trash):
-        number += 1
-        assert number < 2000, "the log grows, and nothing is swept"
-        trash.record(entry(number, None, age=2 * DAY))
-    assert len(list(trash.entries())) < number
+class Swept(TrashFolder):
+    """Counts its sweeps."""
+
+    sweeps = 0
+
+    def sweep(self, now: float, last: Entry | None = None) -> int:
+        self.sweeps += 1
+        return super().sweep(now, last)
+
+
+@pytest.fixture
+def swept(tmp_path: Path) -> Swept:
+    (tmp_path / "trash").mkdir()
+    return Swept(str(tmp_path / "trash"), config.Trash(max_bytes=10_000))
+
+
+def change(trash: TrashFolder, number: int, size: int) -> str:
+    """Make a change that replaces `size` bytes."""
+    data = b"%06d" % number + bytes(size - 6)
+    made = replace(entry(number, data), time=datetime.now(UTC).isoformat(timespec="milliseconds"))
+    source = Path(trash.path).parent
+    (source / "old").write_bytes(data)
+    trash.record(made)
+    with folder_of(source) as folder:
+        trash.put(folder, "old", digest(data))
+    trash.settle(made)
+    return digest(data)
+
+
+def held(trash: TrashFolder) -> int:
+    return sum(path.stat().st_size for path in Path(trash.path).iterdir() if path.name != "log.jsonl")
+
+
+@pytest.mark.parametrize("processes", [1, 40])
+def test_the_bound_is_kept_after_every_change(swept: Swept, processes: int) -> None:
+    """And a full trash is not looked over for each; the newest contents are those that stay."""
+    made, sweeps = [], 0
+    for number in range(200):
+        if number % (200 // processes) == 0:
+            sweeps, swept = sweeps + swept.sweeps, Swept(swept.path, swept.policy)
+        made.append(change(swept, number, 200))
+        assert held(swept) <= 10_000
+    assert sweeps + swept.sweeps < 40
+    assert set(made[-40:]) <= names(swept) <= set(made)
+
+
+def test_what_the_last_change_replaced_stays_however_much_it_is(swept: Swept) -> None:
+    first, large = change(swept, 1, 200), change(swept, 2, 30_000)
+    assert names(swept) == {large}
+    small = change(swept, 3, 200)
+    assert names(swept) == {small}
+    assert first not in names(swept)
+    swept.policy = config.Trash(max_bytes=0)
+    change(swept, 4, 200)
+    assert names(swept) == set()
+
+
+@pytest.mark.parametrize("count", [None, b"", b"1 2", b"x y z\n", b"7 7 7\n", b"-1 %d 9999999999999\n"])
+def test_a_count_that_is_wrong_is_counted_anew(swept: Swept, count: bytes | None) -> None:
+    change(swept, 1, 9000)
+    number = Path(swept.path + ".size")
+    if count is None:
+        number.unlink()
+    else:
+        number.write_bytes(count.replace(b"%d", b"%d" % os.stat(swept.path).st_mtime_ns))
+    kept = change(swept, 2, 9000)
+    assert names(swept) == {kept}
+
+
+def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> None:
+    swept.policy = config.Trash(max_days=30)
+    old = change(swept, 1, 200)
+    late = replace(entry(1, None), time=(datetime.now(UTC) - 31 * DAY).isoformat())
+    for path in (Path(swept.path) / old, Path(swept.path) / "x.part"):
+        path.touch()
+        os.utime(path, (0, (datetime.now(UTC) - 31 * DAY).timestamp()))
+    (Path(swept.path) / "log.jsonl").write_text(json.dumps(late.as_dict()) + "\n")
+    size, *_, day = Path(swept.path + ".size").read_text().split()
+    mtime = os.stat(swept.path).st_mtime_ns
+    Path(swept.path + ".size").write_text(f"{size} {mtime} {day}")
+    kept, before = change(swept, 2, 200), swept.sweeps
+    assert {kept, old, "x.part"} == names(swept), "it was swept a moment ago"
+    mtime = os.stat(swept.path).st_mtime_ns
+    Path(swept.path + ".size").write_text(f"{size} {mtime} {int(day) - 90_000}")
+    kept = change(swept, 3, 200)
+    assert swept.sweeps == before + 1
+    assert not {old, "x.part"} & names(swept)
+    assert [each.id for each in swept.entries()] == ["id-3", "id-2"]
+
+
+def test_an_entry_is_taken_back_when_it_is_the_last(trash: TrashFolder) -> None:
+    one, two = entry(1, None), entry(2, None)
+    trash.record(one)
+    trash.take_back(two)
+    trash.record(two)
+    assert trash.is_last(two)
+    trash.take_back(one)
+    trash.take_back(two)
+    assert trash.is_last(one)
+    assert list(trash.entries()) == [one]
 
 
 def test_what_a_sweep_kept_can_be_restored_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".mdmem").mkdir()
     (tmp_path / ".mdmem/config.toml").write_text("[trash]\nmax_bytes = 6\n")
     vault = Vault(str(tmp_path))
-    contents = [b"one\n", b"two\n", b"three\n"]
-    vault.apply(EditPlan(changes=(Change(path="a.md", before=None, content=contents[0]),)))
-    for data in contents[1:]:
+    vault.apply(EditPlan(changes=(Change(path="a.md", before=None, content=b"one\n"),)))
+    for data in (b"two\n", b"three\n"):
         change = Change(path="a.md", before=vault.read("a.md"), content=data)
         vault.apply(EditPlan(changes=(change,)))
-    assert vault.content(digest(b"one\n")) == b"one\n"
-    entries = list(vault.history())
-    assert [file.before for each in entries for file in each.files] == [
-        digest(b"two\n"),
-        digest(b"one\n"),
-        None,
-    ]
-    vault.trash.sweep(datetime.now(UTC).timestamp())
+    replaced = [file.before for each in vault.history() for file in each.files]
+    assert replaced == [digest(b"two\n"), digest(b"one\n"), None]
     assert vault.content(digest(b"two\n")) == b"two\n"
     assert vault.content(digest(b"one\n")) is None
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mdmem.errors import PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.mark import believed, signed
 
@@ -186,7 +185,7 @@ class TrashFolder:
         Raises:
             OSError: it cannot be written.
         """
-        with self._opened() as log:
+        with _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
             start = os.fstat(log).st_size
             # Where a crash tore the last line, this one begins a new line.
             torn = start > 0 and os.pread(log, 1, start - 1) != b"\n"
@@ -199,28 +198,17 @@ class TrashFolder:
 
     def is_last(self, entry: Entry) -> bool:
         """Whether the log ends with an entry."""
-        with self._opened() as log:
+        with _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
             return _ends_with(log, _line(entry))
 
     def take_back(self, entry: Entry) -> None:
         """Take an entry off the end of the log, if it stands there: what it tells of did not happen."""
         line = _line(entry)
         # A line too many does less harm than a change that is not undone because of it.
-        with contextlib.suppress(OSError), self._opened() as log:
+        with contextlib.suppress(OSError), _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
             if _ends_with(log, line):
                 os.ftruncate(log, os.fstat(log).st_size - len(line))
                 os.fsync(log)
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        log = os.open(self.log, flags, files.NEW_FILE)
-        try:
-            if not stat.S_ISREG(os.fstat(log).st_mode):
-                raise OSError(errno.EINVAL, "the log of changes is not a regular file")
-            yield log
-        finally:
-            os.close(log)
 
     def _sync(self) -> None:
         with files.opened(self.path) as trash:
@@ -285,34 +273,18 @@ class TrashFolder:
         `undo` asks for.
         """
         now = time.time()
-        with contextlib.suppress(OSError):
-            size, changed_at, swept_at = self._counted()
+        with contextlib.suppress(OSError), _opened(self.path + _COUNT, os.O_RDWR) as count:
+            size, changed_at, swept_at = _counted(count)
             before = os.stat(self.path).st_mtime_ns if self._changed_at is None else self._changed_at
             size += self._added
             if changed_at != before or size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
                 self.sweep(now, entry)
             elif self._changed_at is not None:
-                self._count(size, swept_at)
+                self._count(count, size, swept_at)
 
-    def _counted(self) -> tuple[int, int, int]:
-        """The bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
-        try:
-            with files.opened(os.path.dirname(self.path)) as local:
-                words = files.read(local, os.path.basename(self.path) + _COUNT).data.split()
-            size, changed_at, swept_at = map(int, words)
-        except (OSError, PathRefused, ValueError):
-            return 0, 0, 0
-        return size, changed_at, swept_at
-
-    def _count(self, size: int, swept_at: int) -> None:
-        # Nothing waits for the disk: what is torn or lost is counted anew.
-        text = f"{size} {os.stat(self.path).st_mtime_ns} {swept_at}\n"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.open(self.path + _COUNT, flags, 0o666)
-        try:
-            os.write(file, text.encode())
-        finally:
-            os.close(file)
+    def _count(self, file: int, size: int, swept_at: int) -> None:
+        # In place, and nothing waits for the disk: what is torn or lost is counted anew.
+        os.pwrite(file, b"%20d %20d %20d\n" % (size, os.stat(self.path).st_mtime_ns, swept_at), 0)
         self._changed_at, self._added = None, 0
 
     def sweep(self, now: float, last: Entry | None = None) -> int:
@@ -349,7 +321,8 @@ class TrashFolder:
             else:
                 total += length
         self._shorten_log(oldest, last)
-        self._count(total, int(now))
+        with _opened(self.path + _COUNT, os.O_RDWR) as count:
+            self._count(count, total, int(now))
         return dropped
 
     def _replaced_at(self) -> dict[str, float]:
@@ -371,6 +344,28 @@ class TrashFolder:
             return
         with files.opened(self.path) as trash:
             _write(trash, _LOG, b"".join(map(_line, reversed(kept))))
+
+
+@contextlib.contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    """A file of our own, which is made when it is missing."""
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, flags, files.NEW_FILE)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _counted(file: int) -> tuple[int, int, int]:
+    """The bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
+    try:
+        size, changed_at, swept_at = map(int, os.pread(file, 99, 0).split())
+    except ValueError:
+        return 0, 0, 0
+    return size, changed_at, swept_at
 
 
 def _line(entry: Entry) -> bytes:

@@ -262,7 +262,9 @@ def test_what_the_last_change_replaced_stays_however_much_it_is(swept: Swept) ->
     assert names(swept) == set()
 
 
-@pytest.mark.parametrize("count", [None, b"", b"1 2", b"x y z\n", b"7 7 7\n", b"-1 %d 9999999999999\n"])
+@pytest.mark.parametrize(
+    "count", [None, b"", b"1 2", b"x y z\n", b"7 7 7\n", b"-1 %d 9999999999999\n", b"9" * 200]
+)
 def test_a_count_that_is_wrong_is_counted_anew(swept: Swept, count: bytes | None) -> None:
     change(swept, 1, 9000)
     number = Path(swept.path + ".size")

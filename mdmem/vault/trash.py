@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from mdmem.errors import PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.mark import believed, signed
 

@@ -13,7 +13,7 @@ from shutil import which
 
 from mdmem.errors import GitFailed
 
-_SECONDS = 120.0
+_SECONDS = 10.0
 # A hook is run with these set. They would turn every command to the hook's repository, or to half an index.
 _OF_A_HOOK = (
     "GIT_DIR",
@@ -35,7 +35,18 @@ _SETTINGS = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-_OPTIONS = ("--no-pager", "-c", "core.quotePath=false", "-c", "core.fsmonitor=false")
+# What a repository's settings could make git run or read. Those that only a work tree or a network needs
+# (filters, submodules, hooks of a checkout, ssh) are never reached: `Repository` shows git no work tree.
+_OFF = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "log.showSignature=false",
+    "mailmap.file=/dev/null",
+    "mailmap.blob=",
+)
+_OPTIONS = ("--no-pager", "-c", "core.quotePath=false", *(part for name in _OFF for part in ("-c", name)))
+NO_WORK_TREE = "/"  # a folder that no stranger writes to
 
 
 @lru_cache(maxsize=8)
@@ -45,12 +56,17 @@ def program(path: str | None = None) -> str | None:
     return os.path.abspath(found) if found else None
 
 
-def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What git is run with: `given` (default: that of this process), made quiet and local."""
+def environment(
+    given: Mapping[str, str] | None = None, *, own: str = "", tree: str = NO_WORK_TREE
+) -> dict[str, str]:
+    """What git is run with: `given` (default: that of this process), made quiet and local.
+
+    With `own`, the folder of git's own files, it sees that repository, and `tree` as its work tree.
+    """
     environ = dict(os.environ if given is None else given)
     for name in _OF_A_HOOK:
         environ.pop(name, None)
-    return environ | _SETTINGS
+    return environ | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
 
 
 def command(arguments: Sequence[str]) -> list[str] | None:
@@ -78,16 +94,17 @@ class Ended:
         return first.removeprefix("fatal: ").removeprefix("error: ")
 
 
-def run(arguments: Sequence[str], folder: str, action: str) -> Ended:
+def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> Ended:
     """Run git in `folder` and wait for it.
 
     Args:
         arguments: behind `git`; a path among them stands behind `--`.
-        folder: where it runs.
+        folder: where it runs; with `own` the work tree.
         action: what is being tried, for the error: "read the history".
+        own: git's own folder, where that is known.
 
     Raises:
-        GitFailed: there is no git, it cannot be started, or it takes longer than two minutes.
+        GitFailed: there is no git, it cannot be started, or it takes longer than ten seconds.
     """
     line = command(arguments)
     if line is None:
@@ -96,7 +113,7 @@ def run(arguments: Sequence[str], folder: str, action: str) -> Ended:
         ended = subprocess.run(  # noqa: S603 - a list, no shell; paths stand behind --
             line,
             cwd=folder,
-            env=environment(),
+            env=environment(own=own, tree=folder),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,

@@ -1,4 +1,8 @@
-"""A repository around a folder: its head, what is tracked, who wrote a line, and what was renamed."""
+"""A repository around a folder: its head, what is tracked, who wrote a line, and what was renamed.
+
+Git is asked about commits and the index, and never looks at the work tree: to compare a file there it would
+run the filters that the repository's settings name, and read attributes from files that may be pipes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import NamedTuple
 
 from mdmem.errors import GitFailed
 from mdmem.git.objects import OBJECT_ID
-from mdmem.git.program import Ended, program, run
+from mdmem.git.program import NO_WORK_TREE, Ended, program, run
 from mdmem.text.regex import regex
 
 _NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
@@ -31,12 +35,14 @@ class Repository:
     Attributes:
         top: the absolute path of its work tree.
         prefix: the folder from there, ending with "/"; empty when it is the work tree itself.
+        folder: the absolute path of git's own folder.
         shallow: whether its history is cut off, so that an old line seems to come from where it is cut.
     """
 
-    def __init__(self, top: str, prefix: str, *, shallow: bool) -> None:
+    def __init__(self, top: str, prefix: str, folder: str, *, shallow: bool) -> None:
         self.top = top
         self.prefix = prefix
+        self.folder = folder
         self.shallow = shallow
 
     @classmethod
@@ -44,20 +50,25 @@ class Repository:
         """The repository whose work tree holds `folder`; None when none does, or there is no git.
 
         Raises:
-            GitFailed: git refuses it, such as one that belongs to another user.
+            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
         """
         if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
             return None
-        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--show-prefix"]
-        ended = run(asked, folder, "look at the repository")
+        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
+        ended = run([*asked, "--is-inside-work-tree", "--show-prefix"], folder, "look at the repository")
         if ended.status:
             if _NOT_A_REPOSITORY.search(ended.errors):
                 return None
             raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
         # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
         printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
-        top, shallow, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=1)
-        return cls(top, prefix, shallow=shallow == "true")
+        top, shallow, own, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=2)
+        # It would be waited for.
+        attributes = os.path.join(own, "info", "attributes")
+        if os.path.exists(attributes) and not os.path.isfile(attributes):
+            reason = "info/attributes is not a regular file"
+            raise GitFailed(path=folder, action="look at the repository", reason=reason)
+        return cls(top, prefix, own, shallow=shallow == "true")
 
     def name(self, path: str) -> str:
         """What git calls the file `path` of the folder: its path from the top of the work tree."""
@@ -74,17 +85,17 @@ class Repository:
         return found if OBJECT_ID.fullmatch(found) else None
 
     def blame(self, name: str) -> tuple[str | None, ...]:
-        r"""The commit that last touched each line of the file `name`, as it is in the work tree.
+        r"""The commit that last touched each line of the file `name`, as the head has it.
 
-        None for a line that is not committed, or is older than a shallow clone knows. Git's lines end at `\n`
-        only. Empty when the file is not committed at all.
+        None for a line that is older than a shallow clone knows. Git's lines end at `\n` only. Empty when the
+        file is not committed at all.
 
         Raises:
             GitFailed: git cannot say.
         """
         # A list of commits to skip would name an older commit, where the line said something else. An empty
         # name takes back those that the settings name.
-        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file=", "--", name]
+        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file=", "HEAD", "--", name]
         ended = self._run(asked, f"blame {name}")
         if ended.status:
             if _NOT_COMMITTED.search(ended.errors):
@@ -93,10 +104,10 @@ class Repository:
         return tuple(_blamed(ended.printed, shallow=self.shallow))
 
     def sole_commits(self, folder: str) -> dict[str, str | None]:
-        """The commit that all lines of a file come from, by name: for a whole folder, in two processes.
+        """The commit that all lines of a file come from, as the head has it, by name: for a whole folder.
 
-        None for a file that several commits touched, or that is not as it was committed: `blame` knows more
-        about it. A file that is not there was never committed.
+        None for a file that several commits touched: `blame` knows more about it. A file that is not there
+        was never committed.
 
         Raises:
             GitFailed: git cannot say.
@@ -106,13 +117,10 @@ class Repository:
         found: dict[str, str | None] = {}
         for commit, status, name in _touched(told.printed):
             found[name] = commit if status == "A" and name not in found else None
-        asked = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "HEAD"]
-        changed = self._done([*asked, "--", folder], f"look at {folder}")
-        found.update(dict.fromkeys(_names(changed.printed)))
         return found
 
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
-        """The files that `commit` has under one name, and the work tree under another, as git pairs them.
+        """The files that `commit` has under one name, and the index under another, as git pairs them.
 
         Args:
             commit: the id of a commit.
@@ -121,7 +129,7 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["diff", "-M", "--diff-filter=R", "--name-status", "-z", "--no-ext-diff", "--no-textconv"]
+        asked = ["diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z"]
         ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
         return tuple(_renamed(ended.printed))
 
@@ -142,7 +150,8 @@ class Repository:
         return tuple(_renamed(ended.printed))
 
     def _run(self, arguments: list[str], action: str) -> Ended:
-        return run(arguments, self.top, action)
+        # The file that `blame.ignoreRevsFile` names has to be there, though it is not used.
+        return run(arguments, self.top if arguments[0] == "blame" else NO_WORK_TREE, action, own=self.folder)
 
     def _done(self, arguments: list[str], action: str) -> Ended:
         ended = self._run(arguments, action)
@@ -194,7 +203,3 @@ def _touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
         elif word:
             for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
                 yield commit, word, next(words, "")
-
-
-def _names(printed: bytes) -> list[str]:
-    return [name for name in os.fsdecode(printed).split("\0") if name]

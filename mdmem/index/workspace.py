@@ -195,13 +195,20 @@ class Workspace:
         if sole is not None:
             return sole or None
         commits = self._commits(path)
-        number = line
-        if commits:
+        now, then = self.current(path), self._committed(path) if commits else None
+        if then is None or not isinstance(now, Source):
+            return None
+        number = line if now is then else self.line_map(then, now).old_line(line)
+        if number is None:
+            return None
+        if then.data.count(b"\r") != then.data.count(b"\r\n"):
             # A lone carriage return ends a line of a memory, but none of git's.
-            source = self.current(path)
-            if isinstance(source, Source) and source.data.count(b"\r") != source.data.count(b"\r\n"):
-                number = _git_line(source.data, line)
+            number = _git_line(then.data, number)
         return commits[number - 1] if 0 < number <= len(commits) else None
+
+    def _committed(self, path: str) -> Source | None:
+        """The file `path` as the head has it."""
+        return self.then(self.head, path) if self.head else None
 
     def _sole_commit(self, path: str) -> str | None:
         """The one commit that made a file as it is; empty when none did, None when `blame` must say."""
@@ -210,7 +217,8 @@ class Workspace:
         known = self._sole_commits(folder) if many and slash else None
         if known is None or self.repository is None:
             return None
-        return known.get(self.repository.name(path), "")
+        sole = known.get(self.repository.name(path), "")
+        return None if sole and self.current(path) is not self._committed(path) else sole
 
     def _sole_commits_in(self, folder: str) -> dict[str, str | None] | None:
         repository = self.repository

@@ -11,7 +11,10 @@ from mdmem.text.document import DEFAULT_LIMITS, Limits
 from mdmem.text.regex import regex
 
 CONFIG_PATH = ".mdmem/config.toml"
+MAX_BYTES = 256 * 1024
 _MOST = 2**63 - 1  # the largest integer of TOML 1.0
+# A config may have come with somebody else's files: it does not decide how much memory a program takes.
+_BOUNDS = Limits(max_bytes=64 * 2**20, max_frontmatter_bytes=4 * 2**20, max_depth=100, max_values=1_000_000)
 
 DEFAULT_TEXT = """\
 # The config of this memory vault. Everything here is optional: what is left out has its default.
@@ -133,6 +136,9 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
         if type(value) is not wanted or (wanted is int and not 0 <= value <= _MOST):
             expected = "a whole number, 0 or more, of 64 bits" if wanted is int else "a string"
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is {expected}, not {value!r}")
+        if name == "limits" and value > getattr(_BOUNDS, key):
+            reason = f"[limits] {key} is at most {getattr(_BOUNDS, key):,}, not {value:,}"
+            raise ConfigInvalid(path=path, reason=reason)
         if key == "policy" and value not in _CHOICES[name]:
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(_CHOICES[name])}")
     return kind(**given)

@@ -6,8 +6,11 @@ import os
 from collections.abc import Mapping
 
 from mdmem.errors import ConfigInvalid, PathRefused
+from mdmem.text.form import SUFFIXES
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.paths import check_memory
+
+_MOST = 100
 
 
 def workspace_of(root: str) -> str:
@@ -31,8 +34,13 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
 
     Raises:
         ConfigInvalid: a mount leaves the workspace (a link in it may be what does), lies in the vault or in
-            git's folder, is no name for a memory, or stands for the same file as another.
+            git's folder, is hidden, is not a memory by its name, or stands for the same file as another; or
+            there are more than a hundred.
     """
+    if len(mounts) > _MOST:
+        raise ConfigInvalid(
+            path=CONFIG_PATH, reason=f"[mounts] has {len(mounts):,} files, not at most {_MOST}"
+        )
     resolved: dict[str, tuple[str, ...]] = {}
     for path, target in mounts.items():
         try:
@@ -42,17 +50,25 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
         # No file name holds a NUL: what stands before it decides where the target lies.
         file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
         parts = tuple(os.path.relpath(file, workspace).split(os.sep))
-        reason = ""
-        if "\0" in target or parts[0] == os.pardir or file == workspace:
-            reason = "leaves the workspace"
-        elif file == root or file.startswith(root + os.sep):
-            reason = "lies in the vault itself"
-        elif ".git" in parts:
-            reason = "lies in git's own folder"
-        elif parts in resolved.values() or name in resolved:
+        reason = "leaves the workspace" if "\0" in target else _fault(parts, file, root)
+        if not reason and (parts in resolved.values() or name in resolved):
             reason = "is mounted twice"
         if reason:
             problem = f"[mounts] {name} = {target!r} {reason}"
             raise ConfigInvalid(path=CONFIG_PATH, reason=problem, remedy=f"name a file below {workspace}")
         resolved[name] = parts
     return resolved
+
+
+def _fault(parts: tuple[str, ...], file: str, root: str) -> str:
+    """Why the file at `parts` below the workspace cannot be mounted; empty when it can."""
+    if parts[0] in {os.pardir, os.curdir}:
+        return "leaves the workspace"
+    if file == root or file.startswith(root + os.sep):
+        return "lies in the vault itself"
+    if ".git" in parts:
+        return "lies in git's own folder"
+    if any(part.startswith(".") for part in parts):
+        # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
+        return "is hidden, or lies in a hidden folder"
+    return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 import unicodedata
@@ -51,6 +52,7 @@ _REMEDIES = {
     "project": "change it as a member of the project: --project PROJECT --shared",
     "shared": "change it with --shared and without a project",
 }
+_MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
 
 
 class _Own(NamedTuple):
@@ -95,10 +97,12 @@ class Vault:
         """
         try:
             with files.opened(self.root, (".mdmem",)) as folder:
-                data = files.read(folder, "config.toml").data
+                data = files.read(folder, "config.toml", config.MAX_BYTES).data
         except FileNotFoundError:
             return config.Config()
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise ConfigInvalid(path=config.CONFIG_PATH, reason=str(error.strerror)) from None
             raise files.refusal(error, config.CONFIG_PATH, "read it") from None
         return config.parse(data.decode("utf-8", "replace"))
 
@@ -166,6 +170,7 @@ class Vault:
                 files.translated(shown, "read it"),
                 files.opened(self.root, (".mdmem", kind, *folders)) as folder,
             ):
+                self._refuse_large(shown, files.size(folder, name), _MOST_OWN_BYTES)
                 texts[path] = files.read(folder, name).data.decode("utf-8", "replace")
         return _Own(state, texts)
 
@@ -305,9 +310,9 @@ class Vault:
             return ""
         return "/".join(files.spelled(self.root, full.split("/")))
 
-    def _refuse_large(self, path: str, size: int) -> None:
+    def _refuse_large(self, path: str, size: int, most: int | None = None) -> None:
         """Refuse what is no memory before it fills ours."""
-        limit = self.config.limits.max_bytes
+        limit = self.config.limits.max_bytes if most is None else most
         if size > limit:
             raise TooLarge(path=path, size=size, limit=limit)
 

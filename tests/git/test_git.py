@@ -14,6 +14,7 @@ from mdmem.errors import GitFailed
 from mdmem.git.objects import Objects, TooLong
 from mdmem.git.program import environment, program, run
 from mdmem.git.repository import Renamed, Repository
+from mdmem.index.workspace import Workspace
 
 
 def found(tree: Any) -> Repository:
@@ -116,13 +117,13 @@ def test_before_the_first_commit_there_is_no_head_and_nothing_to_blame(tree: Any
     assert repository.blame("a.py") == ()
 
 
-def test_blame_names_the_commit_of_every_line_and_none_for_what_is_not_committed(tree: Any) -> None:
+def test_blame_names_the_commit_of_every_line_that_is_committed(tree: Any) -> None:
     tree.write("a.py", "one\ntwo\n")
     first = tree.commit()
     tree.write("a.py", "one\n2\n")
     second = tree.commit()
     tree.write("a.py", "one\n2\nthree\n")
-    assert found(tree).blame("a.py") == (first, second, None)
+    assert found(tree).blame("a.py") == (first, second)
 
 
 def test_blame_follows_a_renamed_file(tree: Any) -> None:
@@ -152,7 +153,7 @@ def test_blame_of_a_file_that_git_does_not_have_is_empty(tree: Any) -> None:
     assert found(tree).blame("new.py") == ()
     assert found(tree).blame("absent.py") == ()
     tree.git("add", "new.py")
-    assert found(tree).blame("new.py") == (None,)
+    assert found(tree).blame("new.py") == ()
 
 
 def test_blame_does_not_skip_the_commits_that_reviewers_skip(tree: Any) -> None:
@@ -218,12 +219,13 @@ def test_files_that_one_commit_made_are_told_for_a_whole_folder_as_blame_would(t
         "notes/ünï.md": first,
         "notes/l\nf.md": first,
         "notes/branch.md": branch,
+        **dict.fromkeys(("notes/dirty.md", "notes/deleted.md"), first),
     }
-    for name in ("edited", "moved", "renamed", "evil", "dirty", "deleted"):
+    for name in ("edited", "moved", "renamed", "evil"):
         assert told[f"notes/{name}.md"] is None
     assert "notes/new.md" not in told
     for name, commit in told.items():
-        if commit:
+        if commit and name != "notes/deleted.md":
             assert set(repository.blame(name)) == {commit}
 
 
@@ -264,6 +266,81 @@ def test_only_ids_of_commits_are_revisions(tree: Any) -> None:
     for revision in ("--output=x", "HEAD", "", "-" * 40):
         with pytest.raises(ValueError, match="not the id"):
             found(tree).renames(revision)
+
+
+# ----------------------------------------------------------------- a repository that came from somewhere else
+
+
+def test_no_setting_of_a_repository_starts_a_program(tree: Any, tmp_path: Path) -> None:
+    """Each names a program that leaves its name behind; git itself would run most of them."""
+    tree.write("notes/a.md", BODY)
+    tree.write("b.py", BODY)
+    first = tree.commit()
+    tree.write("notes/a.md", BODY + "more\n")
+    tree.write(".gitattributes", "* filter=evil diff=evil merge=evil ident\n")
+    tree.commit()
+    tree.git("mv", "b.py", "c.py")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {marks}/$1\ncat\n")
+    program.chmod(0o755)
+    hooks = tree.root / ".git/hooks"
+    for name in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-auto-gc"):
+        (hooks / name).parent.mkdir(exist_ok=True)
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {marks}/{name}\n")
+        (hooks / name).chmod(0o755)
+    for setting in PROGRAMS:
+        tree.git("config", setting, f"{program} {setting}")
+    for setting, value in {
+        "filter.evil.required": "true",
+        "core.hooksPath": str(hooks),
+        "log.showSignature": "true",
+        "core.fsmonitor": f"{program} fsmonitor",
+        "core.attributesFile": str(tree.root / ".gitattributes"),
+        "blame.markUnblamableLines": "true",
+        "diff.renames": "copies",
+        "log.follow": "true",
+    }.items():
+        tree.git("config", setting, value)
+    (tree.root / ".git/info/attributes").write_text("* filter=evil diff=evil\n")
+    # What git has in its index looks older than the files: it would have to compare their content.
+    for path in ("notes/a.md", "c.py"):
+        os.utime(tree.root / path, (1, 1))
+    shutil.rmtree(marks)
+    marks.mkdir()
+    repository = found(tree)
+    head = repository.head() or ""
+    assert repository.blame("notes/a.md")[-1] == head
+    assert repository.sole_commits("notes") == {"notes/a.md": None}
+    assert repository.renames(first) == (Renamed("b.py", "c.py"),)
+    assert repository.renames_in(head) == ()
+    assert repository.deletion("b.py") is None
+    with Objects(str(tree.root), 10_000) as objects:
+        assert objects.blob(first, "notes/a.md") == BODY.encode()
+    with Workspace(str(tree.root)) as workspace:
+        assert [workspace.commit_of("notes/a.md", line) for line in (1, 21)] == [first, head]
+        tree.write("notes/a.md", "new\n" + BODY + "more\n")
+    with Workspace(str(tree.root)) as workspace:
+        assert [workspace.commit_of("notes/a.md", line) for line in (1, 2, 22)] == [None, first, head]
+    assert os.listdir(marks) == []
+
+
+PROGRAMS = (
+    *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process"),
+    *("diff.evil.textconv", "diff.evil.command", "diff.external", "merge.evil.driver"),
+    *("core.pager", "pager.log", "pager.blame", "core.editor", "core.sshCommand", "core.gitProxy"),
+    *("core.askPass", "core.alternateRefsCommand", "credential.helper", "gpg.program", "gpg.ssh.program"),
+    *("alias.blame", "alias.log", "alias.rev-parse", "uploadpack.packObjectsHook", "trailer.x.command"),
+    *("interactive.diffFilter", "sequence.editor", "web.browser", "diff.tool", "remote.origin.uploadpack"),
+)
+
+
+def test_a_pipe_among_the_files_of_git_is_not_waited_for(tree: Any) -> None:
+    (tree.root / ".git/info/attributes").unlink(missing_ok=True)
+    os.mkfifo(tree.root / ".git/info/attributes")
+    with pytest.raises(GitFailed, match="not a regular file"):
+        found(tree)
 
 
 # ------------------------------------------------------------------------------------------------ objects

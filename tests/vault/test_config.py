@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.errors import ConfigInvalid
 from mdmem.text.document import Limits
-from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, POLICIES, SECRET_POLICIES, Config, Trash, parse
+from mdmem.vault.config import (
+    CONFIG_PATH,
+    DEFAULT_TEXT,
+    MAX_BYTES,
+    POLICIES,
+    SECRET_POLICIES,
+    Config,
+    Trash,
+    parse,
+)
+from mdmem.vault.vault import Vault
 
 TABLES = ("limits", "trash", "working", "preferences", "secrets")
 
@@ -97,6 +109,19 @@ def test_an_unknown_key_is_answered_with_the_known_ones() -> None:
 def test_a_number_that_no_clock_can_hold_is_refused() -> None:
     with pytest.raises(ConfigInvalid, match="max_days"):
         parse(f"[trash]\nmax_days = 1{'0' * 400}")
+
+
+@pytest.mark.parametrize("name", Limits._fields)
+def test_a_config_cannot_take_the_limits_away(name: str) -> None:
+    with pytest.raises(ConfigInvalid, match=rf"\[limits\] {name} is at most [0-9,]+, not 1,000,000,000"):
+        parse(f"[limits]\n{name} = 1_000_000_000")
+
+
+@pytest.mark.parametrize("size", [MAX_BYTES + 1, 3 << 30])
+def test_a_config_that_is_too_large_is_not_read(vault_root: Path, size: int) -> None:
+    os.truncate(vault_root / CONFIG_PATH, size)
+    with pytest.raises(ConfigInvalid, match="more than 262,144 bytes"):
+        _ = Vault(str(vault_root)).config
 
 
 def test_a_config_nested_without_end_is_refused() -> None:

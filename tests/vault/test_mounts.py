@@ -62,7 +62,7 @@ def test_the_workspace_is_the_repository_or_the_parent(tmp_path: Path) -> None:
         ("../AGENTS.md", ("AGENTS.md",)),
         ("../docs/../AGENTS.md", ("AGENTS.md",)),
         ("../docs/missing/a.md", ("docs", "missing", "a.md")),
-        ("../..data/a.md", ("..data", "a.md")),
+        ("../docs/a.json", ("docs", "a.json")),
         ("../inside.md", ("docs", "real.md")),
     ],
 )
@@ -70,6 +70,9 @@ def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: 
     (work / "docs/real.md").write_text("real")
     (work / "inside.md").symlink_to("docs/real.md")
     assert resolve({"AGENTS.md": target}, str(work / "memories"), str(work)) == {"AGENTS.md": parts}
+
+
+HIDDEN = (".bashrc", ".ssh/authorized_keys", ".vscode/settings.json", "docs/.a.md", "..data/a.md")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,10 @@ def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: 
         ("a.md", ".mdmem/config.toml", "lies in the vault"),
         ("a.md", "../.git/config", "git's own folder"),
         ("a.md", "../git-link/config", "git's own folder"),
+        *(("a.md", f"../{hidden}", "hidden") for hidden in HIDDEN),
+        ("a.md", "../hidden-link.md", "hidden"),
+        ("a.md", "../Makefile", ".md or .json"),
+        ("a.md", "../docs", ".md or .json"),
         ("../a.md", "../AGENTS.md", "no part . or .."),
         ("/a.md", "../AGENTS.md", "relative to the vault"),
         (".mdmem/a.md", "../AGENTS.md", "hidden"),
@@ -100,6 +107,7 @@ def test_what_must_not_be_mounted_is_refused(work: Path, path: str, target: str,
     (work / "folder").symlink_to("../outside")
     (work / "into-vault.md").symlink_to("memories/a.md")
     (work / "git-link").symlink_to(".git")
+    (work / "hidden-link.md").symlink_to(".bashrc")
     with pytest.raises(ConfigInvalid) as refused:
         resolve({path: target}, str(work / "memories"), str(work))
     assert refused.value.path == CONFIG_PATH
@@ -187,6 +195,12 @@ def test_a_bad_mount_is_refused_before_anything_is_read(work: Path) -> None:
     for action in (lambda: vault.read("AGENTS.md"), lambda: list(vault.walk()), lambda: vault.place("a.md")):
         with pytest.raises(ConfigInvalid, match="leaves the workspace"):
             action()
+
+
+def test_no_vault_mounts_thousands_of_files(work: Path) -> None:
+    mounts = {f"{number}.md": f"../docs/{number}.md" for number in range(101)}
+    with pytest.raises(ConfigInvalid, match="101 files, not at most 100"):
+        resolve(mounts, str(work / "memories"), str(work))
 
 
 # ------------------------------------------------------------------------------------- on another file system

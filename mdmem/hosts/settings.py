@@ -13,17 +13,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mdmem.errors import EditRefused, StorageFailed
+from mdmem.errors import Conflict, EditRefused, StorageFailed
 from mdmem.hosts import jsonc, toml
 from mdmem.hosts.addition import Addition, Step, added, at, refuse, stepped
 from mdmem.text.regex import regex
-from mdmem.vault import files
-from mdmem.vault.files import Raced
+from mdmem.vault import config, outside
+from mdmem.vault.files import Place
+from mdmem.vault.mark import state_folder
+from mdmem.vault.trash import TrashFolder
 
 NAME = "mdmem"
 """What our entry is called among the MCP servers of a host."""
 SERVERS = ("mcpServers", "mcp_servers", "servers", "context_servers")
 HOOKS = "hooks"
+_KEPT = "kept"  # the folder of what was overwritten, among the user's state
 _OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
 
 
@@ -40,27 +43,43 @@ class Change(NamedTuple):
 
     Attributes:
         path: the file, as the host names it.
-        target: the file that is written: another one where `path` is a symbolic link.
+        place: where the file that is written is: another one where `path` is a link of the user's.
         before, after: its text; None where there is no file.
         receipt: what takes it back later; None when it is taken back now.
         folders: folders to make before, or, when it is taken back, to remove where they are empty.
     """
 
     path: str
-    target: str
+    place: Place
     before: str | None
     after: str | None
     receipt: Receipt | None
     folders: tuple[str, ...] = ()
 
+    @property
+    def target(self) -> str:
+        """The absolute path of the file that is written."""
+        return os.path.join(self.place.root, *self.place.parts)
 
-def install(path: str, additions: Sequence[Addition], receipt: Receipt | None) -> Change | None:
+
+def install(
+    path: str, additions: Sequence[Addition], receipt: Receipt | None, project: str | None = None
+) -> Change | None:
     """The change that puts additions into a settings file; None when they stand there already.
+
+    Args:
+        path: the file.
+        additions: what it is to hold.
+        receipt: what was put into it before.
+        project: the folder of the project that it belongs to, in which no link is followed: it may be a
+            stranger's. Without one it is the user's own, who may have made it a link.
 
     Raises:
         EditRefused: the file cannot be read as what it should be, or holds another entry of our name.
+        PathRefused: it is reached by a link.
     """
-    target, before = os.path.realpath(path), _read(path)
+    place = _place(path, project)
+    before = _read(path, place)
     clean = _taken_back(path, before, receipt) if receipt and before is not None else before
     old = _parsed(path, clean or "")
     missing = [each for each in additions if not _stands(path, old.value, each)]
@@ -71,24 +90,21 @@ def install(path: str, additions: Sequence[Addition], receipt: Receipt | None) -
         refuse(path, "it is written in a way that cannot be added to")
     if after == before:
         return None
-    folders = tuple(missing_folders(target))
+    folders = tuple(missing_folders(os.path.join(place.root, *place.parts)))
     kept = receipt.folders if receipt else ()
-    return Change(path, target, before, after, Receipt(steps, made, folders or kept), folders)
+    return Change(path, place, before, after, Receipt(steps, made, folders or kept), folders)
 
 
-def uninstall(path: str, receipt: Receipt | None) -> Change | None:
-    """The change that takes our entries out of a settings file; None when there are none.
-
-    Raises:
-        EditRefused: the file cannot be read as what it should be.
-    """
-    before = _read(path)
+def uninstall(path: str, receipt: Receipt | None, project: str | None = None) -> Change | None:
+    """The change that takes our entries out of a settings file; None when there are none. See `install`."""
+    place = _place(path, project)
+    before = _read(path, place)
     if before is None or not _ours(_parsed(path, before).value):
         return None
     clean = _taken_back(path, before, receipt or Receipt())
     gone = receipt is not None and receipt.made and not _parsed(path, clean).value and not _remarks(clean)
     folders = receipt.folders if receipt else ()
-    return Change(path, os.path.realpath(path), before, None if gone else clean, None, folders)
+    return Change(path, place, before, None if gone else clean, None, folders)
 
 
 def write(changes: Sequence[Change]) -> None:
@@ -119,62 +135,35 @@ def missing_folders(target: str) -> Iterator[str]:
 
 
 def _write(change: Change) -> None:
-    folder, name = os.path.split(change.target)
+    before, after = (None if text is None else text.encode() for text in (change.before, change.after))
+    folder = state_folder(_KEPT)
     try:
-        if change.after is not None:
-            os.makedirs(folder, exist_ok=True)
-        with files.opened(folder) as descriptor:
-            _replace(descriptor, name, change)
-            os.fsync(descriptor)
-        if change.after is None:
-            for made in reversed(change.folders):
-                with contextlib.suppress(OSError):
-                    os.rmdir(made)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        kept = TrashFolder(folder, config.Trash())
+        outside.replace(change.place, change.path, before, after, kept, "install")
+    except Conflict:
+        refuse(change.path, "it has changed meanwhile", "run the command again")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StorageFailed(path=change.path, action="write it", reason=reason) from None
+        raise StorageFailed(path=folder, action="keep what is overwritten", reason=reason) from None
+    for made in reversed(change.folders) if after is None else ():
+        with contextlib.suppress(OSError):
+            os.rmdir(made)
 
 
-def _replace(folder: int, name: str, change: Change) -> None:
-    staged = f".{name}.{os.getpid()}.mdmem"
-    before = None if change.before is None else files.read(folder, name)
-    if before and before.data != _bytes(change.before):
-        refuse(change.path, "it has changed meanwhile", "run the command again")
-    if change.after is None:
-        files.remove(folder, name)
-        return
-    files.write_new(folder, staged, _bytes(change.after), before)
-    try:
-        if before is None:
-            files.move((folder, staged), (folder, name))
-            return
-        files.exchange((folder, staged), (folder, name))
-        if files.read(folder, staged).data != before.data:
-            files.exchange((folder, staged), (folder, name))
-            refuse(change.path, "it has changed meanwhile", "run the command again")
-    except Raced:
-        refuse(change.path, "it has changed meanwhile", "run the command again")
-    finally:
-        files.remove(folder, staged)
+def _place(path: str, project: str | None) -> Place:
+    return outside.below(project, os.path.relpath(path, project)) if project else outside.of_user(path)
 
 
 # -- what stands in a file --------------------------------------------------------------------------------
 
 
-def _read(path: str) -> str | None:
+def _read(path: str, place: Place) -> str | None:
+    content = outside.read(place, path)
     try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8")
-    except FileNotFoundError:
-        return None
+        return None if content is None else content.data.decode("utf-8")
     except UnicodeDecodeError as error:
         return refuse(path, f"it is not UTF-8 at byte {error.start}")
-    except OSError as error:
-        raise StorageFailed(path=path, action="read it", reason=error.strerror or str(error)) from None
-
-
-def _bytes(text: str | None) -> bytes:
-    return (text or "").encode("utf-8")
 
 
 def _parsed(path: str, text: str) -> jsonc.Settings | toml.Settings:

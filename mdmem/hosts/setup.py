@@ -13,6 +13,8 @@ from mdmem.hosts import settings
 from mdmem.hosts.addition import Step
 from mdmem.hosts.host import HOSTS, Bound, Files, Host, additions_of, files_of
 from mdmem.hosts.settings import Change, Receipt
+from mdmem.vault import outside
+from mdmem.vault.mark import state_folder
 
 _RECEIPTS = "hosts.json"
 
@@ -75,7 +77,7 @@ def install(name: str, bound: Bound) -> Setup:
     receipts = _load()
     found = additions_of(host, bound, files)
     changes = [
-        settings.install(path, additions, receipts.get(os.path.realpath(path)))
+        settings.install(path, additions, receipts.get(os.path.realpath(path)), bound.project)
         for path, additions in found.items()
     ]
     made = tuple(change for change in changes if change)
@@ -87,7 +89,7 @@ def uninstall(name: str, project: str | None) -> Setup:
     files = _files(name, HOSTS[name], project)
     receipts = _load()
     paths = [path for path in (files.servers, files.hooks) if path]
-    found = [settings.uninstall(path, receipts.get(os.path.realpath(path))) for path in paths]
+    found = [settings.uninstall(path, receipts.get(os.path.realpath(path)), project) for path in paths]
     gone = {os.path.realpath(path) for path in paths}
     kept = {target: receipt for target, receipt in receipts.items() if target not in gone}
     return Setup(tuple(change for change in found if change), kept)
@@ -104,9 +106,7 @@ def _files(name: str, host: Host, project: str | None) -> Files:
 
 
 def _place() -> str:
-    from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
-
-    return os.path.join(user_state_dir("mdmem", appauthor=False), _RECEIPTS)
+    return state_folder(_RECEIPTS)
 
 
 def _load() -> dict[str, Receipt]:
@@ -128,19 +128,10 @@ def _receipt(kept: Mapping[str, Any]) -> Receipt:
 
 
 def _save(receipts: Mapping[str, Receipt]) -> None:
-    place = _place()
-    try:
-        with open(place, encoding="utf-8") as file:
-            before: str | None = file.read()
-    except OSError:
-        before = None
-    try:
-        folders = json.loads(before or "{}").get("folders", [])
-    except (ValueError, AttributeError):
-        folders = []
-    made = tuple(settings.missing_folders(place))
+    place = outside.of_user(_place())
+    now = outside.read(place, _place())
+    before = now.data if now else None
     kept = {path: each._asdict() for path, each in sorted(receipts.items())}
-    whole = {"folders": folders or made, "files": kept}
-    after = json.dumps(whole, ensure_ascii=False, indent=2) + "\n" if kept else None
+    after = json.dumps({"files": kept}, ensure_ascii=False, indent=2).encode() + b"\n" if kept else None
     if after != before:
-        settings.write([Change(place, os.path.realpath(place), before, after, None, tuple(folders or made))])
+        outside.replace(place, _place(), before, after)

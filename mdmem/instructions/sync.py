@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mdmem.errors import Conflict, MemoryNotFound, PathRefused, Usage
+from mdmem.errors import PathRefused, Usage
 from mdmem.instructions import block
 from mdmem.instructions.difference import Difference, compared
 from mdmem.instructions.source import Places, Source
 from mdmem.instructions.tool import AGENTS
 from mdmem.instructions.wanted import FOLDERS, IMPORTERS, TARGETS, Rule, Wanted, imports_shared, wanted
-from mdmem.text.diff import unified
 from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.lines import with_newline
-from mdmem.vault import files, lock
-from mdmem.vault.files import Content, Place, Raced
-from mdmem.vault.journal import BUSY_SECONDS, Journal, Step
+from mdmem.vault import outside
+from mdmem.vault.files import Content
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.transaction import new_entry
-from mdmem.vault.trash import Entry, FileChange, TrashFolder
-from mdmem.vault.vault import LOCK_SECONDS, Vault
+from mdmem.vault.trash import TrashFolder
+from mdmem.vault.vault import Vault
 
 _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
 
@@ -152,7 +148,7 @@ def _memory_plan(vault: Vault, difference: Difference) -> EditPlan:
     if present == difference.after:
         return EditPlan(changes=())
     if present != difference.before:
-        raise _conflict(AGENTS, _bytes(difference.before), _bytes(present))
+        raise outside.conflict(AGENTS, _bytes(difference.before), _bytes(present))
     content = _bytes(difference.after)
     change = Change(path=AGENTS, before=document, content=content, delete=content is None)
     return EditPlan(changes=(change,), message=f"{AGENTS}: project sync")
@@ -224,12 +220,7 @@ class ToolFiles:
         return path != AGENTS and real == os.path.realpath(os.path.join(self._workspace, AGENTS))
 
     def _content(self, path: str) -> Content | None:
-        *folders, name = path.split("/")
-        try:
-            with files.translated(path, "read it"), files.opened(self._workspace, folders) as folder:
-                return files.read_settled(folder, name, BUSY_SECONDS) or files.read(folder, name)
-        except MemoryNotFound:
-            return None
+        return outside.read(outside.below(self._workspace, path), path)
 
     def write(self, difference: Difference) -> None:
         """Write what a difference asks for; what is overwritten is kept under its hash.
@@ -238,49 +229,15 @@ class ToolFiles:
             Conflict: the file has changed since it was compared.
             PathRefused, LockTimeout, FileBusy, StorageFailed: it cannot be written.
         """
-        if difference.path == AGENTS and _is_mounted(self._vault):
+        path = difference.path
+        if path == AGENTS and _is_mounted(self._vault):
             self._vault.transact(lambda: _memory_plan(self._vault, difference))
             return
-        kept = self._vault.local(_KEPT)
-        trash = TrashFolder(kept, self._vault.config.trash)
-        journal = Journal(self._vault.root, self._place, trash)
-        with lock.held(os.path.join(os.path.dirname(kept), "lock"), LOCK_SECONDS):
-            now = self._content(difference.path)
-            present = now.data if now else None
-            before, after = _bytes(difference.before), _bytes(difference.after)
-            if present == after:  # another one was faster
-                return
-            if present != before:
-                raise _conflict(difference.path, before, present)
-            step = Step(path=self._named(difference.path), before=now, after=after)
-            try:
-                with files.translated(difference.path, "write it"):
-                    journal.commit(self._entry(step, difference), [step])
-            except Raced as race:
-                raise _conflict(difference.path, before, race.late.get(step.path)) from None
-
-    def _named(self, path: str) -> str:
-        # Seen from the vault: no memory is called so, so that no other journal takes the file for one.
-        return os.path.relpath(os.path.join(self._workspace, path), self._vault.root)
-
-    def _place(self, named: str) -> Place:
-        place = os.path.normpath(os.path.join(self._vault.root, named))
-        return Place(self._workspace, tuple(os.path.relpath(place, self._workspace).split(os.sep)))
-
-    def _entry(self, step: Step, difference: Difference) -> Entry:
-        before = _hash(step.before.data) if step.before else None
-        change = FileChange(path=step.path, before=before, after=_hash(step.after))
-        return new_entry(self._vault.actor, f"project sync: {difference.state}", (change,))
+        kept = TrashFolder(self._vault.local(_KEPT), self._vault.config.trash)
+        before, after = _bytes(difference.before), _bytes(difference.after)
+        message = f"project sync: {difference.state}"
+        outside.replace(outside.below(self._workspace, path), path, before, after, kept, message)
 
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
-
-
-def _hash(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()
-
-
-def _conflict(path: str, before: bytes | None, now: bytes | None) -> Conflict:
-    old, new = (None if data is None else data.decode("utf-8", "replace") for data in (before, now))
-    return Conflict(path=path, base=_hash(before), actual=_hash(now), diff=unified(old, new, path))

@@ -37,7 +37,7 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
     except OSError as error:
         raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
     try:
-        _take(descriptor, path, seconds, seconds if stopped is None else stopped)
+        take(descriptor, path, seconds, stopped=stopped)
         with contextlib.suppress(OSError):  # a full disk holds up nobody
             os.pwrite(descriptor, b"%-10d" % os.getpid(), 0)
         yield
@@ -45,7 +45,9 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: str, seconds: float, stopped: float) -> None:
+def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = None) -> None:
+    """Lock an open file or folder; as `held`, until it is closed."""
+    stopped = seconds if stopped is None else stopped
     start = time.monotonic()
     deadline = start + seconds
     while True:

@@ -24,6 +24,7 @@ from mdmem.vault import files
 KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
 _KEY_BYTES = 32
+_BESIDE = ".mdmem-"
 _MARK_BYTES = 16
 _MARK, _END = b',"mark":"', b'"}'
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -64,6 +65,22 @@ def name_for(folder: int) -> str:
     return _hash(_key(), b"folder %d" % os.fstat(folder).st_ino)
 
 
+def own_name() -> str:
+    """A new name for a hidden file that is there for a moment.
+
+    Raises:
+        StorageFailed: there is no place for the key.
+    """
+    token = secrets.token_hex(8)
+    return f"{_BESIDE}{token}{_hash(_key(), token.encode())}"
+
+
+def is_own_name(name: str) -> bool:
+    """Whether `own_name` made a name: then a process of this user left the file."""
+    token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
+    return name.startswith(_BESIDE) and given in {_hash(key, token.encode()) for key in _keys()}
+
+
 def _hash(key: bytes, said: bytes) -> str:
     from hashlib import blake2b  # noqa: PLC0415 - start-up
 
@@ -96,10 +113,15 @@ def _keys() -> Iterator[bytes]:
 
 def _folders() -> Iterator[str]:
     """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot."""
-    yield _state_folder()
+    yield state_folder()
     # The module tempfile writes a file to see whether it can, and so finds no key where a disk is full.
     given = os.environ.get("TMPDIR", "")
     yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
+
+
+def state_folder(name: str = "") -> str:
+    """Where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
+    return os.path.join(_state_folder(), name) if name else _state_folder()
 
 
 def _state_folder() -> str:

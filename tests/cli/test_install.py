@@ -54,11 +54,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:
-    """Every file and folder below, as it is; what is under `.git` and in the vault aside."""
+    """Every file and folder below, as it is; the vault and our own state aside."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
-        if "memories" not in path.parts
+        if "memories" not in path.parts and ".local" not in path.parts
     }
 
 
@@ -84,7 +84,7 @@ def test_install_and_uninstall_leave_everything_as_it_was(
         path.write_bytes((TOML_TEXT if path.suffix == ".toml" else JSON_TEXT).encode())
     before = everything(root)
     cli.ok("install", host, scope, "--yes")
-    assert everything(root).keys() > before.keys()
+    assert everything(root).keys() == before.keys()
     assert all(
         everything(root)[name] != before[name] for name in before if before[name] and "bin/" not in name
     )
@@ -217,6 +217,41 @@ def test_a_link_is_followed_and_named(cli: Cli, home: Path) -> None:
     assert "mdmem" in real.read_text()
     cli.ok("uninstall", "cursor", "--user", "--yes")
     assert (link.is_symlink(), real.read_text()) == (True, "{}")
+
+
+def test_a_link_of_a_project_is_not_followed(cli: Cli, home: Path) -> None:
+    """The project may be a stranger's: what it links to would be written in his place."""
+    project = home.parent / "project"
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles/settings.json").write_text("{}")
+    for name, target in ((".claude", "dotfiles"), (".mcp.json", "dotfiles/settings.json")):
+        (project / name).symlink_to(home / target)
+        before = everything(home.parent)
+        for verb in ("install", "uninstall"):
+            ended = cli(verb, "claude-code", "--project", "--yes")
+            assert (ended.code, "symbolic link" in ended.errors) == (2, True)
+        assert everything(home.parent) == before
+        (project / name).unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_link_to_somebody_elses_file_is_not_followed(cli: Cli, home: Path) -> None:
+    theirs = home.parent / "theirs.json"
+    theirs.write_text("{}")
+    os.chown(theirs, 65534, 65534)
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").symlink_to(theirs)
+    ended = cli("install", "cursor", "--user", "--yes")
+    assert (ended.code, "which belongs to another user" in ended.errors) == (2, True)
+    assert theirs.read_text() == "{}"
+
+
+def test_what_install_overwrites_is_kept(cli: Cli, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").write_text('{"mine": 1}')
+    cli.ok("install", "cursor", "--user", "--yes")
+    kept = home / ".local/state/mdmem/kept"
+    assert b'{"mine": 1}' in [path.read_bytes() for path in kept.iterdir()]
 
 
 def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:

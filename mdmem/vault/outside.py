@@ -1,0 +1,180 @@
+"""Files outside of the vault: how they are read, and the one way in which they are written.
+
+`project sync` and `install` name and show the files that they change. Such a file may be a stranger's, or be
+written by other programs at the same time: so no link is followed to it, it must hold what was shown, what
+it held is kept, and it is exchanged at once. What a killed process leaves beside it goes the next time that a
+file in the same folder is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+
+from mdmem.errors import Conflict, EditRefused, FileBusy, MemoryNotFound
+from mdmem.text.diff import unified
+from mdmem.vault import files, lock, mark
+from mdmem.vault.files import Content, Place, Raced
+from mdmem.vault.journal import BUSY_SECONDS
+from mdmem.vault.transaction import new_entry
+from mdmem.vault.trash import FileChange, TrashFolder
+
+_LOCK_SECONDS = 10.0
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def below(root: str, path: str) -> Place:
+    """Where the file `path`, seen from the folder `root`, is; nothing below `root` may be a link."""
+    return Place(root, tuple(path.split(os.sep)))
+
+
+def of_user(path: str) -> Place:
+    """Where a file of the user is; a link to it, as tools for dotfiles make them, is followed.
+
+    Raises:
+        EditRefused: a link leads to a file or a folder of somebody else.
+    """
+    target = os.path.realpath(path)
+    folder, *_ = (above for above in _above(target) if os.path.isdir(above))
+    known = target if os.path.exists(target) else folder
+    if target != os.path.abspath(path) and os.stat(known).st_uid != os.geteuid():
+        reason = f"it is a link to {target}, which belongs to another user"
+        raise EditRefused(path=path, reason=reason, remedy="make it a file of your own")
+    return Place(folder, tuple(os.path.relpath(target, folder).split(os.sep)))
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        yield path
+
+
+def read(place: Place, shown: str) -> Content | None:
+    """The file at a place, once nobody is writing it; None when there is none. `shown` names it in errors.
+
+    Raises:
+        PathRefused: it, or a folder on the way to it, is a link, or it is no regular file.
+        StorageFailed: it is too large, or the system refused.
+    """
+    *folders, name = place.parts
+    try:
+        with files.translated(shown, "read it"), files.opened(place.root, folders) as folder:
+            return _settled(folder, name) or files.read(folder, name, _MOST_BYTES)
+    except MemoryNotFound:
+        return None
+
+
+def _settled(folder: int, name: str) -> Content | None:
+    if files.size(folder, name) > _MOST_BYTES:
+        return None
+    return files.read_settled(folder, name, BUSY_SECONDS)
+
+
+def replace(
+    place: Place,
+    shown: str,
+    before: bytes | None,
+    after: bytes | None,
+    kept: TrashFolder | None = None,
+    message: str = "",
+) -> None:
+    """Put `after` in the place of `before`; None stands for no file.
+
+    Args:
+        place: of the file; folders on the way to it are made.
+        shown: names it in errors and in the log of `kept`.
+        before: what it must hold.
+        after: what it holds then. Where it holds that already, another process was faster.
+        kept: takes what it held.
+        message: what is done, for the log of `kept`.
+
+    Raises:
+        Conflict: it holds something else; with the diff.
+        PathRefused: it, or a folder on the way to it, is a link, or it is no regular file.
+        LockTimeout, FileBusy, StorageFailed: somebody else is in the way, or the system refused.
+    """
+    *folders, name = place.parts
+    with (
+        files.translated(shown, "write it"),
+        files.opened(place.root, folders, create=after is not None) as folder,
+    ):
+        # Who is killed gives it back: what stands beside the file then is nobody's.
+        lock.take(folder, shown, _LOCK_SECONDS)
+        _clear(folder, kept)
+        now = _now(folder, name, shown)
+        present = now.data if now else None
+        if present == after:
+            return
+        if present != before:
+            raise conflict(shown, before, present)
+        staged = mark.own_name()
+        if now and kept:
+            kept.keep(now.data, _hash(now.data), now)
+        try:
+            if after is not None:
+                files.write_new(folder, staged, after, now)
+            _exchange((folder, staged), (folder, name), shown, before, after)
+        finally:
+            files.remove(folder, staged)
+        os.fsync(folder)
+    if kept:
+        changed = FileChange(path=shown, before=_hashed(before), after=_hashed(after))
+        kept.record(new_entry("", message, (changed,)))
+
+
+def _exchange(
+    staged: tuple[int, str], target: tuple[int, str], shown: str, before: bytes | None, after: bytes | None
+) -> None:
+    """Swap; what was taken out is looked at, and put back where it is not what was shown."""
+    try:
+        if before is None:
+            files.move(staged, target)
+            return
+        if after is None:
+            files.move(target, staged)
+        else:
+            files.exchange(staged, target)
+        taken = _now(*staged, shown)
+        if taken is None or taken.data != before:
+            with contextlib.suppress(Raced):
+                (files.move if after is None else files.exchange)(staged, target)
+            raise conflict(shown, before, taken.data if taken else None)
+    except Raced:
+        now = _now(*target, shown)
+        raise conflict(shown, before, now.data if now else None) from None
+
+
+def _now(folder: int, name: str, shown: str) -> Content | None:
+    try:
+        content = _settled(folder, name)
+    except FileNotFoundError:
+        return None
+    if content is None:
+        raise FileBusy(path=shown, seconds=BUSY_SECONDS)
+    return content
+
+
+def _clear(folder: int, kept: TrashFolder | None) -> None:
+    """Clear away what a killed process left in a folder; what no other place may hold is kept."""
+    for name in os.listdir(folder):
+        if mark.is_own_name(name.removesuffix("~")):
+            if kept:
+                content = files.read(folder, name, _MOST_BYTES)
+                kept.keep(content.data, _hash(content.data), content)
+            files.remove(folder, name)
+
+
+def conflict(shown: str, before: bytes | None, now: bytes | None) -> Conflict:
+    """The error that says how a file differs from what was shown."""
+    old, new = (None if data is None else data.decode("utf-8", "replace") for data in (before, now))
+    return Conflict(path=shown, base=_hashed(before), actual=_hashed(now), diff=unified(old, new, shown))
+
+
+def _hashed(data: bytes | None) -> str | None:
+    return None if data is None else _hash(data)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

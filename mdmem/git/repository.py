@@ -133,6 +133,15 @@ class Repository:
         ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
         return tuple(_renamed(ended.printed))
 
+    def tracked(self, name: str) -> int:
+        """How many files at or below `name` are in the index.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
+        return self._done(asked, f"look for {name} in the index").printed.count(b"\0")
+
     def deletion(self, name: str) -> str | None:
         """The last commit that took `name` away, by deletion or rename; None when none did."""
         asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]

@@ -14,12 +14,13 @@ from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
 from mdmem.index.record import key_of
+from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.paths import relative, unportable
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Namespace
-from mdmem.vault.staging import STAGING
-from mdmem.vault.vault import Vault
+from mdmem.vault.staging import ASIDE, STAGING
+from mdmem.vault.vault import LOCAL, Vault
 
 if TYPE_CHECKING:
     from mdmem.index.view import View
@@ -56,6 +57,7 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
         findings += _looked(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _looked(partial(_leftovers, vault))
+        findings += _looked(partial(_came_along, vault))
     findings += _looked(lambda: _index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
@@ -151,10 +153,26 @@ def mend(vault: Vault, view: View) -> EditPlan:
     for finding in _leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
+    _remove_other_indexes(vault)
     if any(unlike(view)):
         view.index.rebuild()
         view.forget_names()
     return repair(view.known(), view.moves())
+
+
+def _remove_other_indexes(vault: Vault) -> None:
+    from shutil import rmtree  # noqa: PLC0415 - start-up
+
+    own = _own_index(vault)
+    index = os.path.join(vault.root, LOCAL, "index")
+    for name in _names(index) if own and files.is_folder(index) else ():
+        path = os.path.join(index, name)
+        if name in own:
+            continue
+        if files.is_folder(path):
+            rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
 
 
 def _failure(error: MdmemError, path: str) -> Diagnostic:
@@ -221,6 +239,38 @@ def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
         if not name.removeprefix(_BESIDE).startswith(running) and os.path.lexists(file):
             path = os.path.relpath(file, vault.root)
             yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
+
+
+def _came_along(vault: Vault) -> Iterator[Diagnostic]:
+    """Local state that was written elsewhere: it is not used, and takes room."""
+    if tracked := _tracked(vault):
+        message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
+        yield about_file(LOCAL, "local-tracked", message, f"git rm -r --cached {LOCAL}")
+    if passed := vault.trash.passed_over():
+        message = f"{passed} of its lines were not written here: that history is not used"
+        yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
+    names = _names(os.path.join(vault.root, LOCAL, "index"))
+    others = len(set(names) - _own_index(vault)) if names else 0
+    if others:
+        message = f"{others} indexes or files there were not made here, and are not used"
+        yield about_file(f"{LOCAL}/index", "not-from-here", message, "mdmem doctor --fix", severity="warning")
+    if aside := _names(os.path.join(vault.root, ASIDE)):
+        message = f"{len(aside)} files that stood in {STAGING} and were not written here"
+        yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
+
+
+def _tracked(vault: Vault) -> int:
+    """How many files of local state are in git's index."""
+    from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
+
+    repository = Repository.find(vault.root)
+    return repository.tracked(repository.name(LOCAL)) if repository else 0
+
+
+def _own_index(vault: Vault) -> set[str]:
+    with contextlib.suppress(MdmemError):
+        return {os.path.basename(vault.own("index"))}
+    return set()
 
 
 def _names(folder: str, prefix: str = "") -> list[str]:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # what a command does not use is not imported
 
 LOCK_SECONDS = 10.0
 _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
-_LOCAL = ".mdmem/local"
-_LOCAL_FOLDERS = (".mdmem", _LOCAL, STAGING, f"{_LOCAL}/trash")
+LOCAL = ".mdmem/local"
+_LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, f"{LOCAL}/trash")
 _READ_SETTLE_SECONDS = 0.2
 _NAMED = 3  # of the memories of a change
 _REMEDIES = {
@@ -179,7 +179,7 @@ class Vault:
         """What was overwritten and deleted."""
         from mdmem.vault.trash import TrashFolder  # noqa: PLC0415 - start-up
 
-        return TrashFolder(os.path.join(self.root, _LOCAL, "trash"), self.config.trash)
+        return TrashFolder(os.path.join(self.root, LOCAL, "trash"), self.config.trash)
 
     @cached_property
     def journal(self) -> Journal:
@@ -511,7 +511,7 @@ class Vault:
     def _lock(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the vault's write lock."""
         self._make_local()
-        with lock.held(os.path.join(self.root, _LOCAL, "lock"), seconds):
+        with lock.held(os.path.join(self.root, LOCAL, "lock"), seconds):
             yield
 
     @contextlib.contextmanager
@@ -522,7 +522,7 @@ class Vault:
             yield
 
     def _recover(self) -> int:
-        with files.translated(_LOCAL, "recover"):
+        with files.translated(LOCAL, "recover"):
             recovered = self.journal.recover()
         if self.journal.aside:
             count = len(self.journal.aside)
@@ -537,19 +537,19 @@ class Vault:
 
     def _make_local(self) -> None:
         # Looked at each time: these folders may have come with a repository, and be links.
-        ignored = os.path.lexists(os.path.join(self.root, _LOCAL, ".gitignore"))
+        ignored = os.path.lexists(os.path.join(self.root, LOCAL, ".gitignore"))
         if ignored and all(files.is_folder(os.path.join(self.root, path)) for path in _LOCAL_FOLDERS):
             return
         try:
-            for path in (STAGING, f"{_LOCAL}/trash"):
+            for path in (STAGING, f"{LOCAL}/trash"):
                 with files.opened(self.root, path.split("/"), create=True):
                     pass
-            with files.opened(self.root, _LOCAL.split("/")) as folder:
+            with files.opened(self.root, LOCAL.split("/")) as folder:
                 if not files.exists(folder, ".gitignore"):
                     with contextlib.suppress(FileExistsError):
                         files.write_new(folder, ".gitignore", b"*\n")
         except OSError as error:
-            raise files.refusal(error, _LOCAL, "make it") from None
+            raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:
         """The absolute path of a folder for what can be made anew, which git ignores; made when missing.
@@ -559,7 +559,7 @@ class Vault:
             StorageFailed: it cannot be made.
         """
         self._make_local()
-        path = f"{_LOCAL}/{name}"
+        path = f"{LOCAL}/{name}"
         with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):
             return os.path.join(self.root, path)
 
@@ -584,7 +584,7 @@ class Vault:
         """
         found: set[str] = set()
         try:
-            with files.translated(_LOCAL, "read it"):
+            with files.translated(LOCAL, "read it"):
                 found = pending(self.root)
             if not found:
                 self._stuck = False

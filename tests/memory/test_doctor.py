@@ -450,6 +450,41 @@ def test_where_nothing_is_wrong_nothing_is_written(root: Path) -> None:
 def test_leftovers_are_removed_where_that_is_safe(root: Path, staging: Path) -> None:
     (staging / "20240131T120000000000-aaaa.7").write_text("nobody's")
     (root.parent / ".mdmem-x.0").touch()
-    assert {code for _, code, _ in told(root)} <= {"leftover"}
-    assert told(root, fix=True) == []
+    assert {code for _, code, _ in told(root)} == {"leftover", "not-from-here"}
+    assert told(root, fix=True) == [(".mdmem/local/aside", "not-from-here", 1)]
     assert not list(staging.iterdir())
+
+
+# ------------------------------------------------------------------------------- what came with the files
+
+
+def test_local_state_in_git_is_a_finding(root: Path) -> None:
+    Memory(str(root)).write("notes/a.md", "a\n")
+    local = "memories/.mdmem/local"
+    for words in (["init", "--quiet"], ["add", "--force", local]):
+        subprocess.run(["git", *words], cwd=root.parent, check=True)
+    assert (".mdmem/local", "local-tracked", "error") in findings(root)
+    subprocess.run(["git", "rm", "-r", "--cached", "--quiet", local], cwd=root.parent, check=True)
+    assert findings(root) == []
+
+
+def test_local_state_that_was_made_elsewhere_is_named_and_removed(root: Path) -> None:
+    memory = Memory(str(root))
+    memory.write("notes/a.md", "a\n")
+    memory.sync()
+    local = root / ".mdmem/local"
+    (local / "index/other").mkdir()
+    (local / "index/other/database.sqlite").write_bytes(b"x")
+    (local / "index/database.sqlite").write_bytes(b"x")
+    with (local / "trash/log.jsonl").open("ab") as log:
+        log.write(b'{"id":"x"}\n')
+    (local / "staging/x.many").write_text("{}")
+    found = [(finding.path, finding.message[:2]) for finding in health(root).findings]
+    assert found == [
+        (".mdmem/local/trash", "1 "),
+        (".mdmem/local/index", "2 "),
+        (".mdmem/local/aside", "1 "),
+    ]
+    Memory(str(root)).doctor(fix=True)
+    assert len(os.listdir(local / "index")) == 1
+    assert Memory(str(root)).search("a").hits

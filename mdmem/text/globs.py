@@ -24,8 +24,25 @@ _BETWEEN = b"(?:/|/.*/)"
 _BELOW = b"/.*"
 
 
+_LOOPS = (_STAR, _AT_ANY_DEPTH, _BETWEEN, _BELOW)
+_MOST_CHARACTERS = 4096
+_MOST_LOOPS = 2  # a regular expression tries the power of a path's length, one for each
+
+
+class _Either(NamedTuple):
+    """The choices of an alternation."""
+
+    choices: tuple[Sequence[_Part], ...]
+
+    def regex(self) -> bytes:
+        return b"(?:" + b"|".join(b"".join(map(_regex, parts)) for parts in self.choices) + b")"
+
+
+_Part = bytes | _Either
+
+
 class _Glob(NamedTuple):
-    pattern: re.Pattern[bytes]
+    fits: Callable[[bytes], object]
     excludes: bool
     folders_only: bool
 
@@ -43,12 +60,14 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
         return lambda _: True
     compiled = [found for text in globs if (found := _compiled(text))]
     narrows = not all(one.excludes for one in compiled)
+    excludes = any(one.excludes for one in compiled)
 
     def fits(path: str) -> bool:
         data = _bytes(path)
-        *folders, _ = accumulate(data.split(b"/"), lambda above, name: above + b"/" + name)
-        if any(_last(compiled, folder, is_folder=True) is False for folder in folders):
-            return False
+        if excludes:
+            *folders, _ = accumulate(data.split(b"/"), lambda above, name: above + b"/" + name)
+            if any(_last(compiled, folder, is_folder=True) is False for folder in folders):
+                return False
         found = _last(compiled, data, is_folder=False)
         return not narrows if found is None else found
 
@@ -58,7 +77,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
 def _last(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
     """What the last glob that fits says: True to take the path, False to leave it out; None: none fits."""
     for one in reversed(globs):
-        if (is_folder or not one.folders_only) and one.pattern.match(path):
+        if (is_folder or not one.folders_only) and one.fits(path):
             return not one.excludes
     return None
 
@@ -68,6 +87,9 @@ def _compiled(text: str) -> _Glob | None:
     glob = text if text.endswith("\\ ") else text.rstrip()
     if not glob:
         return None
+    if len(glob) > _MOST_CHARACTERS:
+        reason = f"it has {len(glob):,} characters; the most is {_MOST_CHARACTERS:,}"
+        raise PatternInvalid(pattern=glob[:60] + "…", reason=reason, remedy=_REMEDY)
     excludes = glob.startswith("!")
     escaped = glob.startswith(("\\!", "\\#"))
     glob = glob[excludes or escaped :]
@@ -82,22 +104,79 @@ def _compiled(text: str) -> _Glob | None:
     if glob.endswith("/**"):
         glob += "/*"  # what is in the folder, not the folder itself
     try:
-        pattern = re.compile(_Translation(glob, text).regex(), re.DOTALL)
+        fits = _matcher(_Translation(glob, text).parts())
     except re.error as error:  # the bytes of a range of letters beyond ASCII, which may run backwards
         raise PatternInvalid(pattern=text, reason=str(error), remedy=_REMEDY) from None
-    return _Glob(pattern, excludes, folders_only)
+    return _Glob(fits, excludes, folders_only)
+
+
+def _matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
+    """What says whether a whole path fits the parts of a glob."""
+    if list(parts) == [_AT_ANY_DEPTH]:
+        parts = [b".*"]
+    quick = list(_without_retries(parts))
+    pattern = re.compile(b"".join(map(_regex, quick)) + rb"\Z", re.DOTALL)
+    if _loops(quick) <= _MOST_LOOPS:
+        return pattern.match
+    return lambda path: len(path) in _reached(parts, path, {0})
+
+
+def _regex(part: _Part) -> bytes:
+    return part if isinstance(part, bytes) else part.regex()
+
+
+def _loops(parts: Sequence[_Part]) -> int:
+    return sum(
+        part in _LOOPS if isinstance(part, bytes) else 1 + sum(map(_loops, part.choices)) for part in parts
+    )
+
+
+def _reached(parts: Sequence[_Part], path: bytes, places: set[int]) -> set[int]:
+    """Where in a path the parts of a glob can end that begin at one of these places."""
+    for part in parts:
+        if not places:
+            break
+        if isinstance(part, _Either):
+            places = {end for choice in part.choices for end in _reached(choice, path, places)}
+            continue
+        begun = {at + 1 for at in places if path.startswith(b"/", at)}
+        if part == _STAR:
+            places = _to_next_slash(path, places)
+        elif part == _AT_ANY_DEPTH:
+            places = places | begun | _behind_slashes(path, min(places))
+        elif part == _BETWEEN:
+            places = begun | _behind_slashes(path, min(begun, default=len(path)))
+        elif part == _BELOW:
+            places = set(range(min(begun, default=len(path) + 1), len(path) + 1))
+        else:
+            match = re.compile(part, re.DOTALL).match
+            places = {found.end() for at in places if (found := match(path, at))}
+    return places
+
+
+def _to_next_slash(path: bytes, places: set[int]) -> set[int]:
+    reached: set[int] = set()
+    for at in sorted(places):
+        if at not in reached:
+            end = path.find(b"/", at)
+            reached.update(range(at, (len(path) if end == -1 else end) + 1))
+    return reached
+
+
+def _behind_slashes(path: bytes, start: int) -> set[int]:
+    return {at + 1 for at in range(start, len(path)) if path.startswith(b"/", at)}
 
 
 class _Translation:
-    """A glob as a regular expression over bytes, built while it is read."""
+    """A glob as parts of a regular expression over bytes, built while it is read."""
 
     def __init__(self, glob: str, written: str) -> None:
         self._glob = glob
         self._written = written
         self._at = 0
-        self._parts: list[bytes] = []  # of the innermost sequence: the glob itself, or one of an alternation
-        self._outer: list[bytes] | None = None  # what stands before the open `{`
-        self._choices: list[list[bytes]] = []
+        self._parts: list[_Part] = []  # of the innermost sequence: the glob itself, or one of an alternation
+        self._outer: list[_Part] | None = None  # what stands before the open `{`
+        self._choices: list[list[_Part]] = []
         self._special: dict[str, Callable[[], None]] = {
             "*": self._star,
             "?": lambda: self._parts.append(_ANY),
@@ -108,8 +187,8 @@ class _Translation:
             "}": self._close,
         }
 
-    def regex(self) -> bytes:
-        """The regular expression, which matches whole paths.
+    def parts(self) -> list[_Part]:
+        """The parts, which together match whole paths.
 
         Raises:
             PatternInvalid: the glob is malformed.
@@ -122,9 +201,7 @@ class _Translation:
                 self._literal(character)
         if self._outer is not None:
             raise self._bad("a { is never closed")
-        if self._parts == [_AT_ANY_DEPTH]:
-            return rb".*\Z"
-        return b"".join(_without_retries(self._parts)) + rb"\Z"
+        return self._parts
 
     def _take(self, missing: str = "") -> str:
         if self._at == len(self._glob):
@@ -195,10 +272,9 @@ class _Translation:
     def _close(self) -> None:
         if self._outer is None:
             raise self._bad("a } closes nothing")
-        choices = [b"".join(parts) for parts in (*self._choices, self._parts)]
         # ripgrep drops an empty choice: `{,x}a` is `xa` alone. What is left empty is a part all the same.
-        either = b"|".join(filter(None, choices))
-        self._parts = [*self._outer, b"(?:" + either + b")" if either else b""]
+        choices = tuple(parts for parts in (*self._choices, self._parts) if parts and parts != [b""])
+        self._parts = [*self._outer, _Either(choices) if choices else b""]
         self._outer, self._choices = None, []
 
 
@@ -211,19 +287,22 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _without_retries(parts: Sequence[bytes]) -> Iterator[bytes]:
+def _without_retries(parts: Sequence[_Part]) -> Iterator[_Part]:
     """The parts, with stars that are followed by another one before the next `/` taken at their first fit.
 
     The later star takes what the earlier one leaves, so nothing is lost, and `*a*a*a*b` takes no more than
     the square of a name's length. A class may match `/`, so it ends such a run, as an alternation does.
     """
     start = 0
+    run: list[bytes] = []
     for at, part in enumerate(parts):
-        simple = part == _ANY or not part.startswith((b"[", b"(", b"/"))
-        if part == _STAR and parts[start:at] and parts[start] == _STAR:
-            yield b"(?>[^/]*?" + b"".join(parts[start + 1 : at]) + b")"
-            start = at
+        simple = isinstance(part, bytes) and (part == _ANY or not part.startswith((b"[", b"(", b"/")))
+        if part == _STAR and run and run[0] == _STAR:
+            yield b"(?>[^/]*?" + b"".join(run[1:]) + b")"
+            start, run = at, [_STAR]
         elif part == _STAR or not simple:
             yield from parts[start:at]
-            start = at
+            start, run = at, [part] if part == _STAR and isinstance(part, bytes) else []
+        elif isinstance(part, bytes):
+            run.append(part)
     yield from parts[start:]

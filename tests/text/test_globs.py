@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PatternInvalid
+from mdmem.text import globs
 from mdmem.text.globs import matcher
 
 RG = os.path.join(os.path.dirname(sys.executable), "rg")
@@ -131,6 +132,46 @@ def _fits(glob: str, path: str) -> bool:
         and (path[0] == glob[0] or (glob[0] == "?" and path[0] != "/"))
         and _fits(glob[1:], path[1:])
     )
+
+
+@pytest.mark.parametrize("least", [0, 9])
+def test_both_ways_to_match_mean_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    """A glob with many stars and choices is not given to `re`."""
+    monkeypatch.setattr(globs, "_MOST_LOOPS", least)
+    assert [by_matcher(one) for one in GLOBS] == [by_ripgrep(tree, one) for one in GLOBS]
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        *(
+            "*[a]" * 20 + "b",
+            "*{a,a}" * 20 + "b",
+            "**/*a*/" * 10 + "b",
+            "{a*,a*}" * 12 + "b",
+            "{*a,*b}*" * 10 + "B",
+        ),
+        *(
+            "**/{a,b}/" * 20 + "x",
+            "/**/a*" * 12 + "/z",
+            "*[!/]" * 20 + "b",
+            "{*,*}" * 20 + "B",
+            "*{,a}" * 30 + "b",
+        ),
+        *("[a-z]*" * 30 + "B", "!" + "*[a]" * 20 + "b", "**/**/*a/**/" * 8 + "b", "a*" * 2_000),
+    ],
+)
+def test_no_glob_tries_every_way(glob: str) -> None:
+    fits = matcher([glob])
+    excludes = glob.startswith("!")
+    assert [fits(path) for path in ("a" * 200 + ".md", "/".join(["a" * 50] * 9), "a/" * 200 + "y")] == [
+        excludes
+    ] * 3
+
+
+def test_a_glob_longer_than_any_path_is_refused() -> None:
+    with pytest.raises(PatternInvalid, match="4,097 characters"):
+        matcher(["a" * 4_097])
 
 
 def test_many_stars_take_no_endless_search() -> None:

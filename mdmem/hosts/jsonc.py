@@ -20,11 +20,12 @@ from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
 _MAX_DEPTH = 64
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = r"//[^\r\n]*|/\*.*?\*/"
+# What is never closed reaches to the end: else each of many would be looked for to the end.
+_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
+_COMMENT = r"//[^\r\n]*+|/\*.*?(?:\*/|\Z)"
 _STRING_OR_COMMENT = regex(f"{_STRING}|{_COMMENT}", re.DOTALL)
 _STRING_OR_TRAILING = regex(_STRING + r"|,(?=[ \t\r\n]*[}\]])", re.DOTALL)
-_COMMENT_BEHIND = regex(rf"[ \t]*(?:{_COMMENT})", re.DOTALL)
+_COMMENT_BEHIND = regex(rf"[ \t]*+(?:{_COMMENT})", re.DOTALL)
 _COMMA = regex(r"[ \t\r\n]*,")
 _NOT_LINE_END = regex(r"[^\r\n]")
 _LINE_END = regex(r"\r\n|\n|\r")
@@ -223,4 +224,5 @@ def _starts(container: Node) -> list[int]:
 
 
 def _blank_comment(found: re.Match[str]) -> str:
-    return found[0] if found[0].startswith('"') else _NOT_LINE_END.sub(" ", found[0])
+    kept = found[0].startswith('"') or (found[0].startswith("/*") and not found[0].endswith("*/", 2))
+    return found[0] if kept else _NOT_LINE_END.sub(" ", found[0])

@@ -27,7 +27,7 @@ _NAMES = frozenset(
     ]
 )
 _NOT_ENTERED = frozenset([".git", ".hg", ".venv", "node_modules", "__pycache__"])
-_PARAGRAPHS = regex(r"(?:[ \t]*(?:\r\n|\n|\r)){2,}")
+_PARAGRAPHS = regex(r"(?<![ \t])(?:[ \t]*+(?:\r\n|\n|\r)){2,}")
 _SHORTEST_PARAGRAPH = 80  # characters; shorter ones are the same by chance
 
 

@@ -16,7 +16,7 @@ from mdmem.text.regex import regex
 # What Claude Code expands the braces of one rule to at most (its documentation, 2026-09).
 _MOST_PATTERNS = 1_000
 _MOST_PATTERN_BYTES = 4 * 1024 * 1024
-_COMMA = regex(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
+_COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _FIELD = regex(r"([A-Za-z]\w*):[ \t]*(.*)")
 _ITEM = regex(r"[ \t]*-[ \t]+(.*)")
 _BRACES = regex(r"\{([^{}]*)\}")

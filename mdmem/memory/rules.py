@@ -18,7 +18,7 @@ from mdmem.vault.vault import Vault
 
 _FOLDER = "rules"
 _SUFFIX = ".md"
-_COMMA = regex(r",(?![^{]*\})")  # not one that parts the choices of `{a,b}`
+_COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _KINDS = {"users": "user", "projects": "project", "resources": "resource"}
 
 

@@ -14,7 +14,7 @@ from mdmem.text.regex import regex
 from mdmem.text.tree import Node
 
 _COLON = regex(r"[ \t]*:")
-_COMMENT = regex(r"[ \t]+#")
+_COMMENT = regex(r"(?<![ \t])[ \t]++#")
 _DASH = regex(r"[\r\n] *-")
 _KEEPS_BLANKS = regex(r"[|>][0-9]?\+")
 _DEFAULT_DASH_OFFSET = 2

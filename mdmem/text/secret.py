@@ -35,7 +35,7 @@ _END = r"(?![A-Za-z0-9_-])"
 _BREAK = r"(?:[\s>\"',|]|\\[nr])"
 _KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _PEM = (
-    rf"-----BEGIN {_KEY}{_BREAK}*(?:[A-Za-z][A-Za-z-]*: (?:(?!\\[nr])[^\r\n])*{_BREAK}+)*"
+    rf"-----BEGIN {_KEY}{_BREAK}*+(?:[A-Za-z][A-Za-z-]*+: [\s\S]{{0,400}}?{_BREAK})?"
     rf"[A-Za-z0-9+/=]{{60,}}(?:{_BREAK}+[A-Za-z0-9+/=]{{20,}})*(?:[^-]{{0,80}}-----END {_KEY})?"
 )
 

@@ -34,7 +34,7 @@ _IDLE_SECONDS = 20
 _REST_SECONDS = 12
 _CALLS = 100_000
 _SECRET = "the secret beyond the wall"
-_START = {
+START = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
@@ -44,7 +44,7 @@ _START = {
         "clientInfo": {"name": "bench", "version": "1"},
     },
 }
-_READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 class Served:
@@ -52,7 +52,7 @@ class Served:
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.ask(_START)
+        self.ask(START)
 
     def ask(self, *messages: dict[str, Any]) -> dict[str, Any]:
         """Send messages, and read the next answer."""
@@ -65,7 +65,7 @@ class Served:
 
     def tools(self) -> list[dict[str, Any]]:
         """The tools that it offers, as it sends them."""
-        answer = self.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        answer = self.ask(READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         found: list[dict[str, Any]] = answer["result"]["tools"]
         return found
 
@@ -126,7 +126,7 @@ def _idle(setting: Setting, root: str) -> Row:
     """What a server takes that has been asked, and watches for a subscription."""
     served = _served(root)
     call = {"name": "search", "arguments": {"query": "words"}}
-    served.ask(_READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    served.ask(READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     uri = {"uri": "mdmem:///notes/a.md"}
     served.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": uri})
     seconds = setting.count(_IDLE_SECONDS)

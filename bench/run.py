@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import append
 import crash
 import hooks
+import hostile_patterns
 import index
 import large
 import machine
@@ -47,7 +48,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "crash": crash.measure,
 }
 # Minutes and gigabytes: only when it is named.
-_ON_REQUEST = {"large": large.measure}
+_ON_REQUEST = {"large": large.measure, "hostile-patterns": hostile_patterns.measure}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 10_000
 """How long a pattern of others may be."""
-MOST_SECONDS = 2.0
+MOST_SECONDS = 1.0
 """How long the patterns of others may take in one call, in seconds of processor time."""
 _SECONDS_A_CHARACTER = 2e-7  # ten times what a pattern takes that reads each character once
 _SHOWN = 60

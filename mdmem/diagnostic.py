@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
@@ -78,3 +79,21 @@ def about_file(
         hint=hint,
         severity=severity,
     )
+
+
+MOST_TOLD = 1_000
+"""How many findings of one memory are told."""
+
+
+def told(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Findings of one memory; behind the first `MOST_TOLD`, one that says how many more there are."""
+    if len(findings) <= MOST_TOLD:
+        return list(findings)
+    rest = findings[MOST_TOLD:]
+    severity = min((finding.severity for finding in rest), key=("error", "warning").index)
+    message = f"{len(rest):,} more findings are left out"
+    hint = "mend these first"
+    return [
+        *findings[:MOST_TOLD],
+        replace(rest[0], code="more", message=message, hint=hint, severity=severity),
+    ]

@@ -449,6 +449,16 @@ class TooNested(DocumentRefused):
     line: int
 
 
+class TooManyParts(DocumentRefused):
+    """More headings, links, JSON values or the like than `limit`."""
+
+    code: ClassVar[str] = "too-many-parts"
+    says: ClassVar[str] = "{path}: there are more than {limit:,} {what}"
+    advice: ClassVar[str] = "split it, or raise max_parts in .mdmem/config.toml under [limits]"
+    limit: int
+    what: str
+
+
 # -------------------------------------------------------------------------------------------- unavailable
 
 

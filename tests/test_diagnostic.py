@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.diagnostic import Diagnostic, Position, Span, told
 
 FINDING = Diagnostic(
     path="notes/a.md",
@@ -54,3 +54,11 @@ def test_equal_findings_are_one_in_a_set_and_come_back_from_another_process() ->
 def test_a_finding_cannot_be_changed(name: str) -> None:
     with pytest.raises(FrozenInstanceError):
         setattr(FINDING, name, "another")
+
+
+def test_of_very_many_findings_the_first_are_told_and_how_many_more_there_are() -> None:
+    findings = [replace(FINDING, rule=str(number), severity="warning") for number in range(1_001)]
+    assert told(findings[:-1]) == findings[:-1]
+    *first, last = told([*findings, FINDING])
+    assert first == findings[:1_000]
+    assert (last.code, last.severity, last.message) == ("more", "error", "2 more findings are left out")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mdmem.errors import TooManyParts
 from mdmem.hosts.addition import Addition, Step, refuse, stepped
 from mdmem.text import json_tree
 from mdmem.text.frontmatter import BOM
@@ -51,8 +52,8 @@ class Settings:
         plain = _STRING_OR_TRAILING.sub(lambda found: " " if found[0] == "," else found[0], self._uncommented)
         try:
             node, flaws = json_tree.parse(plain, start, max_depth=_MAX_DEPTH)
-        except TooDeep:
-            refuse(self.path, f"values are nested more than {_MAX_DEPTH} deep")
+        except (TooDeep, TooManyParts):
+            refuse(self.path, f"it has too many values, or some are nested more than {_MAX_DEPTH} deep")
         if node is None:
             line = self.text.count("\n", 0, flaws[0].span.start) + 1
             refuse(self.path, f"line {line}: {flaws[0].message}")

@@ -13,7 +13,7 @@ from mdmem.index.synced import Progress
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
 from mdmem.vault.files import failure
-from mdmem.vault.walk import fault
+from mdmem.vault.walk import fault, tree
 
 _NAMES = {".md": "Markdown", ".json": "JSON"}
 
@@ -109,7 +109,7 @@ def _files(root: str, left_out: list[str]) -> Iterator[str]:
             raise found
         left_out.append(found.message)
 
-    for above, folders, names in os.walk(root, onerror=refused):
+    for above, folders, names in tree(root, refused):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith("."):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from mdmem.errors import MdmemError
+from mdmem.errors import MdmemError, TooManyParts
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.text.visible import clip, clipped
@@ -174,7 +174,16 @@ class Headings:
         return self._sections[place - 1].path if place else ()
 
     def _read(self, at: int) -> None:
-        """Read on to the end of the paragraph at `at`; whoever comes back for more is given all."""
+        """Read on to the end of the paragraph at `at`; whoever comes back for more is given all.
+
+        A memory with more headings than it may have is read as one without.
+        """
+        try:
+            self._read_on(at)
+        except TooManyParts:
+            self._sections, self._end = (), len(self._document.text)
+
+    def _read_on(self, at: int) -> None:
         document = self._document
         text, end = document.text, len(document.text)
         if self._end < 0 and not document.is_json:
@@ -187,7 +196,8 @@ class Headings:
             from mdmem.text import scan  # noqa: PLC0415 - start-up
 
             start = document.body_span.start
-            headings = scan.scan(text[:end], start, document.lines.number(start)).headings
+            most = document.limits.max_parts
+            headings = scan.scan(text[:end], start, document.lines.number(start), most).headings
             self._sections = scan.sections(headings, end)
         self._end = end
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import query as language, words
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.matching import Matcher
@@ -128,7 +128,10 @@ def search(
     for place, ranked in enumerate(ranking.best):
         if len(hits) == limit:
             break
-        hit = reader.hit(ranked, first[place] if place < limit else scorer.path(ranked))
+        try:
+            hit = reader.hit(ranked, first[place] if place < limit else scorer.path(ranked))
+        except DocumentRefused:
+            hit = None  # it was changed since it was indexed, and passes a limit
         if hit is None:
             gone += 1
             continue

@@ -38,6 +38,7 @@ _KEY_BITS = 36
 # The most documents that a query finds at once.
 MOST_FOUND = 20_000
 _MOST_COUNTS = 10_000
+_LONGEST_TITLE = 4_000  # code points
 
 
 class Place(NamedTuple):
@@ -183,7 +184,9 @@ class TextIndex:
                     document.add_text("folder", folder)
                 document.add_text("text", passage.text)
                 if passage.heading:
-                    document.add_text("heading", " ".join(passage.heading))
+                    # Every passage carries them: of a title of megabytes, a thousand do.
+                    titles = (title[:_LONGEST_TITLE] for title in passage.heading)
+                    document.add_text("heading", " ".join(titles))
                 if ordinal == 0:
                     _add_whole(document, memory, key)
                 writer.add_document(document)

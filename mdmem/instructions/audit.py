@@ -17,6 +17,7 @@ from mdmem.instructions.tool import AGENTS, TOOLS
 from mdmem.text import tokens
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
+from mdmem.vault.walk import tree
 
 # Variants of one tool are not compared with it.
 _COMPARED = tuple(name for name in TOOLS if not name.startswith("copilot-"))
@@ -119,7 +120,7 @@ def _files(workspace: str) -> list[str]:
         if not ended.status:
             return sorted(filter(None, os.fsdecode(ended.printed).split("\0")))
     found = []
-    for folder, folders, names in os.walk(workspace):
+    for folder, folders, names in tree(workspace):
         folders[:] = [name for name in folders if name not in _NOT_ENTERED]
         inside = os.path.relpath(folder, workspace)
         found += [name if inside == "." else f"{inside}/{name}" for name in names]

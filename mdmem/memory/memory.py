@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
@@ -385,7 +385,7 @@ class Memory(Kinds["Applied"]):
         try:
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
-            return self.vault.check(document)
+            return told(self.vault.check(document))
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

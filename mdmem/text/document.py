@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooNested
+from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.form import LINEAGE, is_json
 from mdmem.text.lazy import lazy
 from mdmem.text.lines import Lines
-from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.text.parsed import MOST_PARTS, Flaw, Parsed, TooDeep
 from mdmem.text.row import new
 
 if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
@@ -20,12 +20,17 @@ if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
 
 
 class Limits(NamedTuple):
-    """How large a memory may be: bytes of the file and of its frontmatter, depth and number of values."""
+    """How large a memory may be: bytes of the file and of its frontmatter, depth and number of values.
+
+    `max_parts` is how many headings, links (with tags, citations and URLs), block ids or JSON values a memory
+    may have, of each; of paragraphs, three times as many.
+    """
 
     max_bytes: int = 4 * 1024 * 1024
     max_frontmatter_bytes: int = 64 * 1024
     max_depth: int = 32
     max_values: int = 10_000
+    max_parts: int = MOST_PARTS
 
 
 DEFAULT_LIMITS = Limits()
@@ -94,7 +99,11 @@ class Document:
 
         start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
         try:
-            return json_tree.parse(self.text, start, max_depth=self.limits.max_depth)
+            return json_tree.parse(
+                self.text, start, max_depth=self.limits.max_depth, max_values=self.limits.max_parts
+            )
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
         except TooDeep as error:
             raise self._too_nested(error) from None
 
@@ -135,7 +144,10 @@ class Document:
             return scan.Scan(headings=(), blocks=(), fences=())
         start, end = self.body_span
         line = self.lines.number(start) if start < end else 1
-        return scan.scan(self.text, start, line)
+        try:
+            return scan.scan(self.text, start, line, self.limits.max_parts)
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
 
     @property
     def headings(self) -> tuple[scan.Heading, ...]:
@@ -166,7 +178,11 @@ class Document:
         text, lines = self.text, self.lines
         if self.is_json:
             return self._inline_of_json()
-        found = inline.scan(text, self._scan, lines)
+        outline = self._scan
+        try:
+            found = inline.scan(text, outline, lines, self.limits.max_parts)
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
         node = self.frontmatter.node
         if not node:
             return found

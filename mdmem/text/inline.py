@@ -12,6 +12,7 @@ from mdmem.text.lines import Lines
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.outline import Scan, without_marks
+from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.tag import Tag
@@ -32,20 +33,24 @@ class Inline(NamedTuple):
     urls: tuple[Url, ...] = ()
 
 
-def scan(text: str, outline: Scan, lines: Lines) -> Inline:
+def scan(text: str, outline: Scan, lines: Lines, most: int = MOST_PARTS) -> Inline:
     """Find what stands in the texts of a Markdown text.
 
     Args:
         text: the whole text.
         outline: what the line scanner found in it.
         lines: its line table.
+        most: how many of each there may be; and a few times as many marks that could begin one.
+
+    Raises:
+        TooManyParts: there are more.
     """
     texts = outline.texts
     if outline.marks:
         text = without_marks(text, outline.marks)
     if "|" in text and texts:
         texts = tuple(table.split(text, texts))
-    parser = LinkParser(text, texts, lines)
+    parser = LinkParser(text, texts, lines, most)
     if outline.definitions:
         parser.define(outline.definitions)
     tags: list[Tag] = []
@@ -78,14 +83,16 @@ class Bare:
                 span = Span(start, url.end(self._text, start, min(stop, room.end)))
                 found.append(span)
                 self._parser.urls.append(Url(self._text[slice(*span)], span, self._line(start)))
+                self._parser.bound(self._parser.urls)
         if found:
             self._taken = sorted((*self._taken, *found))
 
     def run(self) -> list[Tag]:
         """Find citations, and the tags, which are returned."""
-        text, tags, taken = self._text, [], self._parser.taken
+        text, tags, parser, taken = self._text, [], self._parser, self._parser.taken
         start, end = self._bounds
         for hash_ in _HASH.finditer(text, start, end):
+            parser.step()
             at = hash_.start()
             number = bisect_right(taken, (at, end)) - 1
             if number >= 0 and at < taken[number][1]:
@@ -93,8 +100,10 @@ class Bare:
             self._citation(at)
             if not text[at - 1 : at].isalnum() and (tag := self._tag(at)):
                 tags.append(tag)
+                parser.bound(tags)
         if text.find(":", start, end) >= 0:
             for colon in _COLON.finditer(text, start, end):
+                parser.step()
                 self._citation(colon.start())
         return tags
 

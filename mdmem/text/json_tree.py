@@ -6,7 +6,8 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import Any
 
 from mdmem.diagnostic import Span
-from mdmem.text.parsed import Flaw, Parsed, TooDeep
+from mdmem.errors import TooManyParts
+from mdmem.text.parsed import MOST_PARTS, Flaw, Parsed, TooDeep
 from mdmem.text.regex import regex
 from mdmem.text.tree import Key, Member, Node, dotted
 
@@ -24,13 +25,14 @@ class _NotJson(Exception):
         self.message = message
 
 
-def parse(text: str, offset: int = 0, *, max_depth: int) -> Parsed:
+def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int = MOST_PARTS) -> Parsed:
     """Parse one JSON value.
 
     Args:
         text: the whole text; spans count from its beginning, in code points.
         offset: where the value starts: 1 behind a byte-order mark.
         max_depth: how deeply values may be nested.
+        max_values: how many there may be.
 
     Returns:
         The tree, and as flaws: invalid JSON (then there is no tree), duplicate keys, lone surrogates
@@ -38,8 +40,9 @@ def parse(text: str, offset: int = 0, *, max_depth: int) -> Parsed:
 
     Raises:
         TooDeep: the values are nested more deeply than `max_depth`.
+        TooManyParts: there are more than `max_values`.
     """
-    reader = _Reader(text, max_depth)
+    reader = _Reader(text, max_depth, max_values)
     try:
         node = reader.whole(offset)
     except _NotJson as error:
@@ -54,9 +57,10 @@ def _skip(text: str, at: int) -> int:
 
 
 class _Reader:
-    def __init__(self, text: str, max_depth: int) -> None:
+    def __init__(self, text: str, max_depth: int, max_values: int) -> None:
         self.text = text
         self.max_depth = max_depth
+        self.max_values = self.left = max_values
         self.flaws: list[Flaw] = []
 
     def whole(self, at: int) -> Node:
@@ -67,6 +71,9 @@ class _Reader:
         return node
 
     def value(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+        self.left -= 1
+        if self.left < 0:
+            raise TooManyParts(path="", limit=self.max_values, what="values")
         first = self.text[at : at + 1]
         if first and first in "{[":
             if len(path) >= self.max_depth:

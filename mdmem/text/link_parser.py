@@ -13,12 +13,14 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.errors import TooManyParts
 from mdmem.text import citation, link, opener, raw_html
 from mdmem.text.citation import Citation, Locator
 from mdmem.text.definition import Definition
 from mdmem.text.lines import Lines
 from mdmem.text.link import Destination, Link
 from mdmem.text.opener import Opener
+from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
 from mdmem.text.row import new
 from mdmem.text.url import Url
@@ -51,6 +53,8 @@ _LINK_END = regex(
     r"[ \t\r\n]*+\)"
 )
 _SPAN = attrgetter("span")
+# So many times as many marks as links may be looked at: three or four make one, and some none.
+_STEPS = 4
 _IGNORED_SCHEMES = ("mailto:", "data:", "javascript:")
 
 
@@ -83,13 +87,15 @@ class LinkParser:
         taken: the spans where nothing bare can begin, in order and apart: links, code, HTML, autolinks.
     """
 
-    def __init__(self, text: str, texts: Sequence[Span], lines: Lines) -> None:
+    def __init__(self, text: str, texts: Sequence[Span], lines: Lines, most: int = MOST_PARTS) -> None:
         self.text = text
         self.texts = texts
         self.links: list[Link] = []
         self.citations: list[Citation] = []
         self.urls: list[Url] = []
         self.taken: list[Span] = []
+        self._most = most
+        self._left = most * _STEPS
         self._line = lines.number
         self._definitions: list[_Defined] = []
         self._labels: dict[str, _Defined] = {}
@@ -100,6 +106,26 @@ class LinkParser:
         self._barrier = 0
         self._ticks: dict[int, list[int]] = {}
         self._unclosed: set[str] = set()
+
+    def step(self) -> None:
+        """Count a mark that is looked at.
+
+        Raises:
+            TooManyParts: that were as many as there may be.
+        """
+        self._left -= 1
+        if self._left < 0:
+            what = "marks that could begin a link, a citation or a tag"
+            raise TooManyParts(path="", limit=self._most * _STEPS, what=what)
+
+    def bound(self, found: Sequence[object]) -> None:
+        """Refuse what has more of what was found than there may be.
+
+        Raises:
+            TooManyParts: there are more.
+        """
+        if len(found) > self._most:
+            raise TooManyParts(path="", limit=self._most, what="links, citations, tags or URLs")
 
     def define(self, definitions: Sequence[Definition]) -> None:
         """Take the link reference definitions; of those with the same label, the first counts."""
@@ -134,10 +160,12 @@ class LinkParser:
             words = self.text[slice(*alias)]
             words = " ".join(words.split()) if "\n" in words or "\r" in words else words
             self.links.append(new(Link, (kind, embed, span, self._line(span[0]), *lead.to, words, alias)))
+            self.bound(self.links)
 
     def _add_url(self, lead: _Lead) -> None:
         if not lead.url.lower().startswith(_IGNORED_SCHEMES):
             self.urls.append(Url(lead.url, lead.span, self._line(lead.span.start)))
+            self.bound(self.urls)
 
     def _add_citation(self, lead: _Lead, cited: tuple[str, Locator], at: int) -> None:
         path, locator = cited
@@ -158,6 +186,7 @@ class LinkParser:
         line, located = self._line(span[0]), new(Span, (stop, span[1]))
         found = new(Citation, (path, *locator, span, line, located, pin, pin_span, in_link))
         self.citations.append(found)
+        self.bound(self.citations)
 
     def _add_definition(self, defined: _Defined) -> None:
         lead = defined.lead
@@ -207,6 +236,7 @@ class LinkParser:
         self._ticks.clear()
         self._unclosed.clear()
         while found := _TOKEN.search(text, at, end):
+            self.step()
             behind, (start, at) = at, found.span()
             mark, kind = text[start], found.lastindex
             image = mark == "[" and start > behind and text[start - 1] == "!"
@@ -272,6 +302,7 @@ class LinkParser:
             wikilink = link.wikilink(found, self._line(start - image), embed=image)
             if wikilink:
                 self.links.append(wikilink)
+                self.bound(self.links)
                 self.taken.append(wikilink.span)
             return wikilink is not None
         if self._stack:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from mdmem.text.tree import Node
 
 
+MOST_PARTS = 100_000
+"""How many headings, links, JSON values or the like a text may have, unless a limit says otherwise."""
+
+
 class Flaw(NamedTuple):
     """Something wrong in a text, before it is known which memory the text belongs to."""
 

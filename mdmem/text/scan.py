@@ -12,11 +12,13 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.errors import TooManyParts
 from mdmem.text import definition, fence, html_block, run
 from mdmem.text.cursor import Cursor
 from mdmem.text.definition import Definition
 from mdmem.text.lines import LINE_END
 from mdmem.text.outline import Block, Heading, Scan, Section, sections, without_marks
+from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
 from mdmem.text.row import new
 
@@ -35,13 +37,18 @@ _WIDEST_PADDING = 4
 _QUOTE = 0
 # Containers nested deeper are read as text: the cost of a line is bounded by its length times this.
 _MOST_CONTAINERS = 32
+_PARAGRAPHS = 3  # times as many as of other parts
 # A line that begins with anything else can only be text.
 _MARKS = frozenset(" \t#>`~-+*_=<0123456789")
 
 
-def scan(text: str, start: int = 0, line: int = 1) -> Scan:
-    """Scan `text` from `start` (where 1-based line `line` begins) to its end."""
-    scanner = _Scanner(text, start, line)
+def scan(text: str, start: int = 0, line: int = 1, most: int = MOST_PARTS) -> Scan:
+    """Scan `text` from `start` (where 1-based line `line` begins) to its end.
+
+    Raises:
+        TooManyParts: there are more than `most` headings or the like.
+    """
+    scanner = _Scanner(text, start, line, most)
     scanner.take_all(start)
     return scanner.result()
 
@@ -63,10 +70,13 @@ class _Scanner:
         text: the whole text.
         start: where a line of it begins.
         line: the 1-based number of that line.
+        most: how many headings and the like there may be.
     """
 
-    def __init__(self, text: str, start: int, line: int) -> None:
+    def __init__(self, text: str, start: int, line: int, most: int) -> None:
         self.text = text
+        self._most = most
+        self._may_be_too_many = len(text) - start > most  # each takes a character at least
         self.headings: list[Heading] = []
         self.blocks: list[Block] = []
         self.fences: list[Span] = []
@@ -90,6 +100,8 @@ class _Scanner:
         if text.find("^", at) >= 0:
             self._find_ids(at)
         while at < end:
+            if self._may_be_too_many:
+                self._count_parts()
             if self._fence or self._html:
                 outside = not self._containers and self._fence
                 at = self._rest_of_fence(at, *outside) if outside else self._take(at)
@@ -176,7 +188,19 @@ class _Scanner:
             begin, at = found.span()
             if self._next_id < at:
                 self._blocks(begin, at)
+            if self._may_be_too_many:
+                self._count_parts()
         return at
+
+    def _count_parts(self) -> None:
+        most = self._most
+        if len(self.headings) > most or len(self.blocks) > most:
+            raise TooManyParts(path="", limit=most, what="headings or block ids")
+        if len(self.fences) > most or len(self.definitions) > most:
+            raise TooManyParts(path="", limit=most, what="fences or definitions")
+        most *= _PARAGRAPHS
+        if len(self.texts) > most or len(self.marks) > most:
+            raise TooManyParts(path="", limit=most, what="paragraphs")
 
     def _begins(self, item: re.Match[str]) -> bool:
         """Whether a list begins or goes on: in the middle of a paragraph only a first item does that."""

@@ -24,6 +24,7 @@ DEFAULT_TEXT = """\
 # max_frontmatter_bytes = 65536   # of its frontmatter
 # max_depth = 32                  # how deeply values may be nested
 # max_values = 10000              # values in a frontmatter, counting what an alias repeats
+# max_parts = 100000              # headings, links, block ids or JSON values in a memory, of each
 
 [trash]
 # max_bytes = 268435456           # overwritten and deleted content that can be restored

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.diagnostic import Diagnostic
+from mdmem.diagnostic import Diagnostic, told
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -439,7 +439,7 @@ class Vault:
         for change, after in zip(plan.changes, prepared.afters, strict=True):
             findings += self._new_findings(change.before, after) if after else ()
         if findings:
-            raise Invalid(findings=tuple(findings))
+            raise Invalid(findings=tuple(told(findings)))
         return prepared
 
     def new_names(self) -> NewNames:

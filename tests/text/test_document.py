@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import event, given, settings, strategies as st
 
-from mdmem.errors import BinaryContent, DocumentRefused, NotEncodable, NotUtf8, TooLarge, TooNested
+from mdmem.errors import (
+    BinaryContent,
+    DocumentRefused,
+    NotEncodable,
+    NotUtf8,
+    TooLarge,
+    TooManyParts,
+    TooNested,
+)
 from mdmem.text.document import Document, Limits, parse, parse_text
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
@@ -243,3 +251,55 @@ def test_a_memory_of_frontmatter_alone_has_an_empty_body() -> None:
 def test_an_empty_memory_is_one() -> None:
     document = markdown("")
     assert (document.body, document.fields, document.findings, document.tree) == ("", {}, (), None)
+
+
+# -------------------------------------------------------------------------------------------------- parts
+
+# A unit of which a text has too many, and what of a document then refuses it.
+TOO_MANY = {
+    "headings": ("# a\n", "sections"),
+    "underlined": ("a\n=\n", "headings"),
+    "block ids": ("a ^b\n\n", "blocks"),
+    "fences": ("```\n```\n", "fences"),
+    "definitions": ("[a]: b\n\n", "headings"),
+    "quoted lines": ("> a\n", "headings"),
+    "paragraphs": ("a\n\n", "headings"),
+    "wikilinks": ("[[a]]", "links"),
+    "links": ("[a](b.md) ", "links"),
+    "nothing but brackets": ("[a](", "links"),
+    "HTML": ("<a ", "links"),
+    "backticks": ("` `` ", "links"),
+    "tags": (" #a", "tags"),
+    "no tags": ("a#a", "tags"),
+    "code": ("`a.py#L1` ", "citations"),
+    "bare citations": ("a.py:1 ", "citations"),
+    "no citations": (":1", "citations"),
+    "URLs": ("https://a.org ", "urls"),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(("unit", "part"), TOO_MANY.values(), ids=TOO_MANY)
+def test_a_text_of_megabytes_with_too_many_parts_is_refused_at_its_limit(unit: str, part: str) -> None:
+    """Without one, each takes up to a gigabyte, and tens of seconds."""
+    text = unit * (4_000_000 // len(unit))
+    with pytest.raises(TooManyParts) as caught:
+        getattr(markdown(text), part)
+    assert caught.value.path == "notes/a.md"
+    assert caught.value.limit in {100_000, 300_000, 400_000}
+    assert markdown(text).text == text
+
+
+@pytest.mark.parametrize(("unit", "part"), [TOO_MANY["headings"], TOO_MANY["wikilinks"], TOO_MANY["tags"]])
+def test_as_many_parts_as_the_limit_says_may_be_there(unit: str, part: str) -> None:
+    assert len(getattr(markdown(unit * 5, max_parts=5), part)) == 5
+    with pytest.raises(TooManyParts):
+        getattr(markdown(unit * 6, max_parts=5), part)
+
+
+def test_json_has_as_many_values_as_the_limit_says() -> None:
+    text = b'{"a": [1, {"b": 2}]}'
+    assert parse("a.json", text, Limits(max_parts=5)).fields == {"a": [1, {"b": 2}]}
+    with pytest.raises(TooManyParts) as caught:
+        _ = parse("a.json", text, Limits(max_parts=4)).fields
+    assert caught.value.message == "a.json: there are more than 4 values"

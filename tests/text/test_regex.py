@@ -53,7 +53,7 @@ def test_every_pattern_of_the_package_is_sound() -> None:
         "    if found.name.endswith('__main__'): continue\n"
         "    for value in vars(importlib.import_module(found.name)).values():\n"
         "        if isinstance(value, _Regex):\n"
-        "            value.match('')\n"
+        "            value.match(value.pattern[:0])\n"
         "            count += 1\n"
         "print(count)\n"
     )

@@ -9,10 +9,12 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 from types import FrameType
+from typing import cast
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mdmem.errors import Usage
 from mdmem.mcp.server import MemoryServer
@@ -22,6 +24,9 @@ PATH = "/mcp"
 _HOST = "127.0.0.1"
 _LEAST_TOKEN = 16
 _NAMES = (_HOST, "localhost")
+_MOST_CONNECTIONS = 128
+# How long a client may take to send a request, and to go on reading an answer.
+_REQUEST_SECONDS, _READING_SECONDS = 5.0, 30.0
 
 
 class Door:
@@ -65,6 +70,68 @@ class Door:
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._authorization):
             return 401, b"give the bearer token"
         return 0, b""
+
+
+class _Connection(H11Protocol):
+    """uvicorn's connection, which nobody can hold without asking something and reading the answer.
+
+    Whoever does not send a whole request in time is cut off, be it silent or a byte a second; so is who reads
+    nothing of an answer that does not fit into the buffers. A stream of events may stay open.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _is_begun = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a connection in, unless there are too many."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        if len(self.connections) > _MOST_CONNECTIONS:
+            self.transport.abort()
+        else:
+            self._cut_off_after(_REQUEST_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request in."""
+        if self._is_waiting and not self._is_begun:
+            self._is_begun = True
+            self._cut_off_after(_REQUEST_SECONDS)
+        super().data_received(data)
+        if not self._is_waiting:
+            self._cut_off_after(None)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._is_begun = False
+        is_read = not self.transport.get_write_buffer_size()
+        self._cut_off_after(_REQUEST_SECONDS if is_read else _READING_SECONDS)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait until what was sent is read."""
+        super().pause_writing()
+        self._cut_off_after(_READING_SECONDS)
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        super().resume_writing()
+        self._cut_off_after(_REQUEST_SECONDS if self._is_waiting else None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._cut_off_after(None)
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether it is the client that has to send something."""
+        cycle = getattr(self, "cycle", None)  # which uvicorn's annotation says is always there
+        return cycle is None or cycle.response_complete or cycle.more_body
+
+    def _cut_off_after(self, seconds: float | None) -> None:
+        """Cut it off then, unless something is seen of the client before."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(seconds, self.transport.abort) if seconds else None
 
 
 class _Waiting(Server):
@@ -130,6 +197,7 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
         app = memory.server.streamable_http_app(streamable_http_path=PATH, transport_security=_security(port))
         config = Config(
             Door(app, port, token),
+            http=_Connection,
             log_level="warning",
             access_log=False,
             proxy_headers=False,

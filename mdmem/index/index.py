@@ -282,7 +282,13 @@ class Index:
 
         work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
         self._known_at = -1
-        return Sync(self.vault, database, text).run(work, progress)
+        try:
+            return Sync(self.vault, database, text).run(work, progress)
+        except BaseException:
+            # Whoever asked has gone, say: what was not committed would be taken in twice by the next run.
+            if text:
+                text.close()
+            raise
 
     def vouch(self, vouches: Callable[[], bool] | None) -> None:
         """Let a watcher say whether the index has taken in all that happened: then no file is looked at."""

@@ -142,6 +142,21 @@ def test_a_rebuild_says_everything_again(index: Index) -> None:
 # --------------------------------------------------------------------------------------------------- damage
 
 
+def test_what_a_run_that_was_given_up_had_read_is_not_taken_in_twice(root: Path, index: Index) -> None:
+    """As when a client goes away while the index is made for its question."""
+    for number in range(150):
+        (root / f"notes/{number}.md").write_text("needle\n")
+
+    def give_up(_done: int, _total: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        index.sync(progress=give_up)
+    index.sync()
+    documents, _ = paths(index)
+    assert index.text(lambda text: text.searcher().num_docs) == len(documents) == 153
+
+
 def stores(root: Path) -> list[Path]:
     return sorted(path for path in (root / STORES).rglob("*") if path.is_file() and path.name != "lock")
 

@@ -19,6 +19,7 @@ import hooks
 import hostile_patterns
 import index
 import large
+import long
 import machine
 import moving
 import oracle
@@ -48,7 +49,11 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "crash": crash.measure,
 }
 # Minutes and gigabytes: only when it is named.
-_ON_REQUEST = {"large": large.measure, "hostile-patterns": hostile_patterns.measure}
+_ON_REQUEST = {
+    "large": large.measure,
+    "long": long.measure,
+    "hostile-patterns": hostile_patterns.measure,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from regex import Match
 
 _CRLF = regex(r"\r\n")
+# More edits of one memory are made as one.
+_MOST_EDITS = 10_000
 
 
 class TextEdit(NamedTuple):
@@ -125,7 +127,16 @@ def replace(
         raise TextAmbiguous(
             path=document.path, old=old, expected=expected, lines=lines, overlapping=overlapping
         )
-    return edits
+    return _few(document, edits)
+
+
+def _few(document: Document, edits: list[TextEdit]) -> list[TextEdit]:
+    """The same change; very many edits as one from the first to the last, which take a fifth of the room."""
+    if len(edits) <= _MOST_EDITS:
+        return edits
+    start, end = edits[0].start, edits[-1].end
+    changed = splice(document.text, edits, document.path)
+    return [TextEdit(start, end, changed[start : len(changed) - (len(document.text) - end)])]
 
 
 def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:

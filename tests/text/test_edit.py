@@ -465,3 +465,12 @@ def test_texts_of_many_equal_lines_are_compared_quickly() -> None:
 )
 def test_plain_newlines_take_the_documents_one_line_end(text: str, new: str, expected: str) -> None:
     assert fitted(parse_text("n.md", text), new) == expected
+
+
+@pytest.mark.parametrize("regex", [False, True])
+def test_very_many_replacements_are_one_edit_that_does_the_same(regex: bool) -> None:
+    document = parse_text("a.md", "before " + "x," * 10_001 + "after")
+    [edit] = replace(document, "x", "yy", count="all", regex=regex)
+    assert splice(document.text, [edit]) == document.text.replace("x", "yy")
+    assert (edit.start, edit.end) == (7, 7 + 2 * 10_001 - 1)
+    assert len(replace(parse_text("a.md", "x," * 10_000), "x", "yy", count="all", regex=regex)) == 10_000

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from mdmem.instructions import block
-from mdmem.instructions.wanted import Wanted
-from mdmem.text.diff import unified
+from mdmem.instructions.wanted import Part, Wanted
+from mdmem.text.diff import Hunk, hunks, unified
 from mdmem.text.lines import LINE_END, Lines, with_newline
+from mdmem.text.regex import regex
+
+_SECTION = regex(r" {0,3}##?[ \t]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +28,8 @@ class Difference:
         reason: more about it; may be empty.
         before, after: the texts of the file; None where there is none. What is left as it is has `after`
             equal to `before`.
-        added: what somebody wrote in the block and can be brought back; None where nothing can.
-        memory: the rule that is all of the file, as the vault names it.
+        texts: what somebody made of the texts of memories in the block: path in the vault to new text.
+        added: what somebody wrote there beside these; None where nothing can be brought back.
     """
 
     path: str
@@ -31,8 +37,8 @@ class Difference:
     reason: str = ""
     before: str | None = None
     after: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
     added: str | None = None
-    memory: str = ""
 
     @property
     def is_mended(self) -> bool:
@@ -107,17 +113,68 @@ def _edited(path: str, text: str, found: block.Block, wanted: Wanted) -> Differe
         return Difference(path=path, state="edited", reason=reason, before=text, after=text)
     if block.digest(inner) in {found.digest, block.digest(wanted.inner)}:
         return None
+    left = Difference(path=path, state="edited", before=text, after=text)
+    by_hand = f"take the change into {wanted.source} by hand, and delete the block"
+    if wanted.parts and found.digest != block.digest(wanted.inner):
+        return replace(left, reason=f"its block was changed, and what it is made of was, too: {by_hand}")
+    texts: dict[str, str] = {}
+    if wanted.parts:
+        # The file of one rule is all its text, new sections too.
+        added = _apart(inner, wanted.parts, texts, alone=bool(wanted.header))
+    else:
+        added = _added(inner, wanted.inner)
+    if added is None:
+        return replace(left, reason=f"its block was changed, and it is not clear in which memory: {by_hand}")
     reason = "its block was changed: --bring-back takes that into the vault"
-    added = inner if wanted.memory else _added(inner, wanted.inner)
-    return Difference(
-        path=path,
-        state="edited",
-        reason=reason,
-        before=text,
-        after=text,
-        added=added.strip("\r\n"),
-        memory=wanted.memory,
-    )
+    return replace(left, reason=reason, texts=texts, added=added.strip("\r\n"))
+
+
+def _apart(inner: str, parts: Sequence[Part], texts: dict[str, str], *, alone: bool) -> str | None:
+    """What was written in a block beside its parts; None where a change is not clearly in one of them.
+
+    A section that follows a part belongs to none; any other text behind a part belongs to that one.
+
+    Args:
+        inner: what is in the block.
+        parts: what was in it.
+        texts: is told the new texts of the memories that were changed.
+        alone: whether all that is in the block belongs to its only part.
+    """
+    old = [LINE_END.split(part.text) for part in parts]
+    starts = [0, *accumulate(len(lines) + 1 for lines in old)]
+    before = [line for lines in old for line in (*lines, "")][:-1]
+    after = LINE_END.split(with_newline(inner, "\n").strip("\n"))
+    changes: list[list[Hunk]] = [[] for _ in parts]
+    added: list[str] = []
+    for hunk in hunks(before, after):
+        number = bisect_right(starts, hunk.start) - 1
+        is_new = hunk.start == hunk.end
+        if is_new and hunk.start == starts[number]:
+            number = (
+                max(0, number - 1) if alone else number - 1
+            )  # behind the part before, rather than in front of this one
+        new = after[hunk.new_start : hunk.new_end]
+        first = next(filter(str.strip, new), "")
+        is_behind = is_new and hunk.start >= starts[number] + len(old[number])
+        is_beside = number < 0 or (is_behind and (_SECTION.match(first) or not parts[number].memory))
+        if is_beside and not alone:
+            added += new
+        elif hunk.end > starts[number + 1]:
+            return None
+        else:
+            changes[number].append(hunk)
+    for number, part in enumerate(parts):
+        lines, at = [], starts[number]
+        for hunk in changes[number]:
+            lines += [*before[at : hunk.start], *after[hunk.new_start : hunk.new_end]]
+            at = hunk.end
+        text = "\n".join([*lines, *before[at : starts[number + 1]]]).strip("\n")
+        if text != part.text:
+            taken = part.taken_back(text) if part.memory else None
+            if taken is None:
+                return None
+            texts[part.memory] = taken
+    return "\n".join(added)
 
 
 def _added(inner: str, wanted: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mdmem.diagnostic import Span
 from mdmem.errors import PathRefused, Usage
 from mdmem.instructions import block
 from mdmem.instructions.difference import Difference, compared
@@ -66,8 +67,8 @@ def sync(
         places: where tools look.
         rules: reads the enabled rules, in order.
         tools: whose files; those of all without.
-        bring_back: take what somebody wrote into blocks into the vault: a rule's text into the rule, other
-            lines to the end of the project memory.
+        bring_back: take what somebody wrote into blocks into the vault: a change of a rule's text into the
+            rule, new sections and lines to the end of the project memory.
         check: write nothing.
 
     Raises:
@@ -114,25 +115,26 @@ def _memory(vault: Vault) -> tuple[str | None, str]:
 
 def _brought_back(vault: Vault, differences: Sequence[Difference]) -> list[str]:
     """Take what was written into blocks into the vault; the files whose blocks may be overwritten then."""
-    rules: dict[str, str] = {}
+    texts: dict[str, str] = {}
     lines: list[str] = []
     taken = []
     for one in differences:
         # Of a rule that was edited in the files of two tools, both texts cannot be its text.
-        if one.added is not None and (not one.memory or rules.get(one.memory, one.added) == one.added):
+        if one.added is not None and all(texts.get(path, text) == text for path, text in one.texts.items()):
             taken.append(one.path)
-            if one.memory:
-                rules[one.memory] = one.added
-            elif one.added:
+            texts |= one.texts
+            if one.added:
                 lines.append(one.added)
 
     def build() -> EditPlan:
-        changes = [_with_body(vault.read(path), text) for path, text in rules.items()]
-        if lines:
+        changes = [_with_text(vault.read(path), text) for path, text in texts.items() if path != AGENTS]
+        if AGENTS in texts:
+            changes.append(_with_text(vault.read(AGENTS), "\n\n".join([texts[AGENTS], *lines]), whole=True))
+        elif lines:
             changes.append(_appended(vault.find(AGENTS), "\n".join(lines)))
         return EditPlan(changes=tuple(changes), message="project sync: bring back what the tools' files say")
 
-    if rules or lines:
+    if texts or lines:
         vault.transact(build)
     return taken
 
@@ -154,9 +156,9 @@ def _memory_plan(vault: Vault, difference: Difference) -> EditPlan:
     return EditPlan(changes=(change,), message=f"{AGENTS}: project sync")
 
 
-def _with_body(document: Document, text: str) -> Change:
-    """A rule with another text; the blank lines around it stay."""
-    start, end = document.body_span
+def _with_text(document: Document, text: str, *, whole: bool = False) -> Change:
+    """A memory with another body, or the whole of it; the blank lines around that stay."""
+    start, end = Span(0, len(document.text)) if whole else document.body_span
     body = document.text[start:end]
     start += len(body) - len(body.lstrip("\r\n"))
     end = max(start, end - (len(body) - len(body.rstrip("\r\n"))))

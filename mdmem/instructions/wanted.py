@@ -10,6 +10,7 @@ from mdmem.errors import EditRefused
 from mdmem.instructions import block, header
 from mdmem.instructions.imports import imports
 from mdmem.instructions.tool import AGENTS
+from mdmem.text.lines import with_newline
 
 # The tools whose own files are written; Codex and what else reads AGENTS.md need no more than that.
 IMPORTERS = {"claude": ("CLAUDE.md", f"@{AGENTS}"), "gemini": ("GEMINI.md", f"@./{AGENTS}")}
@@ -32,17 +33,38 @@ class Rule(NamedTuple):
     memory: str
 
 
+class Part(NamedTuple):
+    """A part of a block, which is parted from the others by blank lines.
+
+    Attributes:
+        text: what stands in the block.
+        memory: the memory that it is made of, as the vault names it; empty for what is not a memory's text.
+        head: with what `text` begins in the place of `lead`, with which the text of the memory begins.
+        lead: see `head`.
+    """
+
+    text: str
+    memory: str = ""
+    head: str = ""
+    lead: str = ""
+
+    def taken_back(self, text: str) -> str | None:
+        """The text of the memory when this part becomes `text`; None where its head or all else is gone."""
+        body = text.removeprefix(self.head).strip("\n")
+        return self.lead + body if text.startswith(self.head) and body.strip() else None
+
+
 class Wanted(NamedTuple):
     """What a file of the workspace should hold: `inner` in a block, behind `header`.
 
-    `source` is what it is made of; `memory` is the rule that is all of it, as the vault names it.
+    `source` is what it is made of; `parts` are those of `inner`, where any of it is the text of a memory.
     """
 
     path: str
     inner: str
     source: str
     header: str = ""
-    memory: str = ""
+    parts: tuple[Part, ...] = ()
 
 
 def wanted(tools: Sequence[str], rules: Sequence[Rule], memory: str | None, copied: str) -> list[Wanted]:
@@ -64,8 +86,9 @@ def wanted(tools: Sequence[str], rules: Sequence[Rule], memory: str | None, copi
         if block.has_marks(text):
             reason = "it holds a mark of a block, so it cannot stand in one"
             raise EditRefused(path=path, reason=reason, remedy="take the mark away")
-    shared = "\n\n".join(_shared(rules, memory if copied else None))
-    files = [Wanted(AGENTS, shared, _sources(rules, copied))] if shared else []
+    parts = tuple(_shared(rules, memory if copied else None))
+    shared = "\n\n".join(part.text for part in parts)
+    files = [Wanted(AGENTS, shared, _sources(rules, copied), parts=parts)] if shared else []
     if shared or memory is not None:
         importers = [IMPORTERS[tool] for tool in tools if tool in IMPORTERS]
         files += [Wanted(path, line, AGENTS) for path, line in importers]
@@ -85,22 +108,32 @@ def _sources(rules: Sequence[Rule], copied: str) -> str:
     return " and ".join(filter(None, (copied, folder)))
 
 
-def _shared(rules: Sequence[Rule], memory: str | None) -> Iterator[str]:
+def _shared(rules: Sequence[Rule], memory: str | None) -> Iterator[Part]:
     if memory and memory.strip():
-        yield memory.strip("\r\n")
+        yield Part(_plain(memory), AGENTS)
     for rule in rules:
         if not rule.globs:
             yield _titled(rule)
     some = [rule for rule in rules if rule.globs]
     if some:
-        yield "## Rules for some files\n\nRead the rule before you change a file that it is about."
-        yield "\n".join(f"- {_code(rule.globs)}: {rule.title} (`{rule.file}`)" for rule in some)
+        listed = "\n".join(f"- {_code(rule.globs)}: {rule.title} (`{rule.file}`)" for rule in some)
+        told = "Read the rule before you change a file that it is about."
+        yield Part(f"## Rules for some files\n\n{told}\n\n{listed}")
 
 
-def _titled(rule: Rule) -> str:
-    first, _, rest = rule.text.partition("\n")
-    body = rest if first.startswith("#") and first.lstrip("#").strip() == rule.title else rule.text
-    return f"## {rule.title}\n\n{body.strip()}".rstrip()
+def _titled(rule: Rule) -> Part:
+    text = _plain(rule.text)
+    first, _, rest = text.partition("\n")
+    has_title = first.startswith("#") and first.lstrip("#").strip() == rule.title
+    body = (rest if has_title else text).strip()
+    lead = text[: text.index(body, len(first))] if has_title and body else ""
+    head = f"## {rule.title}\n"
+    return Part(f"{head}\n{body}".rstrip(), rule.memory, head, lead)
+
+
+def _plain(text: str) -> str:
+    """A text as it stands in a block."""
+    return with_newline(text, "\n").strip("\n")
 
 
 def _code(globs: Sequence[str]) -> str:
@@ -113,7 +146,8 @@ def _own(tool: str, rule: Rule) -> Wanted:
     # A rule that only leaves files out is about all others.
     fields = _FIELDS[tool](rule, globs or ["**"])
     head = "\n".join(["---", *fields, "---", ""])
-    return Wanted(f"{folder}/{rule.name}{suffix}", rule.text.strip("\r\n"), rule.file, head, rule.memory)
+    text = _plain(rule.text)
+    return Wanted(f"{folder}/{rule.name}{suffix}", text, rule.file, head, (Part(text, rule.memory),))
 
 
 def portable(glob: str) -> str:

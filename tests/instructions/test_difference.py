@@ -9,13 +9,19 @@ from hypothesis import given, strategies as st
 
 from mdmem.instructions import block
 from mdmem.instructions.difference import Difference, compared
-from mdmem.instructions.wanted import Rule, Wanted, portable, wanted
+from mdmem.instructions.wanted import Part, Rule, Wanted, portable, wanted
 from mdmem.text.lines import with_newline
 
 ONE = Wanted("CLAUDE.md", "@AGENTS.md", "AGENTS.md")
 TWO = Wanted("CLAUDE.md", "@AGENTS.md\n\nmore", "AGENTS.md")
 HEAD = '---\npaths:\n  - "src/**"\n---\n'
-RULE = Wanted(".claude/rules/mdmem/a.md", "# A\n\nText.", "memories/rules/a.md", HEAD, "rules/a.md")
+RULE = Wanted(
+    ".claude/rules/mdmem/a.md",
+    "# A\n\nText.",
+    "memories/rules/a.md",
+    HEAD,
+    (Part("# A\n\nText.", "rules/a.md"),),
+)
 
 LINES = st.sampled_from(
     ["text", "", "# Title", "```", "<!-- note -->", "---", "@x.md", "é 日本", "  - a", "\ufeff"]
@@ -105,10 +111,10 @@ def test_an_edited_rule_gives_its_whole_text_back() -> None:
     assert text is not None
     difference = compared(RULE.path, text.replace("Text.", "Other."), RULE)
     assert difference is not None
-    assert (difference.state, difference.added, difference.memory) == (
+    assert (difference.state, difference.added, difference.texts) == (
         "edited",
-        "# A\n\nOther.",
-        "rules/a.md",
+        "",
+        {"rules/a.md": "# A\n\nOther."},
     )
 
 

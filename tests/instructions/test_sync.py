@@ -220,9 +220,94 @@ def test_what_was_edited_can_be_brought_back(memory: Memory) -> None:
     assert memory.show("rules/python.md").text == PYTHON.replace("everything", "most")
     text = memory.show("AGENTS.md").text
     assert text.startswith("# Demo\n\n- use files\n")
-    assert text.endswith("<!-- mdmem:end -->\n\nBe kind.\nUse tabs.\n")
+    assert text.endswith("<!-- mdmem:end -->\n\nUse tabs.\n")
+    assert memory.show("rules/style.md").text == "Be short.\nBe kind.\n"
     assert "Type most." in file(memory, OWN[1]).read_text()
     assert memory.project.sync(check=True).differences == ()
+
+
+STYLE, NAMES = "rules/style.md", "rules/names.md"
+STYLES = "---\npriority: 2\n---\n\n# Style\n\nBe short.\n\n## When\n\nAlways.\n"
+HELLO = "## Hello\n\nNew."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("Be short.", "Be brief.", {STYLE: STYLES.replace("short", "brief")}),
+        ("Be short.\n", "Be short.\nBe kind.\n", {STYLE: STYLES.replace("short.\n", "short.\nBe kind.\n")}),
+        ("Always.\n", "Always.\n\n- kind\n", {STYLE: f"{STYLES}\n- kind\n"}),
+        ("Always.\n", "", {STYLE: STYLES.replace("\nAlways.\n", "")}),
+        ("No x.", "No y.\n\nNo z.", {NAMES: "No y.\n\nNo z.\n"}),
+        ("Be short.", "Be brief.\n\n- a", {STYLE: STYLES.replace("short.", "brief.\n\n- a")}),
+        ("## names", f"{HELLO}\n\n## names", {"AGENTS.md": HELLO}),
+        ("## Style", "First.\n\n## Style", {"AGENTS.md": "First."}),
+        ("<!-- mdmem:end", "Last.\n<!-- mdmem:end", {"AGENTS.md": "Last."}),
+        # Not clearly the text of one memory.
+        ("## Style", "## Fashion", None),
+        ("## Style\n\nBe short.\n\n## When\n\nAlways.\n\n", "", None),
+        ("No x.", "", None),
+        ("Always.\n\n## names\n\nNo x.", "Both.", None),
+        ("Read the rule before", "Never read the rule before", None),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_change_in_a_block_goes_to_the_memory_that_it_came_from(
+    memory: Memory, old: str, new: str, changed: dict[str, str] | None, newline: str
+) -> None:
+    memory.write(STYLE, STYLES, overwrite=True)
+    memory.write(NAMES, "No x.\n")
+    memory.project.sync()
+    before = {path: memory.show(path).text for path in (STYLE, NAMES, "rules/python.md", "AGENTS.md")}
+    target = file(memory, "AGENTS.md")
+    edit(target, old, new)
+    target.write_bytes(target.read_bytes().replace(b"\n", newline.encode()))
+
+    synced = memory.project.sync(bring_back=True)
+
+    assert (synced.left == ()) == (changed is not None)
+    for path in before.keys() - {"AGENTS.md"}:
+        assert memory.show(path).text == (changed or {}).get(path, before[path])
+    outside = (
+        memory.show("AGENTS.md").text.replace("\r\n", "\n").partition("<!-- mdmem:end -->\n")[2].strip("\n")
+    )
+    assert outside == (changed or {}).get("AGENTS.md", "")
+    if changed is None:
+        assert "by hand" in synced.left[0].reason
+        assert new in target.read_bytes().decode().replace("\r\n", "\n")
+    else:
+        assert memory.project.sync(check=True).differences == ()
+
+
+def test_a_copied_project_memory_is_changed_where_it_was_changed(tmp_path: Path) -> None:
+    memory = opened(tmp_path, mounted=False)
+    memory.write("AGENTS.md", "---\ntags: [a]\n---\n# Demo\n\n- use files\n\n")
+    memory.write(STYLE, "Be short.\n")
+    memory.project.sync()
+    edit(file(memory, "AGENTS.md"), "- use files", "- use databases")
+    edit(file(memory, "AGENTS.md"), "<!-- mdmem:end", f"\n{HELLO}\n<!-- mdmem:end")
+    edit(file(memory, "AGENTS.md"), "## style\n\nBe short.", "## style\n\nBe brief.\n\nBe short.")
+
+    assert memory.project.sync(bring_back=True).left == ()
+
+    text = "---\ntags: [a]\n---\n# Demo\n\n- use databases\n\n"
+    assert memory.show("AGENTS.md").text == f"{text}{HELLO}\n\n"
+    assert memory.show(STYLE).text == "Be brief.\n\nBe short.\n"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", OWN[0]])
+def test_what_changed_on_both_sides_is_left_to_whoever_changed_it(memory: Memory, name: str) -> None:
+    memory.project.sync()
+    memory.replace(STYLE, "short", "clear")
+    memory.replace("rules/python.md", "everything", "nothing")
+    before = [memory.show(path).text for path in (STYLE, "rules/python.md")]
+    edit(file(memory, name), "Be short." if name == "AGENTS.md" else "everything", "Be brief.")
+
+    synced = memory.project.sync(bring_back=True)
+
+    assert [(one.path, one.state) for one in synced.left] == [(name, "edited")]
+    assert "and what it is made of was, too" in synced.left[0].reason
+    assert [memory.show(path).text for path in (STYLE, "rules/python.md")] == before
 
 
 def test_what_goes_into_a_rule_keeps_its_line_ends(memory: Memory) -> None:

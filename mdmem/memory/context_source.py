@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
+from mdmem.instructions import block
 from mdmem.memory import expiry, preference
 from mdmem.memory.excerpt import Excerpt, Gathered, Source
 from mdmem.memory.rules import workspace_path
@@ -83,10 +87,18 @@ class Sources:
         return gathered
 
     def project(self) -> Gathered:
-        """The sections of the project memory of every layer; where not all fit, the narrower layer counts."""
+        """The sections of the project memory of every layer; where not all fit, the narrower layer counts.
+
+        What `project sync` has written there is left out: those are the rules, which have their own part.
+        """
         gathered = Gathered()
         for number, vault in enumerate(self._layers):
-            if vault.exists(PROJECT_FILE) and (source := self._source(vault, PROJECT_FILE, gathered)):
+            shown = self._shown(vault, PROJECT_FILE)
+            document = (
+                self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
+            )
+            if document:
+                source = Source(vault, document, shown, _synced(document))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
@@ -132,8 +144,24 @@ class Sources:
     def found(self, query: str) -> Gathered:
         """The passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
-        found = [_of_hit(hit, rank) for rank, hit in enumerate(results.hits)]
+        found = [_of_hit(hit, rank) for rank, hit in enumerate(results.hits) if not self._is_synced(hit)]
         return Gathered(found, further=results.left_out)
+
+    def _is_synced(self, hit: Hit) -> bool:
+        """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
+        if hit.path != self._memory.vault.shown(PROJECT_FILE):
+            return False
+        first, last = self._synced_lines
+        return first <= hit.line <= last
+
+    @cached_property
+    def _synced_lines(self) -> tuple[int, int]:
+        with suppress(DocumentRefused, PathRefused):
+            document = Vault(self._memory.vault.root).find(PROJECT_FILE)
+            span = _synced(document) if document else None
+            if document and span:
+                return document.lines.number(span.start), document.lines.number(span.end - 1)
+        return 0, 0
 
     def _shown(self, vault: Vault, path: str) -> str:
         """What the memory at `path` of a layer is called."""
@@ -154,6 +182,15 @@ class Sources:
             gathered.unread.append((in_line(shown or path), error.message))
             return None
         return document
+
+
+def _synced(document: Document) -> Span | None:
+    """What `project sync` has written into a project memory."""
+    try:
+        found = block.find(document.text)
+    except block.Broken:
+        return None
+    return found.span if found else None
 
 
 def _of_preference(read: preference.Preference, shown: str) -> Excerpt:

@@ -142,10 +142,14 @@ class Source:
         vault: what it is read from.
         document: the memory.
         shown: what its path is called; its own path without.
+        without: a stretch of it that is left out, because it is given elsewhere.
     """
 
-    def __init__(self, vault: Vault, document: Document, shown: str = "") -> None:
+    def __init__(
+        self, vault: Vault, document: Document, shown: str = "", without: Span | None = None
+    ) -> None:
         self._document = document
+        self._without = without
         self._path = shown or document.path
         self.day = _day(vault, document)
 
@@ -171,7 +175,12 @@ class Source:
         return [replace(excerpt, rank=rank) for excerpt in found]
 
     def _lines(self, span: Span) -> Iterator[Excerpt]:
-        """The lines of a stretch, without the blank ones around it."""
+        """The lines of a stretch, without the blank ones around it; in two parts where some are left out."""
+        if self._without and span.start < self._without.end and self._without.start < span.end:
+            before, behind = Span(span.start, self._without.start), Span(self._without.end, span.end)
+            for part in (part for part in (before, behind) if part.start < part.end):
+                yield from self._lines(part)
+            return
         text = self._document.text
         written = text[slice(*span)].rstrip()
         end = span.start + len(written)

@@ -369,3 +369,28 @@ def test_lines_are_those_of_the_file_whatever_ends_them(tmp_path: Path) -> None:
     found = made(vault(tmp_path, {"notes/pin.md": text}))
     assert places(found)["pinned"] == ("notes/pin.md#L5-L7",)
     assert "\n# Pin\nold\nlast\n```" in found.text
+
+
+# ----------------------------------------------------------------------------------------------- after a sync
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_rules_are_told_once_after_a_sync(tmp_path: Path, newline: str) -> None:
+    (tmp_path / ".git").mkdir()
+    files = {path: EVERYTHING[path].replace("\n", newline) for path in ("rules/style.md", "rules/python.md")}
+    memory = vault(tmp_path, files)
+    agents = tmp_path / "AGENTS.md"
+    agents.write_bytes(b"# Demo\n\nWhat it is.\n".replace(b"\n", newline.encode()))
+    assert "AGENTS.md" in memory.project.sync(["agents"]).written
+    behind = "\n## Behind\n\nShort lines of mine.\n".replace("\n", newline)
+    agents.write_bytes(agents.read_bytes() + behind.encode())
+    assert agents.read_text().count("Short lines") == 2
+
+    found = made(memory, "short lines")
+
+    assert found.text.count("Short lines.") == 1
+    assert found.text.count("Types.") == 1
+    assert "mdmem:begin" not in found.text
+    assert "Rules for some files" not in found.text
+    assert "What it is." in found.text
+    assert "Short lines of mine." in found.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from mdmem.instructions.found import Found, Resolved
 from mdmem.instructions.resolve import resolve
 from mdmem.instructions.source import Places, Source
 from mdmem.instructions.tool import AGENTS, TOOLS
+from mdmem.instructions.wanted import IMPORTERS
 from mdmem.text import tokens
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
@@ -82,11 +83,50 @@ class Audit:
         }
 
 
-def audit(places: Places) -> Audit:
+class Advice(NamedTuple):
+    """What `sync` would do, so that it is never advised to do what it refuses.
+
+    Attributes:
+        mended: the files that it would write.
+        left: those that it would leave as they are, each with the reason.
+        is_mounted: whether the AGENTS.md of the workspace is the project memory.
+        command: how to run it.
+        is_known: whether it was asked what it would do.
+    """
+
+    mended: frozenset[str] = frozenset()
+    left: Mapping[str, str] = {}
+    is_mounted: bool = True
+    command: str = "run `mdmem project sync`"
+    is_known: bool = False
+
+    def about(self, path: str, others: Sequence[str]) -> str:
+        """What to do about a file that some tools do not read."""
+        if path in self.left:
+            return self.left[path]
+        if path != AGENTS:
+            place = AGENTS if self.is_mounted else "the project memory (`mdmem project append`)"
+            return f"put what all have to know in {place}, and {self.command}"
+        if not self.is_known:
+            return self.command
+        importers = [IMPORTERS[tool][0] for tool in others if tool in IMPORTERS]
+        left = next((f"{name}: {self.left[name]}" for name in importers if name in self.left), "")
+        if left or self.mended.intersection(importers):
+            return left or self.command
+        if self.is_mounted:
+            return "their settings name other files: let them name this one"
+        return f"make it the project memory (in .mdmem/config.toml, under [mounts]), and {self.command}"
+
+
+def audit(places: Places, advice: Advice) -> Audit:
     """Compare what every tool reads for the files of a workspace. Nothing is written.
 
     Each folder with instructions is looked at through one of its files, each rule through the first file that
     it is about.
+
+    Args:
+        places: where tools look.
+        advice: what `sync` would do.
 
     Raises:
         GitFailed: git cannot list the files of the workspace.
@@ -102,7 +142,7 @@ def audit(places: Places) -> Audit:
     findings = [
         *(finding for resolved in all_read for finding in resolved.findings),
         *_dead(source, [(path, glob) for path, glob, file in rules if file is None]),
-        *_unequal({tool: read[tool] for tool in _COMPARED}, source),
+        *_unequal({tool: read[tool] for tool in _COMPARED}, source, advice),
         *_cut(all_read),
         *_too_long(all_read),
         *_duplicates([resolved for tool in _COMPARED for resolved in read[tool]]),
@@ -197,7 +237,7 @@ def _own_words(text: str) -> str:
     return block.outside(header.read(text).body).strip()
 
 
-def _unequal(read: dict[str, list[Resolved]], source: Source) -> Iterator[Diagnostic]:
+def _unequal(read: dict[str, list[Resolved]], source: Source, advice: Advice) -> Iterator[Diagnostic]:
     """Files of the workspace that only some tools read, in that place or as a copy."""
     said: dict[str, set[str]] = {tool: set() for tool in read}
     shared: dict[str, str] = {}
@@ -212,8 +252,7 @@ def _unequal(read: dict[str, list[Resolved]], source: Source) -> Iterator[Diagno
         others = [tool for tool in read if words not in said[tool]]
         if others:
             message = f"read by {', '.join(readers)}; not by {', '.join(others)}"
-            hint = "put what all have to know in AGENTS.md, and run `mdmem project sync`"
-            yield _finding(path, "seen-by-some", message, hint)
+            yield _finding(path, "seen-by-some", message, advice.about(path, others))
 
 
 def _cut(read: Sequence[Resolved]) -> Iterator[Diagnostic]:

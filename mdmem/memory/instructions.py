@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mdmem.errors import Usage
+from mdmem.errors import EditRefused, Usage
 from mdmem.memory.project import Project
+from mdmem.text.form import PROJECT_FILE
 from mdmem.vault.scope import Scope
 
 if TYPE_CHECKING:
@@ -47,9 +48,22 @@ class WorkspaceProject(Project["Applied"]):
         Raises:
             GitFailed: git cannot list the files of the workspace.
         """
-        from mdmem.instructions.audit import audit  # noqa: PLC0415 - start-up
+        from mdmem.instructions.audit import Advice, audit  # noqa: PLC0415 - start-up
 
-        return audit(self._places())
+        if self._vault.namespace:
+            command = "run `mdmem project sync` without --user, --project and --resource"
+            return audit(self._places(), Advice(command=command))
+        try:
+            differences = self.sync(check=True).differences
+        except EditRefused as error:
+            return audit(self._places(), Advice(command=f"mend {error.path}: {error.reason}"))
+        advice = Advice(
+            mended=frozenset(one.path for one in differences if one.is_mended),
+            left={one.path: one.reason for one in differences if not one.is_mended},
+            is_mounted=self._vault.in_workspace(PROJECT_FILE) == PROJECT_FILE,
+            is_known=True,
+        )
+        return audit(self._places(), advice)
 
     def sync(self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False) -> Synced:
         """Make tools' files hold what project memory and rules say; see `mdmem.instructions.sync`.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mdmem.instructions import audit as audits
-from mdmem.instructions.audit import Audit, audit
+from mdmem.instructions.audit import Advice, Audit, audit
 from mdmem.instructions.source import Places
 from mdmem.instructions.tool import TOOLS
 from mdmem.text import tokens
@@ -28,7 +28,7 @@ def audited(tmp_path: Path, tree: dict[str, str]) -> Audit:
     places = Places(
         workspace=str(top / "repo"), home=str(top / "home"), managed=str(top / "managed"), top=str(top)
     )
-    return audit(places)
+    return audit(places, Advice())
 
 
 def found(result: Audit, code: str) -> list[tuple[str, str]]:

@@ -438,3 +438,76 @@ def test_a_check_is_clean_after_every_sync_and_others_bytes_stay(
         Path(memory.vault.root, "rules", f"{name}.md").unlink(missing_ok=True)
     memory.project.sync()
     assert memory.project.sync(check=True).differences == ()
+
+
+# --------------------------------------------------------------------------------- what an audit advises
+
+
+def hints(memory: Memory) -> dict[str, str]:
+    return {f.path: f.hint for f in memory.project.audit().findings if f.code == "seen-by-some"}
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_an_audit_advises_a_sync_that_does_what_was_advised(tmp_path: Path, mounted: bool) -> None:
+    memory = opened(tmp_path, mounted=mounted)
+    memory.write(STYLE, "Be short.\n")
+    file(memory, "AGENTS.md").write_text("# Demo\n")
+    assert hints(memory)["AGENTS.md"] == "run `mdmem project sync`"
+
+    memory.project.sync()
+
+    assert "AGENTS.md" not in hints(memory)
+
+
+def test_an_audit_advises_no_sync_where_there_is_nothing_to_write(tmp_path: Path) -> None:
+    memory = opened(tmp_path, mounted=False)
+    file(memory, "AGENTS.md").write_text("# Demo\n")
+    file(memory, "CLAUDE.md").write_text("Mine.\n")
+    told = hints(memory)
+    assert memory.project.sync() == Synced(differences=())
+    assert told["AGENTS.md"].startswith("make it the project memory")
+    assert "`mdmem project append`" in told["CLAUDE.md"]
+
+    config = Path(memory.vault.root, ".mdmem/config.toml")
+    config.write_text(config.read_text() + '"AGENTS.md" = "../AGENTS.md"\n')
+    again = open_memory(memory.vault.root)
+    again.project.places = memory.project.places
+    assert again.project.sync().left == ()
+    assert "AGENTS.md" not in hints(again)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("GEMINI.md", "<!-- mdmem:begin\n", "GEMINI.md: the marks of its block are broken"),
+        ("GEMINI.md", None, "GEMINI.md: it is a symbolic link"),
+        (
+            OWN[1],
+            "---\nalwaysApply: false\nglobs: '*.py'\n---\nMine.\n",
+            "a file of somebody else's stands there",
+        ),
+    ],
+)
+def test_an_audit_says_what_a_sync_refuses(memory: Memory, name: str, text: str | None, reason: str) -> None:
+    target = file(memory, name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if text is None:
+        target.symlink_to("/nowhere")
+    else:
+        target.write_text(text)
+    file(memory, "a.py").write_text("")
+
+    told = hints(memory)[name if name == OWN[1] else "AGENTS.md"]
+
+    assert told.startswith(reason)
+    assert "project sync" not in told
+    assert name in {one.path for one in memory.project.sync().left}
+
+
+def test_an_audit_of_a_scope_says_that_a_sync_is_everyones(memory: Memory) -> None:
+    mine = open_memory(memory.vault.root, Scope(user="alice"))
+    mine.project.places = memory.project.places
+
+    assert hints(mine)["AGENTS.md"].endswith("without --user, --project and --resource")
+    with pytest.raises(Usage):
+        mine.project.sync()

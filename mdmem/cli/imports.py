@@ -30,7 +30,7 @@ def import_command(
     basic-memory  a folder of its notes: titles and permalinks become aliases
     claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
     obsidian      a vault: as it is, with a warning for each link that is unclear
-    aster         a folder or a file of its working memory and preferences
+    aster         a folder or a file of its notes, rules, project and working memory, preferences
 
     Nothing that is there is overwritten; what is left out is named on standard error, with the reason.
     """  # noqa: D301 - as in mdmem.cli.app

@@ -1,8 +1,12 @@
-"""Aster's working memory and preferences: its JSON files, told apart by what they hold.
+"""Aster's memory: its JSON files, told apart by what they hold, and its Markdown, by where it stands.
 
 A file of preferences is a list, `<user>.json`: each becomes a memory of its own, of that user. A file of
 working memory is an object with `meta` and `content`, in a folder `threads` or `resources`: it becomes
 Markdown, or the JSON object that the content is. Moments stay as they are written.
+
+Markdown below `memories` are notes: of a user, a project and a resource where its folders say so. The
+`AGENTS.md` of `workspaces/<project>` is the memory of that project, `.aster/rules.md` a rule, `agent.md` a
+note that is pinned. What they say stays as it is written.
 """
 
 from __future__ import annotations
@@ -17,10 +21,14 @@ from typing import Any, NamedTuple
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, contents, made, read, with_field
 from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits, parse_text
+from mdmem.text.document import Document, Limits, parse, parse_text
+from mdmem.text.form import PROJECT_FILE, SUFFIXES
 from mdmem.vault.paths import encode_id
 
+_MARKDOWN = SUFFIXES[0]
+_HIDDEN = ".aster"
 _KINDS = {"threads": "thread", "resources": "resource"}
+_AGENT = "notes/agent.md"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # How often a preference was read is no memory: it would change the file with every reading.
 _READINGS = "accesscount"
@@ -40,9 +48,13 @@ class _Taken(NamedTuple):
 
 @dataclass(slots=True)
 class _Found:
-    """What there is in the source: working memory, and preferences by user, each by path without suffix."""
+    """What there is in the source: working memory, and preferences by user, each by path without suffix.
+
+    `texts` is the Markdown, by user; that of nobody is under "".
+    """
 
     limits: Limits
+    texts: dict[str, list[Document]] = field(default_factory=dict)
     working: dict[str, _Taken] = field(default_factory=dict)
     preferences: dict[str, dict[str, _Taken]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -63,14 +75,22 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
     for path, data in _files(source, found.left_out, progress):
         place = os.path.abspath(os.path.join(source, path)).replace(os.sep, "/")
         try:
-            _take(found, path, place, _parsed(data))
+            if path.endswith(_MARKDOWN):
+                _take_text(found, _inside(source, place), data)
+            else:
+                _take(found, path, place, _parsed(data))
+        except (PathRefused, DocumentRefused) as error:
+            found.left_out.append(f"{path}: {error.message}")
         except _LeftOut as reason:
             found.left_out.append(f"{path}: {reason}")
     if not found.files:
-        problem = f"{source}: neither working memory nor preferences of aster in it"
+        problem = f"{source}: no memory of aster in it"
         raise Usage(problem=problem, remedy="\n".join(found.left_out))
+    shared = (*_documents(found.working), *found.texts.pop("", ()))
     of_users = {user: _documents(taken) for user, taken in found.preferences.items()}
-    return Batch(documents=_documents(found.working), of_users=of_users, left_out=tuple(found.left_out))
+    for user, texts in found.texts.items():
+        of_users[user] = (*of_users.get(user, ()), *texts)
+    return Batch(documents=shared, of_users=of_users, left_out=tuple(found.left_out))
 
 
 def _documents(taken: Mapping[str, _Taken]) -> tuple[Document, ...]:
@@ -79,7 +99,7 @@ def _documents(taken: Mapping[str, _Taken]) -> tuple[Document, ...]:
 
 def _files(source: str, left_out: list[str], progress: Progress | None) -> Iterator[tuple[str, bytes]]:
     if os.path.isdir(source):
-        yield from contents(source, ".json", left_out, progress)
+        yield from contents(source, [".json", _MARKDOWN], left_out, progress, entered=_HIDDEN)
         return
     yield source, read(source)
     if progress:
@@ -236,6 +256,55 @@ def _as_object(path: str, content: str, expires: str | None, limits: Limits) -> 
     except DocumentRefused:
         return None
     return document if expires is None or "expires" in document.fields else None
+
+
+# -- Markdown -----------------------------------------------------------------------------------------------
+
+
+def _inside(source: str, place: str) -> tuple[str, ...]:
+    """The parts of a file's path, from the name of the source on; where that is one file, all of them."""
+    parts = tuple(place.split("/"))
+    if not os.path.isdir(source):
+        return parts
+    return parts[len(os.path.abspath(source).replace(os.sep, "/").rstrip("/").split("/")) - 1 :]
+
+
+def _take_text(found: _Found, parts: tuple[str, ...], data: bytes) -> None:
+    user, path = _placed(parts)
+    document = parse(path, data, found.limits)
+    if path == _AGENT:
+        document = with_field(document, "tier", "pinned")
+    found.texts.setdefault(user, []).append(document)
+    found.files += 1
+
+
+def _placed(parts: tuple[str, ...]) -> tuple[str, str]:
+    """The user whose Markdown it is, and its path below the namespace of that user."""
+    *folders, name = parts
+    if folders[-1:] == [_HIDDEN] and name == "rules.md":
+        return "", "rules/aster.md"
+    if name == PROJECT_FILE and folders[-2:-1] == ["workspaces"]:
+        return "", f"projects/{encode_id(folders[-1])}/{PROJECT_FILE}"
+    if "memories" in folders:
+        return _of_note(list(parts[folders.index("memories") + 1 :]))
+    if len(folders) == 1 and name in {PROJECT_FILE, "agent.md"}:
+        return "", PROJECT_FILE if name == PROJECT_FILE else _AGENT
+    raise _LeftOut("neither a note, nor project memory, nor a rule of aster: it is not where those stand")
+
+
+def _of_note(parts: list[str]) -> tuple[str, str]:
+    """As `_placed`, of the parts below `memories`, which begin with a namespace in aster's order."""
+    user = ""
+    namespace: list[str] = []
+    for folder, count in (("users", 1), ("projects", 1), ("resources", 2)):
+        if parts[0] == folder and len(parts) > count + 1:
+            ids = [encode_id(part) for part in parts[1 : count + 1]]
+            if folder == "users":
+                user = parts[1]
+            else:
+                namespace += [folder, *ids]
+            del parts[: count + 1]
+    return user, "/".join([*namespace, "notes", *parts])
 
 
 # -- what both have -----------------------------------------------------------------------------------------

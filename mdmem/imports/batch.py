@@ -68,7 +68,7 @@ def folder(
         raise Usage(problem=f"{root}: there is no such folder")
     documents: list[Document] = []
     left_out: list[str] = []
-    for path, data in contents(root, ".md", left_out, progress):
+    for path, data in contents(root, [".md"], left_out, progress):
         try:
             documents.append(convert(parse(path, data, limits)))
         except DocumentRefused as error:
@@ -77,21 +77,27 @@ def folder(
 
 
 def contents(
-    root: str, suffix: str, left_out: list[str], progress: Progress | None = None
+    root: str,
+    suffixes: Sequence[str],
+    left_out: list[str],
+    progress: Progress | None = None,
+    *,
+    entered: str = "",
 ) -> Iterator[tuple[str, bytes]]:
-    """The files below a folder whose names end in `suffix`: path below it, and bytes, by their paths.
+    """The files below a folder whose names end in a suffix: path below it, and bytes, by their paths.
 
     Args:
         root: the folder; hidden folders in it, and links, are not entered.
-        suffix: with the dot.
+        suffixes: with the dot.
         left_out: is told why another file is passed over.
         progress: told how many of how many have been read.
+        entered: the name of hidden folders that are entered all the same.
     """
-    paths = sorted(_files(root, left_out))
+    paths = sorted(_files(root, entered, left_out))
     for number, path in enumerate(paths, 1):
         try:
-            if not path.endswith(suffix):
-                left_out.append(f"{path}: no {_NAMES[suffix]}")
+            if not path.endswith(tuple(suffixes)):
+                left_out.append(f"{path}: no {' or '.join(_NAMES[suffix] for suffix in suffixes)}")
             elif os.path.islink(os.path.join(root, path)):
                 left_out.append(f"{path}: a link")
             else:
@@ -102,7 +108,7 @@ def contents(
             progress(number, len(paths))
 
 
-def _files(root: str, left_out: list[str]) -> Iterator[str]:
+def _files(root: str, entered: str, left_out: list[str]) -> Iterator[str]:
     def refused(error: OSError) -> None:
         found = failure(error, str(error.filename), "list it")
         if not isinstance(found, StorageFailed):
@@ -110,7 +116,7 @@ def _files(root: str, left_out: list[str]) -> Iterator[str]:
         left_out.append(found.message)
 
     for above, folders, names in tree(root, refused):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") or name == entered]
         for name in names:
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(above, name), root).replace(os.sep, "/")

@@ -233,7 +233,7 @@ class Vault:
         if inside.split("/")[0] == os.pardir:
             return False
         # What is kept in the trash is everyone's.
-        return is_under(inside, _LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
+        return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
     def place_of(self, full: str) -> Place:
         """As `place`, of a path that was checked before, as the whole vault names it."""

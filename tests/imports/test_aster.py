@@ -304,14 +304,13 @@ def test_what_cannot_be_taken_is_named_with_its_reason_and_the_rest_is_taken(
             "numbers.json": [1, 2, 3],
             "package.json": {"name": "other"},
             "nan.json": '[{"Category": "ui", "Key": "n", "Value": NaN}]',
-            "agent.md": "# Agent\n",
+            "readme.md": "# Aster\n",
         },
     )
     applied = alice.import_("aster", str(source))
     assert [file.path for file in applied.files] == ["preferences/ui/theme.md"]
     reasons = [reason.split(": ") for reason in left_out(applied)]
     assert [(where, reason[:24]) for where, reason, *_ in reasons] == [
-        ("agent.md", "no JSON"),
         ("alice.json", "entry 2"),
         ("alice.json", "entry 3"),
         ("alice.json", "entry 4"),
@@ -321,6 +320,7 @@ def test_what_cannot_be_taken_is_named_with_its_reason_and_the_rest_is_taken(
         ("nobody.json", "in no folder `threads` o"),
         ("numbers.json", "neither working memory n"),
         ("package.json", "neither working memory n"),
+        ("readme.md", "neither a note, nor proj"),
         ("threads/deep.json", "nested too deeply"),
         ("threads/gone.json", "its content is empty"),
         ("threads/half.json", "this is not JSON"),
@@ -398,3 +398,111 @@ def test_everything_is_taken_as_it_is_or_named(
     for document in batch.documents:
         assert document.findings == ()
         assert content.strip() in document.text
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------
+
+NOTE = "\ufeff## 2024-01-01 08:00:00\r\n\r\nSQLite: one file.  \r\n"
+TREE = {
+    "memories/db.md": NOTE,
+    "memories/deep/er/x.md": "# X\n",
+    "memories/users/alice/own.md": "mine\n",
+    "memories/users/bob/projects/demo/resources/issue/1/n.md": "his\n",
+    "memories/projects/demo/plan.md": "plan\n",
+    "memories/memories/twice.md": "again\n",
+    "workspaces/demo/AGENTS.md": "# \u9879\u76ee\n\n- 2024-01-01 08:00: [ui] dark\n",
+    ".aster/rules.md": "# Rules\n\nBe short.\n",
+    "agent.md": "# Agent\n",
+    "AGENTS.md": "# Top\n",
+}
+TAKEN = {
+    "memories/db.md": "notes/db.md",
+    "memories/deep/er/x.md": "notes/deep/er/x.md",
+    "memories/users/alice/own.md": "users/alice/notes/own.md",
+    "memories/users/bob/projects/demo/resources/issue/1/n.md": (
+        "users/bob/projects/demo/resources/issue/1/notes/n.md"
+    ),
+    "memories/projects/demo/plan.md": "projects/demo/notes/plan.md",
+    "memories/memories/twice.md": "notes/memories/twice.md",
+    "workspaces/demo/AGENTS.md": "projects/demo/AGENTS.md",
+    ".aster/rules.md": "rules/aster.md",
+    "AGENTS.md": "AGENTS.md",
+}
+
+
+def put(source: Path, files: dict[str, str]) -> str:
+    for path, text in files.items():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_bytes(text.encode())
+    return str(source)
+
+
+def test_notes_project_memory_and_rules_go_where_their_kind_is_byte_for_byte(
+    memory: Memory, source: Path
+) -> None:
+    applied = memory.import_("aster", put(source, TREE))
+
+    assert left_out(applied) == []
+    assert {path: memory.show(TAKEN[path]).text for path in TAKEN} == {path: TREE[path] for path in TAKEN}
+    assert memory.show("notes/agent.md").text == "---\ntier: pinned\n---\n\n# Agent\n"
+    assert len(applied.files) == len(TREE)
+    assert [(rule.name, rule.title, rule.priority) for rule in memory.rules.list()] == [("aster", "Rules", 0)]
+    mine = open_memory(memory.vault.root, mdmem.Scope(project="demo"))
+    assert mine.project.load().text == TREE["workspaces/demo/AGENTS.md"]
+
+    again = memory.import_("aster", str(source))
+    assert (again.files, left_out(again)) == ((), [])
+    assert again.plan.message == f"import 0 from aster, {len(TREE)} stand there already"
+
+
+@pytest.mark.parametrize(
+    ("part", "paths"),
+    [
+        ("memories", {"notes/db.md", "users/alice/notes/own.md"}),
+        ("memories/db.md", {"notes/db.md"}),
+        ("workspaces", {"projects/demo/AGENTS.md"}),
+        ("workspaces/demo/AGENTS.md", {"projects/demo/AGENTS.md"}),
+        (".aster", {"rules/aster.md"}),
+    ],
+)
+def test_a_part_of_the_tree_is_known_by_its_name(
+    memory: Memory, source: Path, part: str, paths: set[str]
+) -> None:
+    put(source, TREE)
+
+    assert paths <= {file.path for file in memory.import_("aster", str(source / part)).files}
+
+
+def test_what_is_foreign_in_the_tree_is_left_out(memory: Memory, source: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret\n")
+    files = {
+        "memories/a.md": "a\n",
+        "memories/b.txt": "b\n",
+        "memories/.hidden/c.md": "c\n",
+        "memories/bad?.md": "d\n",
+        "memories/users/../e.md": "e\n",
+        "workspaces/AGENTS.md": "f\n",
+        "workspaces/demo/deep/AGENTS.md": "g\n",
+        "src/notes.md": "h\n",
+    }
+    put(source, files)
+    (source / "memories/link.md").symlink_to(secret)
+    (source / "memories/users/linked").symlink_to(tmp_path)
+    (source / "memories/binary.md").write_bytes(b"a\0b")
+    memory.write("notes/e.md", "mine\n")
+
+    applied = memory.import_("aster", str(source))
+
+    assert [file.path for file in applied.files] == ["notes/a.md"]
+    assert sorted(reason.partition(":")[0] for reason in left_out(applied)) == [
+        "'notes/bad?.md'",
+        "memories/b.txt",
+        "memories/binary.md",
+        "memories/link.md",
+        "notes/e.md",
+        "src/notes.md",
+        "workspaces/AGENTS.md",
+        "workspaces/demo/deep/AGENTS.md",
+    ]
+    assert memory.show("notes/e.md").text == "mine\n"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mdmem.errors import Usage
 from mdmem.memory import moment
 from mdmem.text.document import Document, Limits
+from mdmem.text.edit import TextEdit
 from mdmem.text.regex import regex
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault
@@ -92,8 +93,25 @@ def living(document: Document, life: Life) -> Document:
         if value is not None and document.fields.get(name) != value:
             document = spliced(document, set_field(document, name, value))
         elif value is None and name in document.fields:
-            document = spliced(document, unset_field(document, name))
+            document = _without_empty(spliced(document, unset_field(document, name)))
     return document
+
+
+def _without_empty(document: Document) -> Document:
+    """A document without its frontmatter, and the blank line behind it, where nothing stands in that.
+
+    It stays where what follows would be taken for another one.
+    """
+    from mdmem.memory.content import spliced  # noqa: PLC0415 - start-up
+
+    front = document.frontmatter
+    if not front.present or document.text[slice(*front.inner)].strip():
+        return document
+    body = document.body
+    newline = document.lines.newline
+    end = front.span.end + len(newline) * body.startswith(newline)
+    bare = spliced(document, [TextEdit(front.span.start, end, "")])
+    return document if bare.frontmatter.present else bare
 
 
 def renewed(after: Document, before: Document | None, default: int, now: datetime) -> Document:

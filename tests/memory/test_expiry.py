@@ -97,6 +97,21 @@ def test_only_the_field_is_written(path: str, before: str, after: str) -> None:
     assert not {"expires", "ttl_seconds"} & set(living(document, life(0, 0, NOON)).fields)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("---\nexpires: 2099-01-01\nttl_seconds: 60\n---\n\nbody\n", "body\n"),
+        ("---\nexpires: 2099-01-01\n---\nbody\n", "body\n"),
+        ("\ufeff---\r\nexpires: 2099-01-01\r\n---\r\n\r\n\r\nbody", "\ufeff\r\nbody"),
+        ("---\nexpires: 2099-01-01\n# mine\n---\nbody\n", "---\n# mine\n---\nbody\n"),
+        ("---\n---\n\nbody\n", "---\n---\n\nbody\n"),
+        ("---\nexpires: 2099-01-01\n---\n---\na: 1\n---\n", "---\n---\n---\na: 1\n---\n"),
+    ],
+)
+def test_no_empty_frontmatter_is_left_behind(before: str, after: str) -> None:
+    assert living(parse_text("x.md", before), life(0, 0, NOON)).text == after
+
+
 def test_a_json_value_without_fields_lives_for_ever() -> None:
     array = parse_text("x.json", "[1]")
 

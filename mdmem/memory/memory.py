@@ -147,7 +147,7 @@ class Memory(Kinds["Applied"]):
         """
         if progress and not self.scope.is_owner:
             # How many files there are is for the owner to know.
-            told, progress = progress, lambda done, of: told(100 * done // of, 100)
+            each, progress = progress, lambda done, of: each(100 * done // of, 100)
         synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
         return synced.under(self.vault.wall)
 

@@ -22,12 +22,14 @@ from mdmem.memory.memory import Memory
 _NOTES = 1_000
 _TIMES = 30
 _MOST = 0.150
+_FEWEST = 8  # words of a prompt
 _THREAD = "bench"
 # Behind an edit that breaks the schema, too.
 _BROKEN = "post-edit, schema broken"
 # What an answer has to hold to be one.
 _TOLD = {
     "session-start": "additionalContext",
+    "user-prompt": "additionalContext",
     "post-edit": "dangling",
     _BROKEN: "schema-maximum",
     "pre-compact": f"threads/{_THREAD}",
@@ -64,9 +66,17 @@ def _durations(root: str, event: str, files: Iterator[str]) -> Iterator[float]:
     for number, path in enumerate(files):
         _edit(path, f"\nSee [[nowhere-{number}]].\n", "confidence: 7\n" if event == _BROKEN else "")
         given = {"session_id": "bench", "cwd": root, "tool_name": "Edit", "tool_input": {"file_path": path}}
+        given["prompt"] = _prompt(path)
         if not event.startswith("post-edit"):
             _answer(root, "post-edit", given)
         yield clock(partial(_asked, root, event, given))
+
+
+def _prompt(path: str) -> str:
+    """A prompt that a note fits: the words of its last paragraph but one."""
+    with open(path, encoding="utf-8") as file:
+        paragraphs = [part for part in file.read().split("\n\n") if len(part.split()) > _FEWEST]
+    return " ".join(paragraphs[-1].split()[:_FEWEST])
 
 
 def _edit(path: str, text: str, field: str) -> None:

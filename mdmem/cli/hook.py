@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 @click.argument("event", metavar="EVENT")
 @click.pass_obj
 def hook_command(target: Target, event: str) -> int:
-    """Answer a hook of Claude Code or Codex: session-start, post-edit, pre-compact or stop.
+    """Answer a hook of Claude Code or Codex.
 
-    What the host says is read from standard input as JSON; the answer has the form that the host reads. It
-    never fails a turn of the agent: whatever goes wrong is a note on standard error. Without a vault it says
-    nothing.
+    EVENT is session-start, user-prompt, post-edit, pre-compact or stop. What the host says is read from
+    standard input as JSON; the answer has the form that the host reads. It never fails a turn of the agent:
+    whatever goes wrong is a note on standard error. Without a vault it says nothing.
     """
     return answer(target, event)

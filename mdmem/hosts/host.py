@@ -15,6 +15,7 @@ from mdmem.hosts.settings import HOOKS, NAME
 
 EVENTS = {
     "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt",
     "PostToolUse": "post-edit",
     "PreCompact": "pre-compact",
     "Stop": "stop",

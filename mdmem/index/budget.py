@@ -36,6 +36,7 @@ def within_budget(results: Results, tokens: int) -> Results:
         left_out=left_out,
         left_out_tokens=out,
         explanations=tuple(results.explanations[number] for number in kept) if results.explanations else (),
+        held=tuple(results.held[number] for number in kept) if results.held else (),
     )
 
 

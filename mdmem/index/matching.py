@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from mdmem.index import words
 from mdmem.index.query import Query
@@ -18,6 +19,13 @@ _WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")
 _MOST_KEPT = 1 << 15
 # What parts words in ASCII, as spaces: that takes a fifth of the time.
 _SPACED = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
+
+
+class Held(NamedTuple):
+    """What a text holds of a query: a share of what its words are worth, 0 to 1, and how many of them."""
+
+    share: float
+    words: int
 
 
 class Matcher:
@@ -63,6 +71,11 @@ class Matcher:
 
     def worth(self, line: str) -> float:
         """What the words in a line are worth, each of them once."""
+        found = self._found(line)
+        return math.fsum(self._worth.get(word, 1.0) for word in found) if found else 0.0
+
+    def _found(self, line: str) -> set[str]:
+        """The words of the query in a line."""
         written = _words_in(line)
         self._vocabulary.meet(written)
         found = {word for word, spelt in self._words if not spelt.isdisjoint(written)}
@@ -70,7 +83,14 @@ class Matcher:
             found.update(word for word in map(_folded, written) if word.startswith(self._beginnings))
         if self._stretches:
             found.update(stretch for stretch in self._stretches if stretch in line)
-        return math.fsum(self._worth.get(word, 1.0) for word in found) if found else 0.0
+        return found
+
+    def held(self, text: str) -> Held:
+        """How much of what is looked for a text holds."""
+        total = math.fsum(self._worth.values())
+        found = self._found(text)
+        worth = math.fsum(self._worth.get(word, 0.0) for word in found)
+        return Held(worth / total if total else 0.0, len(found))
 
 
 class _Vocabulary:

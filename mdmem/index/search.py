@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import query as language, words
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
-from mdmem.index.matching import Matcher
+from mdmem.index.matching import Held, Matcher
 from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
 from mdmem.index.text import Place, TextIndex
@@ -49,6 +49,7 @@ class Results:
         left_out_tokens: about how many tokens of `hits` a budget left out; 0 without one.
         notes: what of the query was not used, in words.
         explanations: what the score of each hit is the sum of; empty unless that was asked for.
+        held: what of the query each hit holds, with the lines around it, its headings and the memory's name.
     """
 
     hits: tuple[Hit, ...]
@@ -56,6 +57,7 @@ class Results:
     left_out_tokens: int = 0
     notes: tuple[str, ...] = ()
     explanations: tuple[tuple[Part, ...], ...] = ()
+    held: tuple[Held, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """What was found as a JSON object, each hit with the parts of its score where they were asked for."""
@@ -142,7 +144,13 @@ def search(
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
     notes = scorer.notes if hits else (*scorer.notes, _nothing(text, scorer, read))
-    return Results(hits=tuple(hits), left_out=left_out, notes=notes, explanations=tuple(explanations))
+    return Results(
+        hits=tuple(hits),
+        left_out=left_out,
+        notes=notes,
+        explanations=tuple(explanations),
+        held=tuple(map(reader.held, hits)),
+    )
 
 
 def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
@@ -203,6 +211,8 @@ class _Reader:
             if not matches:
                 return None
         around = lines if self._context is None else _near(document, line, self._context)
+        if self._context is None and document.lines.span(line).start < document.body_span.start:
+            around = range(line, line + 1)  # the other fields are no text
         texts, place = lines_text(document, around), line - around.start
         return Hit(
             path=self._layers[ranked.layer].shown(path),
@@ -216,6 +226,11 @@ class _Reader:
             date=_written(ranked.candidate.whole.day),
             score=round(ranked.score, 4),
         )
+
+    def held(self, hit: Hit) -> Held:
+        """What of the query a hit holds; see `Results`."""
+        lines = (hit.path.rpartition("/")[2], *hit.heading, *hit.before, hit.text, *hit.after)
+        return self._matcher.held("\n".join(lines))
 
     def _document(self, path: str) -> tuple[Document, Headings] | None:
         """The memory and its headings; None when it cannot be read any more."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused
+from mdmem.errors import DocumentRefused, FieldNotFound, MdmemError, MemoryNotFound, PathRefused
 from mdmem.instructions import block
 from mdmem.memory import expiry, preference
 from mdmem.memory.excerpt import Excerpt, Gathered, Source
@@ -31,10 +33,20 @@ _PINNED = "tier=pinned"
 
 
 def gathered(
-    memory: Memory, query: str, files: Sequence[str], thread: str | None, now: datetime
+    memory: Memory,
+    query: str,
+    files: Sequence[str],
+    thread: str | None,
+    now: datetime,
+    besides: Collection[str] = (),
 ) -> dict[str, Gathered]:
-    """What there is for each part of a context; arguments as `context.context` takes them."""
-    sources = Sources(memory, now)
+    """What there is for each part of a context.
+
+    Args:
+        memory, query, files, thread, now: as `context.context` takes them.
+        besides: files that whoever is told this reads by himself, as absolute paths without links.
+    """
+    sources = Sources(memory, now, besides)
     found = {"rules": sources.rules(files), "project": sources.project()}
     found["preferences"] = sources.preferences()
     found["pinned"] = sources.pinned()
@@ -57,11 +69,13 @@ class Sources:
     Args:
         memory: whose.
         now: the moment at which memories expire and preferences have faded.
+        besides: files that are left out; see `gathered`.
     """
 
-    def __init__(self, memory: Memory, now: datetime) -> None:
+    def __init__(self, memory: Memory, now: datetime, besides: Collection[str] = ()) -> None:
         self._memory = memory
         self._now = now
+        self._besides = besides
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [Vault(memory.vault.root, layer) for layer in memory.scope.layers]
 
@@ -144,8 +158,8 @@ class Sources:
     def found(self, query: str) -> Gathered:
         """The passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
-        found = [_of_hit(hit, rank) for rank, hit in enumerate(results.hits) if not self._is_synced(hit)]
-        return Gathered(found, further=results.left_out)
+        hits = [hit for hit in results.hits if not self._is_synced(hit)]
+        return Gathered(passages(self._memory, hits), further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:
         """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
@@ -173,6 +187,8 @@ class Sources:
         return Source(vault, document, shown) if document else None
 
     def _read(self, vault: Vault, path: str, gathered: Gathered, shown: str = "") -> Document | None:
+        if self._besides and _file(vault, path) in self._besides:
+            return None
         try:
             document = vault.read(path)
             _ = document.frontmatter  # which may pass a limit
@@ -193,6 +209,11 @@ def _synced(document: Document) -> Span | None:
     return found.span if found else None
 
 
+def _file(vault: Vault, path: str) -> str:
+    root, parts = vault.place(path)
+    return os.path.realpath(os.path.join(root, *parts))
+
+
 def _of_preference(read: preference.Preference, shown: str) -> Excerpt:
     value = (
         read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
@@ -209,6 +230,38 @@ def _of_preference(read: preference.Preference, shown: str) -> Excerpt:
         together=preference.FOLDER,
         rank=(-read.strength,),
     )
+
+
+def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ()) -> list[Excerpt]:
+    """The passages of hits, in their order; instead of fields, what the memory says first.
+
+    Args:
+        memory: whose.
+        hits: where they were found.
+        besides: files that are left out; see `gathered`.
+    """
+    found: list[Excerpt] = []
+    for rank, hit in enumerate(hits):
+        if besides and _file(memory.vault, hit.path) in besides:
+            continue
+        excerpt: Excerpt | None = _of_hit(hit, rank)
+        if not hit.heading and (document := _with_fields(memory, hit)):
+            first = next(iter(Source(memory.vault, document).sections((rank,))), None)
+            excerpt = first and replace(first, path=hit.path, day=hit.date)
+        if excerpt and not any(each.place == excerpt.place for each in found):
+            found.append(excerpt)
+    return found
+
+
+def _with_fields(memory: Memory, hit: Hit) -> Document | None:
+    """The memory of a hit that stands in its frontmatter; None for any other hit."""
+    try:
+        document = memory.show(hit.path)
+    except MdmemError:
+        return None
+    lines = document.lines
+    within = hit.line <= len(lines) and lines.span(hit.line).start < document.body_span.start
+    return document if within else None
 
 
 def _of_hit(hit: Hit, rank: int) -> Excerpt:

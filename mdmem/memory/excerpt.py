@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
@@ -60,12 +61,15 @@ class Excerpt:
         return fenced(self.text, f"{_INFO} {info}")
 
     def joined(self, other: Excerpt) -> Excerpt | None:
-        """Both as one, where the other follows it; None where it does not."""
+        """Both as one, where the other follows it or stands in it; None where it does not."""
         if self.together or other.together:
             same = self.together == other.together
             return replace(self, text=f"{self.text}\n{other.text}") if same else None
-        follows = self.path == other.path and 0 < self.last < other.first
-        if not (follows and (self.day, self.note) == (other.day, other.note)):
+        if self.path != other.path or self.day != other.day or not 0 < self.first <= other.first:
+            return None
+        if other.last <= self.last:
+            return self
+        if other.first <= self.last:
             return None
         gap = "\n" * (other.first - self.last)
         is_near = len(gap) <= _A_BLANK_LINE
@@ -88,12 +92,21 @@ class Gathered:
 
 
 def blocks(excerpts: Sequence[Excerpt]) -> list[str]:
-    """The excerpts in fences, those that follow each other in one."""
-    joined: list[Excerpt] = []
-    for excerpt in excerpts:
-        both = joined[-1].joined(excerpt) if joined else None
-        joined[-1:] = [both] if both else [*joined[-1:], excerpt]
-    return [excerpt.block for excerpt in joined]
+    """The excerpts in fences, those next to each other in one memory in one, where the first stood."""
+    groups: dict[str, list[int]] = {}
+    for number, excerpt in enumerate(excerpts):
+        groups.setdefault(excerpt.together or excerpt.path, []).append(number)
+    found: list[tuple[int, Excerpt]] = []
+    for numbers in groups.values():
+        run: list[tuple[int, Excerpt]] = []
+        for number in sorted(numbers, key=lambda number: excerpts[number].first):
+            both = run[-1][1].joined(excerpts[number]) if run else None
+            if both:
+                run[-1] = min(run[-1][0], number), both
+            else:
+                run.append((number, excerpts[number]))
+        found += run
+    return [excerpt.block for _, excerpt in sorted(found, key=itemgetter(0))]
 
 
 class Cut(NamedTuple):

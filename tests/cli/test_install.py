@@ -132,7 +132,7 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     project = home.parent / "project"
     cli.ok("install", "claude-code", "--yes")
     hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
-    assert set(hooks) == {"SessionStart", "PostToolUse", "PreCompact", "Stop"}
+    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"}
     assert hooks["PostToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
     (project / "memories/notes").mkdir()
     (project / "memories/notes/a.md").write_text("---\ntags: 5\n---\n")

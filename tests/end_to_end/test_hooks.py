@@ -14,6 +14,7 @@ import pytest
 
 import mdmem
 from mdmem.memory.memory import open as open_memory
+from mdmem.text.tokens import estimate
 
 GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
 SCHEMA = {"type": "object", "properties": {"status": {"enum": ["open", "done"]}}, "required": ["status"]}
@@ -244,10 +245,102 @@ def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
         "hook_event_name": "SessionStart",
         "source": "startup",
     }
+    (repository.root / "CLAUDE.md").write_text("# Claude\n")  # which is read instead of AGENTS.md
     said = repository.hook("session-start", given)
     assert said.json["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     places = [said.context.find(text) for text in ("Use files", "dark", "tests are red")]
     assert -1 < places[0] < places[1] < places[2]
+
+
+@pytest.mark.parametrize("codex", [False, True])
+def test_a_session_is_not_told_what_its_host_reads_by_itself(repository: Repository, *, codex: bool) -> None:
+    given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
+    assert repository.hook("session-start", given, codex=codex) == Said("", "")
+    open_memory(repository.vault).preferences.set("ui", "theme", "dark")
+    said = repository.hook("session-start", given, codex=codex)
+    assert "dark" in said.context
+    assert "Use files" not in said.context
+    elsewhere = {**given, "cwd": "/"}
+    assert "Use files" in repository.hook("session-start", elsewhere, codex=codex).context
+    (repository.root / "CLAUDE.md").write_text("See @AGENTS.md\n")
+    assert "Use files" not in repository.hook("session-start", given, codex=codex).context
+    (repository.root / "CLAUDE.md").write_text("# Claude\n")
+    assert ("Use files" in repository.hook("session-start", given, codex=codex).context) != codex
+
+
+def test_a_session_begins_with_its_own_thread_else_with_the_newest(repository: Repository) -> None:
+    memory = open_memory(repository.vault)
+    memory.working.update("State: mine.", thread="5e1f")
+    working(repository, "State: of another session.")
+    for session, own in (("5e1f", "mine"), ("new", "of another session")):
+        given = {"session_id": session, "cwd": str(repository.root), "source": "resume"}
+        assert f"State: {own}" in repository.hook("session-start", given).context
+
+
+# -- with a prompt ----------------------------------------------------------------------------------------
+
+BILLING = (
+    "# Billing\n\nInvoices are rendered by the worker `ledger`, and sent at night.\n\nRefunds: two days.\n"
+)
+
+
+@pytest.fixture
+def asked(repository: Repository) -> Any:
+    memory = open_memory(repository.vault)
+    memory.write("notes/billing.md", BILLING)
+    memory.write(
+        "notes/tagged.md", "---\ndescription: Quarterly telescope calibration\n---\nPoint it north.\n"
+    )
+    for number, word in enumerate(("apples", "bridges", "candles", "dragons", "engines", "forests")):
+        memory.write(f"notes/{number}.md", f"# {word}\n\nWe like {word} and the worker that makes them.\n")
+    memory.sync()
+    memory.index.close()
+
+    def ask(prompt: Any, *, codex: bool = False) -> Said:
+        given = {"session_id": "5e1f", "cwd": str(repository.root), "prompt": prompt}
+        return repository.hook("user-prompt", {**given, "hook_event_name": "UserPromptSubmit"}, codex=codex)
+
+    return ask
+
+
+@pytest.mark.parametrize("codex", [False, True])
+def test_a_prompt_is_given_the_passages_that_fit_it(asked: Any, *, codex: bool) -> None:
+    said = asked("How are invoices rendered at night, -by tag:whom?", codex=codex)
+    assert said.json["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
+    assert "notes/billing.md#L1-L3" in said.context
+    assert "the worker `ledger`" in said.context
+    assert "dragons" not in said.context
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "yes",
+        "continue please",
+        "Refactor the parser so that it does not copy strings, then run the tests of the worker",
+        "the worker",
+        "- [ ] :::",
+        "Why does this repository use files?",  # AGENTS.md says so, which the host reads by itself
+        None,
+        5,
+        "x " * 100_000,
+    ],
+)
+def test_a_prompt_that_nothing_fits_well_is_given_nothing(asked: Any, prompt: Any) -> None:
+    assert asked(prompt) == Said("", "")
+
+
+def test_what_fits_a_prompt_by_its_fields_is_told_by_its_text(asked: Any) -> None:
+    said = asked("When is the quarterly telescope calibration?")
+    assert "Point it north." in said.context
+    assert "description:" not in said.context
+
+
+def test_what_is_told_with_a_prompt_is_bounded(asked: Any, repository: Repository) -> None:
+    lines = "".join(f"- invoices rendered at night, case {number}\n" for number in range(2_000))
+    open_memory(repository.vault).write("notes/many.md", f"# Invoices\n\n{lines}")
+    assert estimate(asked("How are invoices rendered at night?").context) < 600
 
 
 def test_an_empty_vault_has_nothing_to_begin_with(tmp_path: Path) -> None:
@@ -283,6 +376,30 @@ def test_a_stop_behind_edits_asks_once_for_the_working_memory(repository: Reposi
     assert repository.hook("stop", repository.stopped()).out == ""
 
 
+def test_a_stop_names_the_thread_of_its_own_session(repository: Repository) -> None:
+    memory = open_memory(repository.vault)
+    memory.working.update("State: mine.", thread="5e1f")
+    working(repository, "State: of another session.")
+    then = (repository.vault / "working/threads/5e1f.md").stat().st_mtime - 300
+    os.utime(repository.vault / "working/threads/5e1f.md", (then, then))
+    repository.hook("post-edit", repository.edited("src/app.py"))
+    working(repository, "State: written later.")
+    reason = repository.hook("stop", repository.stopped()).json["reason"]
+    assert "working/threads/5e1f.md was written (5 min ago)" in reason
+    assert "--thread 5e1f`" in reason
+
+
+def test_a_stop_without_a_thread_of_its_own_names_no_other_session_s(repository: Repository) -> None:
+    memory = open_memory(repository.vault)
+    memory.working.update("State: b.", thread="b")
+    working(repository, "State: of another session.")
+    stopped = {**repository.stopped(), "session_id": "a b"}
+    repository.hook("post-edit", {**repository.edited("src/app.py"), "session_id": "a b"})
+    reason = repository.hook("stop", stopped).json["reason"]
+    assert "--thread 'a b'`" in reason
+    assert "t1" not in reason
+
+
 def test_a_stop_says_nothing_where_working_memory_is_newer_than_the_edits(repository: Repository) -> None:
     repository.hook("post-edit", repository.edited("src/app.py"))
     working(repository, "State: green.")
@@ -297,7 +414,7 @@ def test_a_stop_that_does_not_say_whether_it_was_stopped_before_is_let_go(reposi
 
 # -- whatever goes wrong ----------------------------------------------------------------------------------
 
-EVENTS = ["session-start", "post-edit", "pre-compact", "stop"]
+EVENTS = ["session-start", "user-prompt", "post-edit", "pre-compact", "stop"]
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -306,7 +423,16 @@ def test_without_a_vault_it_is_silent(tmp_path: Path, event: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", "nonsense", "[]", "5", '{"tool_input": 5}', '{"tool_input": {"file_path": 5}}']
+    "given",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "5",
+        '{"tool_input": 5}',
+        '{"tool_input": {"file_path": 5}}',
+        '{"prompt": "a\\ud800 b"}',
+    ],
 )
 @pytest.mark.parametrize("event", [*EVENTS, "no-such-event"])
 def test_whatever_it_is_given_the_turn_goes_on(repository: Repository, event: str, given: str) -> None:
@@ -320,7 +446,7 @@ def test_a_word_that_is_no_event_is_a_note_that_names_them(repository: Repositor
     said = repository.hook("post-edti", "{}")
     assert said.out == ""
     assert "there is no event 'post-edti'" in said.errors
-    assert "session-start, post-edit, pre-compact, stop" in said.errors
+    assert "session-start, user-prompt, post-edit, pre-compact, stop" in said.errors
 
 
 def test_a_broken_config_is_a_note(repository: Repository) -> None:

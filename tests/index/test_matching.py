@@ -70,3 +70,10 @@ def test_spans_are_in_the_line_in_order_and_apart(query: str, line: str) -> None
     ends = [place for span in spans for place in span]
     assert ends == sorted(set(ends))
     assert all(0 <= place <= len(line) for place in ends)
+
+
+def test_what_a_text_holds_is_a_share_of_what_is_looked_for() -> None:
+    matcher = Matcher(parse("databases cafe port"), {"databas": 3.0, "cafe": 1.0, "port": 4.0})
+    assert matcher.held("The database\nof the café") == (0.5, 2)
+    assert matcher.held("nothing") == (0.0, 0)
+    assert Matcher(parse(""), {}).held("a port") == (0.0, 0)

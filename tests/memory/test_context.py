@@ -84,6 +84,33 @@ def test_stable_parts_come_first_each_with_its_place_and_day(tmp_path: Path) -> 
     assert found.tokens == estimate(found.text)
 
 
+NEIGHBOURS = (
+    "# Tides\n\nA neap tide is small.\n\nA spring tide is large.\n\n## Charts\n\nTide charts are blue.\n\n"
+)
+
+
+def test_neighbouring_passages_of_a_memory_are_quoted_as_one(tmp_path: Path) -> None:
+    filler = "".join(f"Nothing of that kind, {number}.\n\n" for number in range(5))
+    found = made(vault(tmp_path, {"notes/a.md": NEIGHBOURS + filler + "A tide at the end.\n"}), "tide")
+    quoted = re.findall(r"^```memory (notes/a.md#\S+) .*\n((?:[^`].*\n|\n)*)```$", found.text, re.MULTILINE)
+    assert dict(quoted) == {
+        "notes/a.md#L1-L9": NEIGHBOURS.rstrip() + "\n",
+        "notes/a.md#L21": "A tide at the end.\n",
+    }
+
+
+def test_what_is_found_in_a_field_is_quoted_by_what_the_memory_says(tmp_path: Path) -> None:
+    files = {
+        "notes/a.md": note("\n# Telescope\n\nPoint it north.\n", description="Calibration, quarterly"),
+        "notes/b.md": note("Calibration is slow.\n", source="calibration.log", description="calibration"),
+        "notes/c.md": note("", description="Calibration alone"),
+    }
+    found = made(vault(tmp_path, files), "calibration")
+    assert sorted(places(found)["found"]) == ["notes/a.md#L5-L7", "notes/b.md#L5"]
+    assert "description" not in found.text
+    assert "Point it north." in found.text
+
+
 def test_what_is_not_asked_for_is_not_there(tmp_path: Path) -> None:
     assert set(places(made(vault(tmp_path, EVERYTHING)))) == {"rules", "project", "preferences", "pinned"}
 

@@ -437,3 +437,14 @@ def test_what_one_scope_writes_another_never_sees(root: Path, mine: Scope, their
     assert other.history() == []
     with pytest.raises(MdmemError):
         other.undo()
+
+
+def test_a_hit_in_a_field_is_its_line_without_the_other_fields(tmp_path: Path) -> None:
+    memory = mdmem.open(mdmem.init(tmp_path / "vault").root)
+    memory.write(
+        "a.md", "---\ndescription: Which engine\ntier: hot\nsource: talk\n---\n# Storage\n\nSQLite.\n"
+    )
+    (hit,) = memory.search("engine").hits
+    assert (hit.line, hit.text, hit.before, hit.after) == (2, "description: Which engine", (), ())
+    (hit,) = memory.search("sqlite").hits
+    assert (hit.line, hit.text) == (8, "SQLite.")

@@ -241,11 +241,15 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
         besides: files that are left out; see `gathered`.
     """
     found: list[Excerpt] = []
+    read: dict[str, Document | None] = {}
     for rank, hit in enumerate(hits):
         if besides and _file(memory.vault, hit.path) in besides:
             continue
         excerpt: Excerpt | None = _of_hit(hit, rank)
-        if not hit.heading and (document := _with_fields(memory, hit)):
+        if not hit.heading and hit.path not in read:
+            read[hit.path] = _read(memory, hit.path)
+        document = None if hit.heading else read[hit.path]
+        if document and hit.line < document.lines.number(document.body_span.start):
             first = next(iter(Source(memory.vault, document).sections((rank,))), None)
             excerpt = first and replace(first, path=hit.path, day=hit.date)
         if excerpt and not any(each.place == excerpt.place for each in found):
@@ -253,15 +257,11 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
     return found
 
 
-def _with_fields(memory: Memory, hit: Hit) -> Document | None:
-    """The memory of a hit that stands in its frontmatter; None for any other hit."""
+def _read(memory: Memory, path: str) -> Document | None:
     try:
-        document = memory.show(hit.path)
+        return memory.show(path)
     except MdmemError:
         return None
-    lines = document.lines
-    within = hit.line <= len(lines) and lines.span(hit.line).start < document.body_span.start
-    return document if within else None
 
 
 def _of_hit(hit: Hit, rank: int) -> Excerpt:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -289,43 +290,42 @@ def masked(text: str) -> str:
     return splice(text, redactions(find(text)))
 
 
-def _escaped(text: str, line: Span) -> Iterator[Secret]:
+def _escaped(text: str, line: Span) -> list[Secret]:
     """The secrets in a stretch of a text of which characters are written as escapes."""
-    parts: list[str] = []
-    starts: list[int] = []  # of each part in what is read
-    places: list[Span] = []  # of each part in the text
-    size, at = 0, line.start
-    for escape in (*_ESCAPE.finditer(text, *line), None):
-        stop = escape.start() if escape else line.end
-        end = escape.end() if escape else stop
-        for part, place in ((text[at:stop], Span(at, stop)), (_meant(escape), Span(stop, end))):
-            parts.append(part)
-            starts.append(size)
-            places.append(place)
-            size += len(part)
-            at = place.end
-    if len(parts) == 2:  # noqa: PLR2004 - no escape: the stretch, and nothing behind it
-        return
-    plain = "".join(parts)
+    written = text[slice(*line)]
+    read = _ESCAPE.sub(_meant, written)
+    if read == written:
+        return []
+    found = [secret for form in _suspects(read) for secret in _matches(read, Span(0, len(read)), form)]
+    if not found:
+        return []
+    # Of each escape where it is read, where it ends, and how much later what is behind it is written.
+    places, ends, shifts = array("q"), array("q"), array("q")
+    shift = line.start
+    for escape in _ESCAPE.finditer(text, *line):
+        places.append(escape.start() - shift)
+        ends.append(escape.end())
+        shift = escape.end() - places[-1] - len(_meant(escape))
+        shifts.append(shift)
 
-    def found_at(offset: int) -> Span:
+    def written_at(offset: int) -> Span:
         """Where a character that is read is written."""
-        number = bisect_right(starts, offset) - 1
-        start, end = places[number]
-        if end - start != len(parts[number]):
-            return places[number]
-        return Span(start + offset - starts[number], start + offset - starts[number] + 1)
+        number = bisect_right(places, offset) - 1
+        if number < 0:
+            return Span(line.start + offset, line.start + offset + 1)
+        start = offset + shifts[number]
+        if start >= ends[number]:
+            return Span(start, start + 1)
+        return Span(places[number] + (shifts[number - 1] if number else line.start), ends[number])
 
-    for form in _suspects(plain):
-        for secret in _matches(plain, Span(0, len(plain)), form):
-            span = Span(found_at(secret.span.start).start, found_at(secret.span.end - 1).end)
-            yield secret._replace(span=span)
+    return [
+        each._replace(span=Span(written_at(each.span.start).start, written_at(each.span.end - 1).end))
+        for each in found
+    ]
 
 
-def _meant(escape: re.Match[str] | None) -> str:
+def _meant(escape: re.Match[str]) -> str:
     """The character that an escape stands for; none for a line end that is none."""
-    if escape is None:
-        return ""
     digits = escape[1] or escape[2] or escape[3]
     number = int(digits, 16) if digits else 0
     return chr(number) if 0 < number <= sys.maxunicode else escape[4] or ""

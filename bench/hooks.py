@@ -22,7 +22,7 @@ from mdmem.memory.memory import Memory
 _NOTES = 1_000
 _TIMES = 30
 _MOST = 0.150
-_FEWEST = 8  # words of a prompt
+_PROMPT = 80  # characters
 _THREAD = "bench"
 # Behind an edit that breaks the schema, too.
 _BROKEN = "post-edit, schema broken"
@@ -73,10 +73,9 @@ def _durations(root: str, event: str, files: Iterator[str]) -> Iterator[float]:
 
 
 def _prompt(path: str) -> str:
-    """A prompt that a note fits: the words of its last paragraph but one."""
+    """A prompt that a note fits: the beginning of its longest paragraph."""
     with open(path, encoding="utf-8") as file:
-        paragraphs = [part for part in file.read().split("\n\n") if len(part.split()) > _FEWEST]
-    return " ".join(paragraphs[-1].split()[:_FEWEST])
+        return max(file.read().split("\n\n")[1:], key=len)[:_PROMPT]
 
 
 def _edit(path: str, text: str, field: str) -> None:

@@ -109,9 +109,11 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
     prompt = given.get("prompt")
     # Words alone: a prompt does not mean what the language of queries has signs for.
     words = _WORD.findall(prompt[:_MOST_PROMPT]) if isinstance(prompt, str) else []
-    if len(words) < _WORDS:
+    asked = " ".join(words)
+    # Not every script has spaces between its words.
+    if not words or (len(words) < _WORDS and asked.isascii()):
         return None
-    results = memory.search(" ".join(words), each="passage", limit=_MOST_PASSAGES)
+    results = memory.search(asked, each="passage", limit=_MOST_PASSAGES)
     pairs = zip(results.hits, results.held, strict=True)
     hits = [hit for hit, held in pairs if held.share >= _SHARE and held.words >= _WORDS]
     if not hits:

@@ -312,6 +312,11 @@ def test_a_prompt_is_given_the_passages_that_fit_it(asked: Any, *, codex: bool) 
     assert "dragons" not in said.context
 
 
+def test_a_prompt_without_spaces_between_words_is_answered(asked: Any, repository: Repository) -> None:
+    open_memory(repository.vault).write("notes/tide.md", "# 潮汐\n\n潮汐表は青い。\n")
+    assert "潮汐表は青い" in asked("潮汐表は青いか").context
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -74,6 +74,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415 - start-up
 

@@ -93,6 +93,12 @@ class Usage(MdmemError):
     remedy: str = ""
 
 
+class WrongType(Usage, TypeError):
+    """An argument of a verb that is of a wrong type."""
+
+    code: ClassVar[str] = "wrong-type"
+
+
 # ---------------------------------------------------------------------------------------------- not found
 
 

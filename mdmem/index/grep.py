@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from itertools import chain, islice, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import Usage
@@ -17,8 +17,11 @@ from mdmem.text.form import SUFFIXES
 from mdmem.vault import files, paths
 
 if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
+    from ripgrepy import Ripgrepy
+
     from mdmem.index.hit import Hit
     from mdmem.text.document import Document
+    from mdmem.vault.scope import Namespace
 
 Case = Literal["ignore", "smart", "exact"]
 
@@ -109,6 +112,8 @@ def grep(
     RipgrepFailed.
     """
     _check(pattern, globs, context, limit)
+    if case not in _CASES:
+        raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
     namespace, base = paths.check_folder(namespace), paths.check_folder(base)
     if not paths.is_under(namespace, base):
         raise Usage(
@@ -345,6 +350,44 @@ class _Search(NamedTuple):
             if path.endswith(SUFFIXES) or not named or not os.path.isfile(self._file(path)):
                 self.findings.append(_unreadable(paths.relative(path, self.base), reason))
         self.findings.sort(key=lambda finding: finding.path.split("/"))
+
+
+def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
+    """A `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`.
+
+    Args:
+        pattern: as `grep` takes it.
+        root: the vault's folder.
+        wall: the namespace.
+
+    Raises:
+        Usage, PathRefused, RipgrepMissing: as `grep`.
+    """
+    from ripgrepy import Ripgrepy  # noqa: PLC0415 - start-up
+
+    _check(pattern, (), 0, None)
+    folder = os.path.join(root, wall.folder).rstrip(os.sep) if _is_folder(root, wall.folder) else os.devnull
+    bound = Ripgrepy("--", folder, ripgrep.program())
+    bound.command += ["--no-config", "--no-ignore", f"--regexp={pattern}"]
+    bound.command += [f"--glob=*{suffix}" for suffix in SUFFIXES]
+
+    def run(*given: Any, **named: Any) -> Any:
+        # The last of contradicting options counts, so that none given in between does.
+        bound.command += ["--no-follow", "--no-hidden", "--no-pre", "--no-search-zip", "--glob=!.*"]
+        for path in (os.path.join(root, each) for each in wall.hides):
+            # ripgrep compares a path as seen from the current folder where it is below that, else whole.
+            near = os.path.relpath(path)
+            below = "*" if near == os.curdir else _literal(near)
+            bound.command += [f"--glob=!**{_literal(path)}", f"--glob=!/{below}"]
+        return Ripgrepy.run(bound, *given, **named)
+
+    bound.run = run
+    return bound
+
+
+def _literal(path: str) -> str:
+    """A glob that fits a path and nothing else."""
+    return "".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in path)
 
 
 def _is_folder(root: str, namespace: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import query as language, words
@@ -115,6 +115,8 @@ def search(
         IndexDamaged, StorageFailed: the index cannot be used.
     """
     _check(limit, context)
+    if each not in get_args(Each):
+        raise Usage(problem=f"each is {' or '.join(get_args(Each))}, not {each!r}")
     folders = _places(layers, within) if within else []
     query = _narrowed(language.parse(text), layers, types, tags, _day(since, "since"), _day(before, "before"))
     if query.is_empty:

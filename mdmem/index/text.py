@@ -257,7 +257,8 @@ class TextIndex:
         """The documents that a query finds, the best first."""
         searcher = self.searcher()
         with _Translated(self, "search the index"):
-            return [Found(*hit) for hit in searcher.search(query, limit, count=False).hits]
+            found = searcher.search(query, _bounded(limit, searcher), count=False)
+            return [Found(*hit) for hit in found.hits]
 
     def scored(self, query: tantivy.Query, usual: int) -> list[Found]:
         """Every document with a score, up to MOST_FOUND; mostly there are no more than `usual`."""
@@ -279,7 +280,7 @@ class TextIndex:
         """
         searcher: Any = self.searcher()
         order = {"order_by_field": "newest"} if newest else {"weight_by_field": "brevity"}
-        most = limit
+        most = limit = _bounded(limit, searcher)
         with _Translated(self, "search the index"):
             while True:
                 result = searcher.search(query, most + 1, **order)
@@ -342,6 +343,11 @@ class TextIndex:
         searcher, given = self.searcher(), list(addresses)
         with _Translated(self, "read the index"):
             return [list(searcher.fast_field_values(name, given)) for name in names]
+
+
+def _bounded(limit: int, searcher: tantivy.Searcher) -> int:
+    """A limit that finds as much: tantivy makes room for as many hits as it is told."""
+    return min(limit, max(searcher.num_docs, 1))
 
 
 class _Translated:

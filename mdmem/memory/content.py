@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
+from mdmem.memory.arguments import json_value
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
@@ -31,16 +32,7 @@ def as_text(content: Any) -> str:
         raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
     if isinstance(given, str):
         return given
-    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
-
-    try:
-        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
-        is_exact = same(json.loads(text), content)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Usage(problem=f"the content is no JSON value: {error}") from None
-    if not is_exact:
-        raise Usage(problem="the content is no JSON value", remedy="give texts as keys, and lists for tuples")
-    return text
+    return json.dumps(json_value(given), ensure_ascii=False, indent=2)
 
 
 def shown(document: Document | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mdmem.errors import EditRefused, Usage
 from mdmem.memory.project import Project
 from mdmem.text.form import PROJECT_FILE
+from mdmem.vault.paths import StrPath
 from mdmem.vault.scope import Scope
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class WorkspaceProject(Project["Applied"]):
 
     places: Places | None = None
 
-    def resolve(self, for_file: str, tool: str) -> Resolved:
+    def resolve(self, for_file: StrPath, tool: str) -> Resolved:
         """What a tool would read for a file of the workspace; see `mdmem.instructions.resolve`.
 
         Args:

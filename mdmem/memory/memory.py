@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
+from mdmem.memory.arguments import checked
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import Document
 from mdmem.text.form import LINEAGE
 from mdmem.text.globs import matcher
-from mdmem.vault.paths import check_folder, check_memory, join, relative
+from mdmem.vault.paths import StrPath, check_folder, check_memory, join, relative
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.scope import Scope
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
+    from ripgrepy import Ripgrepy
+
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
     from mdmem.index.search import Each, Results
@@ -106,6 +109,9 @@ class Memory(Kinds["Applied"]):
         self.vault = Vault(root, scope.wall, actor, scope.reads)
         super().__init__(self.vault, scope, self.vault.transact, self._current)
 
+    def __repr__(self) -> str:
+        return f"Memory({self.vault.root!r}, {self.scope!r})"
+
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
@@ -145,6 +151,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             LockTimeout, StorageFailed: it cannot be done now.
         """
+        self.vault.enter()
         if progress and not self.scope.is_owner:
             # How many files there are is for the owner to know.
             each, progress = progress, lambda done, of: each(100 * done // of, 100)
@@ -159,13 +166,13 @@ class Memory(Kinds["Applied"]):
         """What a plan would change, as a unified diff, once it is checked as `apply` would check it."""
         return self.vault.prepare(plan).plan.diff()
 
-    def show(self, path: str) -> Document:
+    def show(self, path: StrPath) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
         return self.vault.read(path)
 
     def ls(
         self,
-        within: str = "",
+        within: StrPath = "",
         *,
         globs: Sequence[str] = (),
         where: Sequence[str] = (),
@@ -201,7 +208,7 @@ class Memory(Kinds["Applied"]):
         self,
         pattern: str,
         *,
-        within: str = "",
+        within: StrPath = "",
         globs: Sequence[str] = (),
         regex: bool = False,
         case: Case = "ignore",
@@ -211,7 +218,7 @@ class Memory(Kinds["Applied"]):
         """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`."""
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
-        self.vault.recover()
+        self.vault.enter()
         base = self.vault.namespace
         folder = self.vault.folder(within)
         return grep(
@@ -229,11 +236,28 @@ class Memory(Kinds["Applied"]):
             limit=limit,
         )
 
+    def ripgrep(self, pattern: str) -> Ripgrepy:
+        """All of ripgrep for the files of this namespace: a `Ripgrepy`, to be given more options and run.
+
+        It never leaves the folder: hidden files, links and a program to run for each file stay off whatever
+        options are added. `grep` knows more: mounted files, headings, dates, and what could not be read.
+
+        Args:
+            pattern: a regular expression; it may begin with a dash.
+
+        Raises:
+            RipgrepMissing: there is no ripgrep.
+        """
+        from mdmem.index.grep import ripgrepy  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return ripgrepy(pattern, self.vault.root, self.vault.wall)
+
     def search(
         self,
         query: str,
         *,
-        within: str = "",
+        within: StrPath = "",
         types: Sequence[str] = (),
         tags: Sequence[str] = (),
         since: str = "",
@@ -265,6 +289,7 @@ class Memory(Kinds["Applied"]):
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
 
         index, layers = self.index, self.scope.reads
+        self.vault.enter()
         index.sync()
         results = index.both(
             lambda database, text: search(
@@ -293,7 +318,7 @@ class Memory(Kinds["Applied"]):
     def context(
         self,
         query: str = "",
-        files: Sequence[str] = (),
+        files: Sequence[StrPath] = (),
         thread: str | None = None,
         budget: int = 4000,
         *,
@@ -347,7 +372,7 @@ class Memory(Kinds["Applied"]):
 
         return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
 
-    def check(self, paths: Sequence[str] = ()) -> list[Diagnostic]:
+    def check(self, paths: Sequence[StrPath] = ()) -> list[Diagnostic]:
         """Everything that is wrong with memories: form, schema, secrets, and what they say they came from.
 
         Args:
@@ -404,7 +429,7 @@ class Memory(Kinds["Applied"]):
         mended = self.vault.transact(lambda: mend(self.vault, self._current())) if fix else None
         return examine(self.vault, self._current, mended)
 
-    def history(self, path: str | None = None) -> list[Entry]:
+    def history(self, path: StrPath | None = None) -> list[Entry]:
         """The changes to this namespace, newest first; with `path`, those to one memory.
 
         Raises:
@@ -414,8 +439,9 @@ class Memory(Kinds["Applied"]):
         return [e for e in self.vault.history() if name is None or any(f.path == name for f in e.files)]
 
 
+@checked
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
-    vault: str | os.PathLike[str] | None = None, scope: Scope | None = None, *, actor: str = ""
+    vault: StrPath | None = None, scope: Scope | None = None, *, actor: str = ""
 ) -> Memory:
     """The memories of `scope` in a vault.
 
@@ -431,15 +457,15 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
     return Memory(find(vault), scope, actor=actor)
 
 
-def find(vault: str | os.PathLike[str] | None = None) -> str:
+def find(vault: StrPath | None = None) -> str:
     """The absolute path of a vault's folder; see `open`.
 
     Raises:
         VaultNotFound: no vault there.
     """
-    named = os.fspath(vault) if vault is not None else os.environ.get("MDMEM_VAULT")
+    named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
     if named:
-        folder = os.path.abspath(named)
+        folder = os.path.abspath(os.path.expanduser(named))
         if not _is_vault(folder):
             raise VaultNotFound(start=folder)
         return folder

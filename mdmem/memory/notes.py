@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.memory import seen
+from mdmem.memory.arguments import Checked
 from mdmem.memory.content import unpadded
 from mdmem.memory.verbs import Build
 from mdmem.text import frontmatter, scan, section
@@ -18,7 +19,7 @@ from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
-from mdmem.vault.paths import check_folder, check_memory, is_under, join
+from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Found
@@ -59,7 +60,7 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
-class Notes(Generic[R]):
+class Notes(Checked, Generic[R]):
     """The notes of a namespace.
 
     A note is named by its path below `notes/`, with or without `.md`; the whole path, as a listing has it,
@@ -76,7 +77,7 @@ class Notes(Generic[R]):
         self._run = run
         self._clock = clock
 
-    def append(self, name: str, content: str, title: str | None = None) -> R:
+    def append(self, name: StrPath, content: str, title: str | None = None) -> R:
         """Add a section at the end of a note, one blank line behind what is there; a missing note is made.
 
         Args:
@@ -106,7 +107,9 @@ class Notes(Generic[R]):
 
         return self._run(build)
 
-    def overwrite(self, name: str, content: str, title: str | None = None, *, base: str | None = None) -> R:
+    def overwrite(
+        self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None
+    ) -> R:
         """Make a note just one section; its frontmatter stays. What it held can be restored.
 
         Args and errors are those of `append`.
@@ -127,7 +130,7 @@ class Notes(Generic[R]):
 
         return self._run(build)
 
-    def read(self, name: str) -> Document:
+    def read(self, name: StrPath) -> Document:
         """The note of this name; see `Vault.read`.
 
         Raises:
@@ -135,7 +138,7 @@ class Notes(Generic[R]):
         """
         return self._vault.read(_path(name))
 
-    def list(self, within: str = "") -> builtins.list[NoteInfo]:
+    def list(self, within: StrPath = "") -> builtins.list[NoteInfo]:
         """The notes, at any depth, in the order of their paths; with `within`, those below that folder.
 
         A note that cannot be read is listed by its file's name.

@@ -17,6 +17,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import moment, preference, seen
+from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.preference import FOLDER, Given, Preference
 from mdmem.memory.strength import Bands, bands, rounded
 from mdmem.memory.verbs import Build
@@ -63,7 +64,7 @@ class Stats:
         }
 
 
-class Preferences(Generic[R]):
+class Preferences(Checked, Generic[R]):
     """The preferences of one namespace: `preferences/<category>/<key>.md`.
 
     Strengths fade by 0.01 of what they were with every day since the last update. That is computed from
@@ -181,7 +182,7 @@ class Preferences(Generic[R]):
             Conflict: the file is not the one that `base` names.
             EditRefused: the fields of the file cannot be edited.
         """
-        rule = self._policy(policy)
+        rule, value = self._policy(policy), json_value(value)
         for name, share in (("strength", strength), ("confidence", confidence)):
             if not 0 <= share <= 1:
                 raise Usage(problem=f"{name} is a number from 0 to 1, not {share!r}")

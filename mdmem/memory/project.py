@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
 from mdmem.memory import moment
+from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.bullets import Bullet, bullets, normal, written
 from mdmem.memory.verbs import Build
 from mdmem.template.filters import heading as safe_title, line as one_line
@@ -42,7 +43,7 @@ _CHOICES = regex(
 _COMMENT = "<!--"
 
 
-class Project(Generic[R]):
+class Project(Checked, Generic[R]):
     """The project memory of one namespace, `AGENTS.md`.
 
     Whatever stands in it stays, byte for byte: only the entry that is asked for is written. A section is
@@ -154,7 +155,7 @@ class Project(Generic[R]):
             EditRefused: several bullets have the same name.
             SectionAmbiguous, SectionNotFound: as for `append`.
         """
-        new = {_parameter(name): _value(name, value) for name, value in values.items()}
+        new = {_parameter(name): _value(value) for name, value in values.items()}
 
         def change(document: Document, found: Section | None) -> _Wanted:
             present = _bullets(document, found)
@@ -261,13 +262,9 @@ def _parameter(name: str) -> str:
     return clean
 
 
-def _value(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return one_line(value)
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Usage(problem=f"the parameter {name} is no JSON value: {error}") from None
+def _value(value: Any) -> str:
+    plain = json_value(value)
+    return one_line(plain) if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _named(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:

@@ -10,9 +10,10 @@ from mdmem.index import recite, references
 from mdmem.index.graph import Triple
 from mdmem.index.reference import TYPES, Backlink, Reference, Stats, counted
 from mdmem.index.state import STALE, STATES
+from mdmem.memory.arguments import Checked
 from mdmem.memory.verbs import Build
 from mdmem.text.form import SUFFIXES
-from mdmem.vault.paths import check_folder, check_memory
+from mdmem.vault.paths import StrPath, check_folder, check_memory
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # only what looks across memories needs the index
 R = TypeVar("R")
 
 
-class References(Generic[R]):
+class References(Checked, Generic[R]):
     """What the memories of one scope point at; every question makes the index current first.
 
     `paths` are memories or folders that it is asked about; None is all of them. Where they name nothing, that
@@ -39,7 +40,7 @@ class References(Generic[R]):
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
-        paths: Collection[str] | None = None,
+        paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
         """What is pointed at, in the order of type and target.
 
@@ -61,7 +62,7 @@ class References(Generic[R]):
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
-        paths: Collection[str] | None = None,
+        paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
         """The references to one target, named as `list` names it or shorter; the rest is as for `list`.
 
@@ -72,7 +73,7 @@ class References(Generic[R]):
         registry = references.References(view)
         return registry.lookup(target, types=types, states=states, paths=_memories(view, paths))
 
-    def stale(self, paths: Collection[str] | None = None) -> tuple[Reference, ...]:
+    def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
         """Citations of code that has moved, has changed or is gone since they were written."""
         return self.list(states=STALE, paths=paths)
 
@@ -81,7 +82,7 @@ class References(Generic[R]):
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
-        paths: Collection[str] | None = None,
+        paths: Collection[StrPath] | None = None,
     ) -> Stats:
         """The references that `list` gives, in numbers."""
         return counted(self.list(types=types, states=states, paths=paths))
@@ -90,7 +91,7 @@ class References(Generic[R]):
         """The tags, each with the number of memories that have it, the most used first."""
         return tuple(self._view().tags())
 
-    def backlinks(self, path: str) -> tuple[Backlink, ...]:
+    def backlinks(self, path: StrPath) -> tuple[Backlink, ...]:
         """The links to a memory, in the order of path and line.
 
         Raises:
@@ -101,7 +102,7 @@ class References(Generic[R]):
             raise MemoryNotFound(path=path)
         return references.References(self._view()).backlinks(name)
 
-    def graph(self, within: str = "") -> tuple[Triple, ...]:
+    def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
         """What the memories below the folder `within` are joined to; see `mdmem.index.triple`.
 
         Raises:
@@ -114,7 +115,7 @@ class References(Generic[R]):
             _memories(view, [within])
         return triples(view, check_folder(within))
 
-    def pin(self, paths: Collection[str] | None = None, *, accept: bool = False) -> R:
+    def pin(self, paths: Collection[StrPath] | None = None, *, accept: bool = False) -> R:
         """Put a pin behind every citation of lines or of a symbol that has none.
 
         Args:
@@ -128,7 +129,7 @@ class References(Generic[R]):
 
         return self._run(build)
 
-    def fix(self, paths: Collection[str] | None = None) -> R:
+    def fix(self, paths: Collection[StrPath] | None = None) -> R:
         """Make every citation of code that has moved say where it is now; with `paths`, in these."""
 
         def build() -> EditPlan:

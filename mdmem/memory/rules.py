@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
+from mdmem.memory.arguments import Checked
 from mdmem.text.document import Document
 from mdmem.text.globs import matcher
 from mdmem.text.regex import regex
-from mdmem.vault.paths import join
+from mdmem.vault.paths import StrPath, join
 from mdmem.vault.scope import Scope
 from mdmem.vault.vault import Vault
 
@@ -83,7 +84,7 @@ class Rule:
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
 
 
-class Rules:
+class Rules(Checked):
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
     Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
@@ -94,7 +95,7 @@ class Rules:
         self._vault = vault
         self._scope = scope
 
-    def list(self, for_file: str | None = None, *, disabled: bool = False) -> Found:
+    def list(self, for_file: StrPath | None = None, *, disabled: bool = False) -> Found:
         """The rules: higher priority first, then the layer of everyone before narrower ones, then by name.
 
         Args:
@@ -107,7 +108,7 @@ class Rules:
         """
         return self._found(for_file, disabled=disabled)[0]
 
-    def text(self, for_file: str | None = None, max_chars: int | None = None) -> str:
+    def text(self, for_file: StrPath | None = None, max_chars: int | None = None) -> str:
         """The enabled rules as text for an agent: each one's title and body, in the order of `list`.
 
         Where `for_file` is not given, a rule with globs says which files it is about.

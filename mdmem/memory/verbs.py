@@ -19,13 +19,15 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import seen
+from mdmem.memory.arguments import Checked, json_value
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.form import SUFFIXES
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
-from mdmem.vault.paths import check_folder, check_memory, join, relative
+from mdmem.text.tree import Key
+from mdmem.vault.paths import StrPath, check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
@@ -38,7 +40,7 @@ Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
 
 
-class Verbs(Generic[R]):
+class Verbs(Checked, Generic[R]):
     """Every change that can be made to any memory.
 
     Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
@@ -57,7 +59,7 @@ class Verbs(Generic[R]):
 
     # -- one memory ---------------------------------------------------------------------------------------
 
-    def write(self, path: str, content: str, *, base: str | None = None, overwrite: bool = False) -> R:
+    def write(self, path: StrPath, content: str, *, base: str | None = None, overwrite: bool = False) -> R:
         """Write a whole memory: a new one, or one that is there with its `base` or `overwrite`.
 
         Raises:
@@ -75,7 +77,7 @@ class Verbs(Generic[R]):
         change = Change(path=check_memory(path), before=before, content=data, merge=False)
         return EditPlan(changes=(change,), message=f"write {path}")
 
-    def append(self, path: str, text: str, *, base: str | None = None) -> R:
+    def append(self, path: StrPath, text: str, *, base: str | None = None) -> R:
         """Add lines at the end of a memory; a memory that is not there is made."""
 
         def build() -> EditPlan:
@@ -90,32 +92,34 @@ class Verbs(Generic[R]):
 
         return self._change(build)
 
-    def prepend(self, path: str, text: str, *, base: str | None = None) -> R:
+    def prepend(self, path: StrPath, text: str, *, base: str | None = None) -> R:
         """Add lines at the beginning of a memory's body, behind its frontmatter."""
         return self._edit(path, base, "prepend to", lambda d: text_edit.prepend(d, text))
 
-    def insert(self, path: str, line: int, text: str, *, base: str | None = None) -> R:
+    def insert(self, path: StrPath, line: int, text: str, *, base: str | None = None) -> R:
         """Insert lines behind line `line` (1-based; 0 is before the first)."""
         return self._edit(path, base, "insert into", lambda d: text_edit.insert(d, line, text))
 
-    def delete_lines(self, path: str, first: int, last: int, *, base: str | None = None) -> R:
+    def delete_lines(self, path: StrPath, first: int, last: int, *, base: str | None = None) -> R:
         """Delete the lines `first` to `last` (1-based, both included)."""
         return self._edit(path, base, "delete lines of", lambda d: text_edit.delete_lines(d, first, last))
 
-    def set(self, path: str, fields: Mapping[str, Any], *, base: str | None = None) -> R:
+    def set(self, path: StrPath, fields: Mapping[str, Any], *, base: str | None = None) -> R:
         """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
         from mdmem.text import field  # noqa: PLC0415 - start-up
 
+        values = json_value(fields)
+
         def change(document: Document) -> list[TextEdit]:
             text, changed = document.text, document
-            for key, value in fields.items():
+            for key, value in values.items():
                 text = text_edit.splice(text, field.set_field(changed, key, value), path)
                 changed = parse_text(document.path, text, document.limits)
             return text_edit.between(document.text, text)
 
         return self._edit(path, base, "set fields of", change)
 
-    def unset(self, path: str, key: str | Sequence[str | int], *, base: str | None = None) -> R:
+    def unset(self, path: StrPath, key: str | Sequence[Key], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
         from mdmem.text import field  # noqa: PLC0415 - start-up
 
@@ -123,7 +127,7 @@ class Verbs(Generic[R]):
 
     def section(
         self,
-        path: str,
+        path: StrPath,
         heading: str,
         text: str,
         *,
@@ -157,13 +161,13 @@ class Verbs(Generic[R]):
 
     def replace(
         self,
-        path: str | None,
+        path: StrPath | None,
         old: str,
         new: str,
         *,
         count: int | Literal["all"] = 1,
         regex: bool = False,
-        within: str = "",
+        within: StrPath = "",
         globs: Sequence[str] = (),
         base: str | None = None,
     ) -> R:
@@ -211,7 +215,7 @@ class Verbs(Generic[R]):
         message = f"replace in {len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
-    def mv(self, source: str, target: str, *, base: str | None = None) -> R:
+    def mv(self, source: StrPath, target: StrPath, *, base: str | None = None) -> R:
         """Move a memory, or a folder of memories, to a path where nothing stands; every link to it follows.
 
         A `target` with a slash at its end is a folder to move into, under the same name. See
@@ -228,19 +232,19 @@ class Verbs(Generic[R]):
 
         return self._run(build)
 
-    def rename_heading(self, path: str, old: str, new: str) -> R:
+    def rename_heading(self, path: StrPath, old: str, new: str) -> R:
         """Give a heading, found by its title or heading path, a new title; every link to it follows."""
         from mdmem.index.rename import rename_heading  # noqa: PLC0415 - start-up
 
         return self._run(lambda: rename_heading(self._view().known(), path, old, new))
 
-    def rename_block(self, path: str, old: str, new: str) -> R:
+    def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
         from mdmem.index.rename import rename_block  # noqa: PLC0415 - start-up
 
         return self._run(lambda: rename_block(self._view().known(), path, old, new))
 
-    def rename_id(self, path: str, new: str) -> R:
+    def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
         from mdmem.index.rename import rename_id  # noqa: PLC0415 - start-up
 
@@ -278,7 +282,7 @@ class Verbs(Generic[R]):
                 raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
             yield found.path
 
-    def rm(self, path: str, *, base: str | None = None) -> R:
+    def rm(self, path: StrPath, *, base: str | None = None) -> R:
         """Delete a memory, or a folder of memories; `restore` brings it back."""
 
         def build() -> EditPlan:
@@ -290,7 +294,7 @@ class Verbs(Generic[R]):
 
     # -- from templates, from elsewhere, and from the past ------------------------------------------------
 
-    def new(self, template: str, path: str, variables: Mapping[str, Any] | None = None) -> R:
+    def new(self, template: str, path: StrPath, variables: Mapping[str, Any] | None = None) -> R:
         """Make a memory from a template; a `type` that is the kind of another folder is a warning.
 
         Raises:
@@ -313,9 +317,9 @@ class Verbs(Generic[R]):
     def import_(
         self,
         format: str,  # noqa: A002 - its name on the command line
-        source: str,
+        source: StrPath,
         *,
-        to: str | None = None,
+        to: StrPath | None = None,
         progress: Progress | None = None,
     ) -> R:
         """Take in the memory of another system, as one change that `undo` takes back whole.
@@ -337,7 +341,7 @@ class Verbs(Generic[R]):
 
         return self._run(importing(self._vault, format, source, to, progress))
 
-    def restore(self, path: str, *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+    def restore(self, path: StrPath, *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
         """Bring back what a memory held before its last change, or the content with `hash`.
 
         Raises:

@@ -18,6 +18,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import moment, seen
+from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import (
     appended,
     as_text,
@@ -92,7 +93,7 @@ class _Slot(NamedTuple):
     live: Document | None
 
 
-class Working(Generic[R]):
+class Working(Checked, Generic[R]):
     """The working memory of a namespace, one for each thread and each resource.
 
     Every verb takes either `thread` or `resource`, an id of any characters but `.` and `..`. The memory is
@@ -294,7 +295,7 @@ class Working(Generic[R]):
         """
         if not isinstance(patch, Mapping):
             raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
-        checked: dict[str, Any] = json.loads(as_text(dict(patch)))
+        checked: dict[str, Any] = json_value(patch)
         stem, now = _stem(thread, resource), self._clock()
         self._check_ttl(ttl, now)
 

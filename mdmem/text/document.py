@@ -15,6 +15,8 @@ from mdmem.text.parsed import MOST_PARTS, Flaw, Parsed, TooDeep
 from mdmem.text.row import new
 
 if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
+    from frontmatter import Post
+
     from mdmem.text import inline, scan
     from mdmem.text.tree import Node
 
@@ -61,6 +63,23 @@ class Document:
     def is_json(self) -> bool:
         """Whether this is a JSON memory; otherwise it is Markdown."""
         return is_json(self.path)
+
+    @property
+    def post(self) -> Post:
+        """A copy of the fields and the body, in the form of the package python-frontmatter; never written.
+
+        Raises:
+            TooNested, TooLarge: as `frontmatter`.
+        """
+        from copy import deepcopy  # noqa: PLC0415 - start-up
+
+        from frontmatter import Post  # noqa: PLC0415 - start-up
+        from frontmatter.default_handlers import YAMLHandler  # noqa: PLC0415 - start-up
+
+        post = Post(self.body.strip(), YAMLHandler())
+        # Not as keywords: a field may be called as one of its arguments.
+        post.metadata = deepcopy(dict(self.fields))
+        return post
 
     @lazy
     def lines(self) -> Lines:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from mdmem.errors import AlreadyExists, PathRefused, StorageFailed
+from mdmem.errors import AlreadyExists, PathRefused, StorageFailed, WrongType
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT
 from mdmem.vault.mounts import workspace_of
@@ -34,10 +34,17 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
     Raises:
         AlreadyExists: the folder is a vault.
+        WrongType: `folder` is no path.
         PathRefused: it is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
-    root = os.path.realpath(os.fspath(folder))
+    named: object = type(folder).__fspath__(folder) if isinstance(folder, os.PathLike) else folder
+    if not isinstance(named, str):
+        kind = type(folder).__name__
+        raise WrongType(problem=f"init() argument 'folder' must be str or os.PathLike, not {kind}")
+    if not named or "\0" in named:
+        raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
+    root = os.path.realpath(os.path.expanduser(named))
     if _is_vault(root):
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"

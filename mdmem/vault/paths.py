@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 from mdmem.errors import PathRefused
 from mdmem.text.form import SUFFIXES
 from mdmem.text.regex import regex
 
+# What a verb takes for a path: a text or an `os.PathLike`, which is a text by the time that the verb sees it
+# (`mdmem.memory.arguments`). A type cannot say both.
+StrPath: TypeAlias = Any
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mdmem.errors import Usage
+from mdmem.errors import Usage, WrongType
 from mdmem.vault.paths import encode_id, is_under, relative
 
 USERS = "users"
@@ -68,6 +68,12 @@ class Scope:
     shared: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("user", "project", "resource_type", "resource_id"):
+            value = getattr(self, name)
+            if not isinstance(value, str | None):
+                raise WrongType(problem=f"Scope() {name} must be str or None, not {type(value).__name__}")
+        if not isinstance(self.shared, bool):
+            raise WrongType(problem=f"Scope() shared must be bool, not {type(self.shared).__name__}")
         if (self.resource_type is None) != (self.resource_id is None):
             raise Usage(problem="a resource has a type and an id", remedy="give both, or neither")
 

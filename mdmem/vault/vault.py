@@ -24,6 +24,7 @@ from mdmem.errors import (
     MemoryNotFound,
     PathRefused,
     TooLarge,
+    VaultNotFound,
 )
 from mdmem.text.document import Document, parse
 from mdmem.vault import config, files, lock, mounts
@@ -268,7 +269,7 @@ class Vault:
     def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
         """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
-            self.recover()
+            self.enter()
         layer = self._layer(path)
         if layer:
             # One part of a path at least stands behind the colon.
@@ -339,7 +340,7 @@ class Vault:
         """
         from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
 
-        self.recover()
+        self.enter()
         folder = self.folder(namespace)
         parts = tuple(folder.split("/")) if folder else ()
         hides = {each.casefold() for each in self.wall.hides}
@@ -574,6 +575,16 @@ class Vault:
         with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
             own = name_for(folder)
         return self.local(f"{name}/{own}")
+
+    def enter(self) -> None:
+        """As `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
+
+        Raises:
+            VaultNotFound: the vault's folder is gone.
+        """
+        if not os.path.isdir(self.root):
+            raise VaultNotFound(start=self.root)
+        self.recover()
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind; how many transactions.

@@ -42,6 +42,7 @@ CALLED = {
 ONLY_API = {
     "apply": "a plan is a value of Python; the command line makes and applies one in the same command",
     "diff": "--dry-run of the command that makes the plan",
+    "ripgrep": "an object of Python; people have the program rg",
     **{f"rename_{what}": f"mv --{what}" for what in ("heading", "block", "id", "tag")},
     "references.list": "refs",
     "references.lookup": "refs TARGET",

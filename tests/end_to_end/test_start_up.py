@@ -87,7 +87,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("mcp", SDK, {"watch"}),
 ]
 # What any command loads that opens a vault.
-OPENED = {"memory", "verbs", "listing", "seen", "past"}
+OPENED = {"arguments", "memory", "verbs", "listing", "seen", "past"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:

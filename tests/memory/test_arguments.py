@@ -1,0 +1,373 @@
+"""What the façade takes: paths of any kind, dates; all else is an error that names the argument."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import inspect
+import math
+import os
+import pydoc
+import shutil
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+import pytest
+
+import mdmem
+from mdmem.errors import MdmemError, Usage, VaultNotFound, WrongType
+from mdmem.memory.arguments import json_value
+from mdmem.memory.memory import Memory
+
+ANY: Any = mdmem  # what no type checker would let pass
+NOTE = "---\ntitle: x\n---\n\n# H\n\ntext ^b1\n"
+
+
+class Fake:
+    """A path-like object whose path is none."""
+
+    def __fspath__(self) -> Any:
+        return 5
+
+
+class Colour(str, enum.Enum):  # noqa: UP042 - the form of which `str()` is not the value
+    RED = "red"
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["self"] = CYCLE
+WRONG: list[Any] = [
+    *(None, "", 0, -1, 10**30, 1.5, math.nan, math.inf, b"x", True, [], (), {}, {"a"}, [1], [None], object()),
+    *("\0", "\udcff", "a\nb", "x" * 5000, "~/x", "..", "/etc/passwd", "*", "[", "(", Path("notes/a.md")),
+    *(
+        dt.date(2026, 1, 1),
+        CYCLE,
+        {1: 2},
+        {"a": 1},
+        range(3),
+        print,
+        Fake(),
+        Exception(),
+        mdmem.Scope(),
+        type,
+    ),
+]
+GOOD: dict[str, Any] = {
+    "path": "notes/a.md",
+    "source": "notes/a.md",
+    "target": "notes/c.md",
+    "name": "a",
+    "for_file": "x.py",
+    "content": "c",
+    "text": "t",
+    "line": 1,
+    "first": 1,
+    "last": 1,
+    "fields": {"title": "y"},
+    "key": "title",
+    "heading": "H",
+    "old": "text",
+    "new": "more",
+    "template": "note",
+    "format": "obsidian",
+    "pattern": "x",
+    "query": "x",
+    "category": "ui",
+    "value": "v",
+    "thread": "t",
+    "search": "s",
+    "patch": {"a": 1},
+    "section": "Decisions",
+    "entry": "e",
+    "id": "s1",
+    "status": "done",
+    "values": {"a": 1},
+    "tool": "codex",
+}
+KINDS = ("notes", "working", "preferences", "project", "references", "rules")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    mdmem.init(tmp_path / "memories")
+    memory = mdmem.open(tmp_path / "memories", mdmem.Scope(user="u"))
+    memory.write("notes/a.md", NOTE)
+    memory.write("data.json", '{"a": 1}\n')
+    return memory
+
+
+def verbs(memory: Memory) -> dict[str, Callable[..., Any]]:
+    found: dict[str, Callable[..., Any]] = {}
+    for prefix, kind in (("", memory), *((f"{name}.", getattr(memory, name)) for name in KINDS)):
+        methods = inspect.getmembers(kind, inspect.ismethod)
+        found |= {prefix + name: verb for name, verb in methods if not name.startswith("_")}
+    return found
+
+
+def test_every_argument_of_every_verb_works_or_is_an_error_of_ours(memory: Memory) -> None:
+    memory.apply(memory.plan.append("notes/a.md", "a line"))
+    good = {**GOOD, "plan": memory.plan.write("other.md", "x")}
+    plans = memory.plan
+    for name, verb in verbs(memory).items():
+        parameters = inspect.signature(verb).parameters
+        given = {p: good[p] for p, each in parameters.items() if each.default is each.empty}
+        given |= {"thread": "t"} if "thread" in parameters else {}
+        changes = inspect.signature(verb).return_annotation == "R"
+        if changes:
+            kind, _, last = name.rpartition(".")
+            verb = getattr(getattr(plans, kind) if kind else plans, last)  # noqa: PLW2901 - writes nothing
+        for argument in (p for p in parameters if p != "progress" and name != "watch"):
+            for wrong in WRONG:
+                try:
+                    found = verb(**{**given, argument: wrong})
+                    list(found if name == "grep" else ())
+                except MdmemError:
+                    continue
+                except Exception as error:
+                    raise AssertionError(f"{name}({argument}={wrong!r})") from error
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.append(None, "x"), "append() argument 'path' must be str or os.PathLike, not None"),
+        (lambda m: m.append("a.md", Path("x")), "append() argument 'text' must be str, not PosixPath"),
+        (lambda m: m.show(b"a.md"), "show() argument 'path' must be str or os.PathLike, not bytes"),
+        (lambda m: m.insert("a.md", "1", "x"), "insert() argument 'line' must be int, not str"),
+        (lambda m: m.ls(globs="*.md"), "ls() argument 'globs' must be a collection of str, not str"),
+        (lambda m: m.search("x", limit=True), "search() argument 'limit' must be int, not bool"),
+        (
+            lambda m: m.replace("a.md", "x", "y", count="2"),
+            "argument 'count' must be int or \"all\", not str",
+        ),
+        (lambda m: m.set("a.md", ["a"]), "set() argument 'fields' must be a mapping, not list"),
+        (lambda m: m.apply("plan"), "apply() argument 'plan' must be EditPlan, not str"),
+        (lambda m: m.working.get(thread=5), "get() argument 'thread' must be str or None, not int"),
+        (
+            lambda m: m.plan.notes.append(5, "x"),
+            "append() argument 'name' must be str or os.PathLike, not int",
+        ),
+        (lambda _: ANY.open(5), "open() argument 'vault' must be str or os.PathLike or None, not int"),
+        (
+            lambda m: ANY.open(m.vault.root, "alice"),
+            "open() argument 'scope' must be Scope or None, not str",
+        ),
+        (lambda _: ANY.init(None), "init() argument 'folder' must be str or os.PathLike, not NoneType"),
+        (lambda _: ANY.Scope(user=5), "Scope() user must be str or None, not int"),
+        (lambda _: ANY.Scope(shared="no"), "Scope() shared must be bool, not str"),
+    ],
+)
+def test_a_wrong_type_is_named(memory: Memory, call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(WrongType) as caught:
+        call(memory)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, TypeError)
+    assert (caught.value.code, caught.value.exit_code) == ("wrong-type", 2)
+
+
+def test_a_path_may_be_path_like_wherever_a_path_goes(memory: Memory, tmp_path: Path) -> None:
+    memory.append(Path("notes/b.md"), "text")
+    memory.mv(Path("notes/b.md"), Path("notes/c.md"))
+    assert memory.show(Path("notes/c.md")).path == "notes/c.md"
+    assert [each.path for each in memory.ls(Path("notes"))] == ["notes/a.md", "notes/c.md"]
+    assert [hit.path for hit in memory.grep("text", within=Path("notes"))] == ["notes/a.md", "notes/c.md"]
+    assert memory.search("text", within=Path("notes")).hits
+    assert memory.check([Path("notes/a.md")]) == []
+    assert memory.check({"notes/a.md"}) == memory.check(p for p in ["notes/a.md"]) == []  # type: ignore[arg-type]
+    memory.notes.append(Path("deep/d"), "text")
+    assert memory.notes.read(Path("deep/d.md")).path == "notes/deep/d.md"
+    assert memory.references.backlinks(Path("notes/a.md")) == ()
+    assert memory.rules.list(Path("src/app.py")) == []
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from/x.md").write_text("x\n")
+    assert memory.import_("obsidian", tmp_path / "from", to=Path("taken")).files[0].path == "taken/x.md"
+    assert memory.history(Path("notes/a.md"))
+    memory.rm(Path("notes/c.md"))
+    memory.restore(Path("notes/c.md"))
+
+
+def test_a_home_folder_is_meant_by_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert mdmem.init("~/mine").root == str(tmp_path / "mine")
+    assert mdmem.open("~/mine").vault.root == str(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("folder", ["", "\0"])
+def test_a_vault_needs_a_folder(folder: str) -> None:
+    with pytest.raises(MdmemError):
+        mdmem.init(folder)
+
+
+# -------------------------------------------------------------------------------------------------- values
+
+UTC = dt.UTC
+EAST = dt.timezone(dt.timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (dt.date(2026, 1, 31), "2026-01-31"),
+        (dt.datetime(2026, 1, 31, 12, 30, tzinfo=UTC), "2026-01-31T12:30:00Z"),
+        (dt.datetime(2026, 1, 31, 12, 30, 5, 7, tzinfo=EAST), "2026-01-31T12:30:05.000007+02:00"),
+        (dt.datetime(2026, 1, 31, 12, 30), "2026-01-31T12:30:00"),  # noqa: DTZ001 - as it was given
+    ],
+)
+def test_a_date_is_written_as_iso_8601_has_it(memory: Memory, value: dt.date, written: str) -> None:
+    memory.set("notes/a.md", {"created": value, "list": [value]})
+    assert f"\ncreated: {written}\n" in memory.show("notes/a.md").text
+    assert memory.show("notes/a.md").fields["list"] == [written]
+    memory.set("data.json", {"a": value})
+    assert memory.show("data.json").text == f'{{"a": "{written}"}}\n'
+    memory.preferences.set("ui", "day", value)
+    assert memory.preferences.get("ui", "day").value == written
+    memory.working.update({"when": value}, resource="r")
+    memory.working.merge({"then": value}, resource="r")
+    assert memory.working.get(resource="r").count(f'"{written}"') == 2
+    memory.project.params({"day": value})
+    assert f"day: {written}" in memory.project.load().text
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 10**4000, b"x", (1,), {1: 2}, object(), CYCLE]
+)
+def test_what_json_cannot_hold_is_refused(memory: Memory, value: Any) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: memory.set("notes/a.md", {"title": value}),
+        lambda: memory.set("data.json", {"a": [value]}),
+        lambda: memory.preferences.set("ui", "theme", value),
+        lambda: memory.working.update([value], thread="t"),
+        lambda: memory.working.merge({"a": value}, resource="r"),
+        lambda: memory.project.params({"a": value}),
+    ]
+    for call in calls:
+        with pytest.raises(Usage, match="no JSON value"):
+            call()
+    assert memory.show("notes/a.md").text == NOTE
+
+
+def test_values_of_subclasses_are_what_they_hold() -> None:
+    given = OrderedDict(a=Colour.RED, b=Number.ONE, c=True)
+    assert repr(json_value(given)) == "{'a': 'red', 'b': 1, 'c': True}"
+
+
+# ------------------------------------------------------------------------------------------ what Python shows
+
+
+def test_the_public_names_are_shown() -> None:
+    listed = [name for name in dir(mdmem) if not name.startswith("_")]
+    assert listed == sorted(set(mdmem.__all__) - {"__version__"})
+    assert all(hasattr(mdmem, name) for name in mdmem.__all__)
+    told = pydoc.plain(pydoc.render_doc(mdmem))
+    assert all(f" {name}(" in told for name in ("open", "init"))
+    assert all(f"class {name}(" in told for name in listed if name[0].isupper() and name != "Hit")
+    assert (Path(mdmem.__file__).parent / "py.typed").exists()
+
+
+def test_to_list_the_names_loads_nothing() -> None:
+    program = "import sys, mdmem; before = set(sys.modules); dir(mdmem); print(set(sys.modules) - before)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
+
+
+def test_a_memory_shows_its_folder_and_scope(memory: Memory) -> None:
+    assert repr(memory) == f"Memory({memory.vault.root!r}, {memory.scope!r})"
+    assert "user='u'" in repr(memory)
+
+
+def test_when_the_vault_is_gone_it_is_said(memory: Memory) -> None:
+    shutil.rmtree(memory.vault.root)
+    for name in ("show", "append", "write", "ls", "grep", "search", "sync", "check", "notes.list"):
+        verb = verbs(memory)[name]
+        given = {p: GOOD[p] for p, e in inspect.signature(verb).parameters.items() if e.default is e.empty}
+        with pytest.raises(VaultNotFound):
+            verb(**given)
+    assert [finding.code for finding in memory.doctor().findings] == ["vault-not-found"]
+    assert not os.path.exists(memory.vault.root)
+
+
+# ------------------------------------------------------------------------------------ other packages' objects
+
+
+def test_a_memory_is_a_post_of_python_frontmatter(memory: Memory) -> None:
+    text = "---\ntitle: x\nno: no\nday: 2026-01-31\ncontent: c\nhandler: h\n---\n\nbody\n"
+    memory.write("post.md", text)
+    document = memory.show("post.md")
+    post = document.post
+    assert isinstance(post, frontmatter.Post)
+    assert post.content == "body"
+    assert post.metadata == document.fields
+    assert post["title"] == "x"
+    post["title"] = "another"
+    assert document.fields["title"] == document.post["title"] == "x"
+    assert memory.show("data.json").post.metadata == {"a": 1}
+
+
+@pytest.fixture
+def walled(tmp_path: Path, memory: Memory) -> Path:
+    """A vault with what ripgrep must not show: another user, hidden and local files, and links out of it."""
+    root = Path(memory.vault.root)
+    (tmp_path / "outside.md").write_text("needle outside\n")
+    for path in (
+        ".hidden.md",
+        ".mdmem/local/x.md",
+        "users/u/.hidden.md",
+        "users/u2/a.md",
+        "users/u/[a]/#b.md",
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("needle\n")
+    (root / "users/u/link.md").symlink_to(tmp_path / "outside.md")
+    (root / "users/u/folder").symlink_to(tmp_path)
+    (root / "shared.md").write_text("needle\n")
+    return root
+
+
+def found(ripgrep: Any, root: str | Path) -> set[str]:
+    lines = ripgrep.with_filename().run().as_string.splitlines()
+    return {os.path.relpath(line.rpartition(":")[0], root) for line in lines}
+
+
+@pytest.mark.parametrize("unbound", [False, True])
+@pytest.mark.parametrize("folder", [".", "..", "users", "users/u", "/"])
+def test_ripgrep_is_bound_to_the_namespace(
+    walled: Path, monkeypatch: pytest.MonkeyPatch, folder: str, unbound: bool
+) -> None:
+    def ripgrep(scope: mdmem.Scope) -> Any:
+        bound = mdmem.open(walled, scope).ripgrep("needle")
+        return bound.follow().hidden().unrestricted().unrestricted().glob("**") if unbound else bound
+
+    monkeypatch.chdir(walled / folder)
+    assert found(ripgrep(mdmem.Scope(user="u")), walled) == {"users/u/[a]/#b.md"}
+    assert found(ripgrep(mdmem.Scope(shared=True)), walled) == {"shared.md"}
+    assert found(ripgrep(mdmem.Scope(user="nobody")), walled) == set()
+    assert len(found(ripgrep(mdmem.Scope()), walled)) == 3
+
+
+def test_no_pattern_is_an_option_of_ripgrep(walled: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    memory = mdmem.open(walled)
+    memory.write("dash.md", "a --pre=x line\n")
+    assert found(memory.ripgrep("--pre"), walled) == {"dash.md"}
+    memory.ripgrep(f"--pre={program}").run()
+    memory.ripgrep("needle").pre(str(program)).run()
+    assert not ran.exists()
+    for pattern in ("", "a\nb", "\0"):
+        with pytest.raises(Usage):
+            memory.ripgrep(pattern)
+
+
+def test_a_limit_takes_no_more_memory_than_there_are_memories(memory: Memory) -> None:
+    assert len(memory.search("text", limit=10**18).hits) == 1
+    assert len(memory.search("-nothing", limit=2**40, each="passage").hits) == 2

@@ -112,6 +112,10 @@ class Memory(Kinds["Applied"]):
     def __repr__(self) -> str:
         return f"Memory({self.vault.root!r}, {self.scope!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it has opened stays in this process.
+        return partial(Memory, actor=self.vault.actor), (self.vault.root, self.scope)
+
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import enum
 import inspect
 import math
 import os
+import pickle
 import pydoc
 import shutil
 import subprocess
@@ -281,6 +283,16 @@ def test_to_list_the_names_loads_nothing() -> None:
 def test_a_memory_shows_its_folder_and_scope(memory: Memory) -> None:
     assert repr(memory) == f"Memory({memory.vault.root!r}, {memory.scope!r})"
     assert "user='u'" in repr(memory)
+
+
+def test_a_memory_in_use_goes_to_another_process(memory: Memory) -> None:
+    assert memory.search("text").hits
+    assert memory.plan.scope == memory.scope
+    sent = pickle.loads(pickle.dumps(mdmem.open(memory.vault.root, memory.scope, actor="a")))
+    assert sent.vault.actor == "a"
+    for other in (sent, pickle.loads(pickle.dumps(memory)), copy.copy(memory)):
+        assert repr(other) == repr(memory)
+        assert other.show("notes/a.md").hash == memory.show("notes/a.md").hash
 
 
 def test_when_the_vault_is_gone_it_is_said(memory: Memory) -> None:

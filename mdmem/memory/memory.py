@@ -172,7 +172,8 @@ class Memory(Kinds["Applied"]):
 
     def show(self, path: StrPath) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
-        return self.vault.read(path)
+        self.vault.enter()
+        return self.vault.read(path, recovered=True)
 
     def ls(
         self,
@@ -199,6 +200,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.memory.listing import Listed, conditional  # noqa: PLC0415 - start-up
 
+        self.vault.enter()
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         if not (where or sort):
             met = list(self.vault.walk(within))
@@ -385,6 +387,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             MemoryNotFound: a path names nothing.
         """
+        self.vault.enter()
         findings: list[Diagnostic] = []
         related: set[str] = set()
         for path in paths or ("",):
@@ -430,6 +433,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.memory.doctor import examine, mend  # noqa: PLC0415 - start-up
 
+        self.vault.enter()
         mended = self.vault.transact(lambda: mend(self.vault, self._current())) if fix else None
         return examine(self.vault, self._current, mended)
 

@@ -269,7 +269,7 @@ class Vault:
     def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
         """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
-            self.enter()
+            self.recover()
         layer = self._layer(path)
         if layer:
             # One part of a path at least stands behind the colon.
@@ -340,7 +340,7 @@ class Vault:
         """
         from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
 
-        self.enter()
+        self.recover()
         folder = self.folder(namespace)
         parts = tuple(folder.split("/")) if folder else ()
         hides = {each.casefold() for each in self.wall.hides}
@@ -550,6 +550,8 @@ class Vault:
                     with contextlib.suppress(FileExistsError):
                         files.write_new(folder, ".gitignore", b"*\n")
         except OSError as error:
+            if not os.path.isdir(self.root):
+                raise VaultNotFound(start=self.root) from None
             raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:

@@ -433,7 +433,6 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.memory.doctor import examine, mend  # noqa: PLC0415 - start-up
 
-        self.vault.enter()
         mended = self.vault.transact(lambda: mend(self.vault, self._current())) if fix else None
         return examine(self.vault, self._current, mended)
 

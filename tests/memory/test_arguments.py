@@ -297,7 +297,7 @@ def test_a_memory_in_use_goes_to_another_process(memory: Memory) -> None:
 
 def test_when_the_vault_is_gone_it_is_said(memory: Memory) -> None:
     shutil.rmtree(memory.vault.root)
-    for name in ("show", "append", "write", "ls", "grep", "search", "sync", "check", "doctor"):
+    for name in ("show", "append", "write", "ls", "grep", "search", "sync", "check"):
         verb = verbs(memory)[name]
         given = {p: GOOD[p] for p, e in inspect.signature(verb).parameters.items() if e.default is e.empty}
         with pytest.raises(VaultNotFound):

@@ -399,7 +399,7 @@ class Vault:
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
         prepared = self.prepare(plan)
-        with self._writing():
+        with self._writing(), self._discreet():
             self.new_names().refuse(prepared.plan)  # somebody may have made a twin since
             return self._transaction(prepared, may_merge=may_merge).run()
 
@@ -412,7 +412,7 @@ class Vault:
         with contextlib.suppress(Conflict, AlreadyExists):
             return self.apply(build(), may_merge=False)
         deadline = time.monotonic() + LOCK_SECONDS
-        with self._writing():
+        with self._writing(), self._discreet():
             while True:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 prepared = self.prepare(build())
@@ -421,6 +421,18 @@ class Vault:
                 except Conflict:
                     if time.monotonic() > deadline:
                         raise
+
+    @contextlib.contextmanager
+    def _discreet(self) -> Iterator[None]:
+        """Where an id of the namespace differs in case from that of another, the error does not say which."""
+        try:
+            yield
+        except PathRefused:
+            # Where the namespace is there, nothing outside of it was in the way.
+            if not self.namespace or os.path.lexists(os.path.join(self.root, self.namespace)):
+                raise
+            reason = "an id differs only in case from another one, or a link stands in its place"
+            raise PathRefused(path=self.namespace, reason=reason, remedy="choose another id") from None
 
     def prepare(self, plan: EditPlan) -> Prepared:
         """A plan as it would be written, without the secrets that it may not add. Nothing is written.

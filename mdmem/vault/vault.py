@@ -320,6 +320,10 @@ class Vault:
     def _near(self, path: str) -> tuple[str, ...]:
         from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
+        layer = self._layer(path)
+        if layer:
+            inside = Vault(self.root, layer.namespace)._near(path.partition(":")[2])  # noqa: SLF001
+            return tuple(f"{layer.name}:{name}" for name in inside)
         names = [found.path for found in self.walk()]
         tails = {name.rpartition("/")[2]: name for name in names}
         near = get_close_matches(path, names, 2) + get_close_matches(path.rpartition("/")[2], tails, 2)
@@ -479,6 +483,13 @@ class Vault:
 
     def check(self, document: Document) -> list[Diagnostic]:
         """Everything that is wrong with a memory: its form, its schema, and the secrets that stand in it."""
+        layer = self._layer(document.path)
+        if layer:
+            # Its schema is chosen by where it stands.
+            inside = parse(document.path.partition(":")[2], document.data, document.limits)
+            return [
+                replace(each, path=document.path) for each in Vault(self.root, layer.namespace).check(inside)
+            ]
         found = self.schemas.check(document)
         if self.config.secrets.policy == "off":
             return found

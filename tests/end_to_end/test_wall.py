@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import MdmemError, PathRefused
+from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 
 MDMEM = Path(sys.executable).with_name("mdmem")
 ALICE = mdmem.Scope(user="alice")
@@ -300,8 +300,14 @@ def test_search_and_context_find_what_is_shared_behind_what_is_own(
 
 def test_what_is_shared_can_be_shown_and_not_changed(layered: Path) -> None:
     memory = mdmem.open(layered, DEMO)
+    rule = layered / "rules/broken.md"
+    rule.parent.mkdir()
+    rule.write_text("---\npriority: high\n---\nx\n")
+    (finding,) = memory.check(["project:notes/db.md", "shared:rules/broken.md"])
+    assert (finding.path, finding.code) == ("shared:rules/broken.md", "schema-type")
+    with pytest.raises(MemoryNotFound, match=r"nearest names: shared:notes/db\.md"):
+        memory.show("shared:notes/dbs.md")
     before = {file: file.read_bytes() for file in layered.rglob("*.md")}
-    assert memory.check(["project:notes/db.md"]) == []
     changes: list[Callable[[], Any]] = [
         lambda: memory.append("shared:notes/db.md", "x"),
         lambda: memory.write("project:notes/db.md", "x", overwrite=True),

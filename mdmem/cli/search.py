@@ -47,8 +47,8 @@ def search_command(
     Any of WORDS may be there; "some words" have to be, in this order. Also begin*, tag:, type:, path:,
     after:, before:, and -without: put -- before words that begin with a dash, or all in quotes.
 
-    With a user or a project, what is wider is found as well: its name begins with user:, project: or shared:,
-    and `show` takes it.
+    With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
+    `show` takes it.
     """
     results = memory.search(
         " ".join(words),

@@ -294,7 +294,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
 
-        index, layers = self.index, self.scope.reads
+        index, layers = self.index, self.scope.searches
         self.vault.enter()
         index.sync()
         results = index.both(

@@ -117,7 +117,7 @@ class Scope:
 
     @property
     def reads(self) -> tuple[Layer, ...]:
-        """What search and context find: its own namespace, then what is wider.
+        """What can be shown: its own namespace, then what is wider.
 
         That is what its user has for every project, what the project shares, and what everyone shares.
         """
@@ -131,3 +131,8 @@ class Scope:
             layers.insert(1, Layer("user", Namespace(folder, (f"{folder}/projects", f"{folder}/resources"))))
         folders = [layer.namespace.folder for layer in layers]
         return tuple(layer for n, layer in enumerate(layers) if layer.namespace.folder not in folders[:n])
+
+    @property
+    def searches(self) -> tuple[Layer, ...]:
+        """What search looks through: all of `reads` with a user and a project, else its own namespace."""
+        return self.reads if self.user is not None and self.project is not None else self.reads[:1]

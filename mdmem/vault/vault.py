@@ -49,9 +49,9 @@ _LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, f"{LOCAL}/trash")
 _READ_SETTLE_SECONDS = 0.2
 _NAMED = 3  # of the memories of a change
 _REMEDIES = {
-    "user": "leave --project and --resource away to change it",
-    "project": "change it as a member of the project: --project PROJECT --shared",
-    "shared": "change it with --shared and without a project",
+    "user": "change it in the scope of the user alone",
+    "project": "change it in the scope of the project",
+    "shared": "change it in the scope of everyone",
 }
 _MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
 
@@ -214,7 +214,7 @@ class Vault:
         full = join(self.namespace, path)
         if not self.wall.holds(full):
             reason = "what is private to users is no part of what everyone shares"
-            raise PathRefused(path=path, reason=reason, remedy="bind the user with --user")
+            raise PathRefused(path=path, reason=reason, remedy="name a memory outside of users/")
         return full
 
     def _layer(self, path: str) -> Layer | None:

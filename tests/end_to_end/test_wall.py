@@ -276,9 +276,9 @@ def layered(tmp_path: Path) -> Path:
         (DEMO, ["notes/db.md", "user:notes/db.md", "project:notes/db.md", "shared:notes/db.md"]),
         (
             ALICE,
-            ["notes/db.md", "projects/demo/notes/db.md", "projects/other/notes/db.md", "shared:notes/db.md"],
+            ["notes/db.md", "projects/demo/notes/db.md", "projects/other/notes/db.md"],
         ),
-        (mdmem.Scope(project="demo"), ["notes/db.md", "shared:notes/db.md"]),
+        (mdmem.Scope(project="demo"), ["notes/db.md"]),
         (SHARED, ["notes/db.md", "projects/demo/notes/db.md"]),
     ],
     ids=["user and project", "user", "project", "shared"],

@@ -106,3 +106,41 @@ def test_two_scopes_share_a_namespace_only_when_they_mean_the_same(one: Scope, o
     assert (one.namespace == other.namespace) == (meaning(one) == meaning(other))
     if one.user and other.user and one.user != other.user and not one.shared and not other.shared:
         assert not is_under(one.namespace, Scope(user=other.user).namespace)
+
+
+@pytest.mark.parametrize(
+    ("scope", "reads", "searches"),
+    [
+        (Scope(), [("", "")], 1),
+        (Scope(shared=True), [("", "")], 1),
+        (Scope(user="al"), [("", "users/al"), ("shared", "")], 1),
+        (Scope(project="p"), [("", "projects/p"), ("shared", "")], 1),
+        (
+            Scope(user="al", project="p"),
+            [("", "users/al/projects/p"), ("user", "users/al"), ("project", "projects/p"), ("shared", "")],
+            4,
+        ),
+        (Scope(user="al", project="p", shared=True), [("", "projects/p"), ("shared", "")], 2),
+    ],
+)
+def test_what_a_scope_reads_besides_its_own(
+    scope: Scope, reads: list[tuple[str, str]], searches: int
+) -> None:
+    assert [(layer.name, layer.namespace.folder) for layer in scope.reads] == reads
+    assert scope.searches == scope.reads[:searches]
+
+
+@pytest.mark.parametrize(
+    ("scope", "path", "holds"),
+    [
+        (Scope(), "users/al/a.md", True),
+        (Scope(shared=True), "users/al/a.md", False),
+        (Scope(shared=True), "Users/al", False),
+        (Scope(shared=True), "users.md", True),
+        (Scope(shared=True), "projects/p/users/a.md", True),
+        (Scope(user="al"), "users/albert/a.md", False),
+        (Scope(user="al"), "users/al/projects/p/a.md", True),
+    ],
+)
+def test_what_belongs_to_a_scope(scope: Scope, path: str, holds: bool) -> None:
+    assert scope.wall.holds(path) is holds

@@ -339,6 +339,7 @@ def exchange(staged: tuple[int, str], target: tuple[int, str]) -> None:
             return
         aside = staged[1] + "~"
         os.link(target[1], aside, src_dir_fd=target[0], dst_dir_fd=staged[0], follow_symlinks=False)
+        os.fsync(staged[0])  # the second name is on the disk before the first one may go
         os.rename(staged[1], target[1], src_dir_fd=staged[0], dst_dir_fd=target[0])
         os.rename(aside, staged[1], src_dir_fd=staged[0], dst_dir_fd=staged[0])
     except FileNotFoundError:
@@ -355,6 +356,7 @@ def move(source: tuple[int, str], target: tuple[int, str]) -> None:
         if _rename(source, target, exchange=False):
             return
         os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+        os.fsync(target[0])
         os.unlink(source[1], dir_fd=source[0])
     except (FileExistsError, FileNotFoundError):
         raise Raced(target[1]) from None

@@ -142,8 +142,8 @@ class Journal:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
-                self.trash.take_back(entry)
                 self._take_back(seats, entry)
+                self.trash.take_back(entry)
                 files.remove(staging, record)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
@@ -205,12 +205,12 @@ class Journal:
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 record = done
             if record == done:
-                if not self.trash.is_last(entry):
+                if not self.trash.tells_of(entry):
                     self.trash.record(entry)
                 self._finish(seats, entry)
             else:
-                self.trash.take_back(entry)
                 self._undo(seats)
+                self.trash.take_back(entry)
         files.remove(staging, record)
 
     def _last_logged(self, record: str) -> Entry | None:
@@ -248,12 +248,13 @@ class Journal:
                 _undelete(seat)
             else:
                 self._unreplace(seat, entry)
+        _sync_folders(seats)
+        for seat in reversed(seats):
             if seat.before is None:
                 self._prune(seat.place)
             if entry:
                 self._note(seat, entry)
             self._discard(seat.staged, seat.after)
-        _sync_folders(seats)
 
     def _unreplace(self, seat: _Seat, entry: Entry | None) -> None:
         if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:

@@ -29,6 +29,7 @@ _LOG = "log.jsonl"
 _CHUNK = 1 << 16
 # No content is larger (`config`), and no line of the log: what is was not written here, nor is so much of it.
 _MOST_BYTES = 64 * 1024 * 1024
+_LAST = 65_536  # bytes of the log behind an entry that may tell of what was met while it was done
 _PART = ".part"
 _COUNT = ".size"  # of the file beside the folder that says how much is in it
 _DAY = 86_400
@@ -197,19 +198,27 @@ class TrashFolder:
         if start == 0:
             self._sync()
 
-    def is_last(self, entry: Entry) -> bool:
-        """Whether the log ends with an entry."""
-        with _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
-            return _ends_with(log, _line(entry))
+    def tells_of(self, entry: Entry) -> bool:
+        """Whether an entry is one of the last of the log."""
+        with _opened(self.log, os.O_RDONLY) as log:
+            return _place_of(_line(entry), log) is not None
 
     def take_back(self, entry: Entry) -> None:
-        """Take an entry off the end of the log, if it stands there: what it tells of did not happen."""
-        line = _line(entry)
+        """Take the last entry out of the log, as what it tells of did not happen.
+
+        Behind it may stand what was met while it was tried, with ids that begin with its own. Where another
+        change stands there it did happen: its record outlived a loss of power.
+        """
+        line, its_own = _line(entry), f'"id":"{entry.id}.'.encode()
         # A line too many does less harm than a change that is not undone because of it.
-        with contextlib.suppress(OSError), _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
-            if _ends_with(log, line):
-                os.ftruncate(log, os.fstat(log).st_size - len(line))
-                os.fsync(log)
+        with contextlib.suppress(OSError), _opened(self.log, os.O_RDWR) as log:
+            start = _place_of(line, log)
+            if start is not None:
+                later = os.pread(log, os.fstat(log).st_size, start + len(line))
+                if all(its_own in each for each in later.splitlines()):
+                    os.pwrite(log, later, start)
+                    os.ftruncate(log, start + len(later))
+                    os.fsync(log)
 
     def _sync(self) -> None:
         with files.opened(self.path) as trash:
@@ -373,9 +382,11 @@ def _line(entry: Entry) -> bytes:
     return signed(entry.as_dict()) + b"\n"
 
 
-def _ends_with(file: int, line: bytes) -> bool:
-    start = os.fstat(file).st_size - len(line)
-    return start >= 0 and os.pread(file, len(line), start) == line
+def _place_of(line: bytes, log: int) -> int | None:
+    """Where a line begins, if it is one of the last of the log."""
+    start = max(os.fstat(log).st_size - len(line) - _LAST, 0)
+    found = os.pread(log, len(line) + _LAST, start).rfind(line)
+    return start + found if found >= 0 else None
 
 
 def _write(folder: int, name: str, data: bytes, like: files.Content | None = None) -> None:

@@ -297,15 +297,21 @@ def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> No
     assert [each.id for each in swept.entries()] == ["id-3", "id-2"]
 
 
-def test_an_entry_is_taken_back_when_it_is_the_last(trash: TrashFolder) -> None:
-    one, two = entry(1, None), entry(2, None)
-    trash.record(one)
-    trash.take_back(two)
-    trash.record(two)
-    assert trash.is_last(two)
+def test_an_entry_is_taken_back_from_the_last_of_the_log(trash: TrashFolder) -> None:
+    one, two, three = (entry(number, None) for number in (1, 2, 3))
+    met = replace(two, id=f"{two.id}.0.abcdef01")
+    for each in (one, two):
+        trash.record(each)
+    trash.take_back(three)
+    trash.record(met)
+    assert trash.tells_of(two)
     trash.take_back(one)
+    assert list(trash.entries()) == [met, two, one], "another change came after it"
     trash.take_back(two)
-    assert trash.is_last(one)
+    assert not trash.tells_of(two)
+    assert list(trash.entries()) == [met, one]
+    trash.take_back(met)
+    trash.take_back(met)
     assert list(trash.entries()) == [one]
 
 

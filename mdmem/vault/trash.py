@@ -307,18 +307,18 @@ class TrashFolder:
         oldest = now - self.policy.max_days * _DAY
         needed = {file.before for file in last.files} if last and self.policy.max_bytes else set()
         total, size, dropped = 0, 0, 0
-        replaced = self._replaced_at()
         with files.opened(self.path) as trash:
             for name in os.listdir(trash):
                 if name.endswith(_PART):
                     files.remove(trash, name)
         with os.scandir(self.path) as found:
-            contents = [
-                (replaced.get(e.name, status.st_mtime), status.st_size, e.name)
+            status = {
+                e.name: e.stat(follow_symlinks=False)
                 for e in found
                 if e.name != _LOG and not e.is_dir(follow_symlinks=False)
-                for status in (e.stat(follow_symlinks=False),)
-            ]
+            }
+        replaced = self._replaced_at(set(status))
+        contents = [(replaced.get(name, s.st_mtime), s.st_size, name) for name, s in status.items()]
         # Some room is made, or each change of a full trash would be looked over for the next one.
         full = sum(length for _, length, _ in contents) > self.policy.max_bytes
         most = self.policy.max_bytes - self.policy.max_bytes // 8 if full else self.policy.max_bytes
@@ -335,19 +335,26 @@ class TrashFolder:
             self._count(count, total, int(now))
         return dropped
 
-    def _replaced_at(self) -> dict[str, float]:
+    def _replaced_at(self, contents: set[str]) -> dict[str, float]:
         """When each content was last replaced, in seconds since the epoch: a move keeps a file's old time."""
         times: dict[str, float] = {}
-        for entry in self.entries():
+        for entry in self.entries() if contents else ():
             with contextlib.suppress(ValueError):
                 when = datetime.fromisoformat(entry.time).timestamp()
                 for change in entry.files:
-                    if change.before:
-                        times.setdefault(change.before, when)
+                    if change.before in contents:
+                        contents.discard(change.before)
+                        times[change.before] = when
+            if not contents:
+                break  # a long log is not read for a few contents
         return times
 
     def _shorten_log(self, oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
+        with contextlib.suppress(ValueError, KeyError, TypeError), _opened(self.log, os.O_RDONLY) as log:
+            first = os.pread(log, _LAST, 0).partition(b"\n")[0]
+            if entry_from(json.loads(first)).time >= limit:
+                return  # so is every later one
         entries = list(self.entries())
         kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]
         if len(kept) == len(entries):
@@ -394,5 +401,9 @@ def _write(folder: int, name: str, data: bytes, like: files.Content | None = Non
     part = name + _PART
     files.remove(folder, part)  # a crash may have left one
     files.write_new(folder, part, data, like)
-    os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    try:
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        files.remove(folder, part)
+        raise
     os.fsync(folder)

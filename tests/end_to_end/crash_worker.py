@@ -5,7 +5,8 @@ trial runs in a fork of this process, which has one thread and everything import
 milliseconds.
 
 WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `mounted` (change the one that is mounted),
-or `many`, which is all of these at once and changes of 7 more.
+`sweep` (change one where the trash is full, and its log has old entries), or `many`, which is all of these at
+once, but for the sweep, and changes of 7 more.
 
 HOW is one of these, where a call is one of the system's file functions, and a step a call that finds other
 files than the one before it did. Nothing but files is left of who was killed, so a kill before any other call
@@ -66,7 +67,24 @@ def content(number: int, generation: int) -> bytes:
     return f"---\ntitle: File {number}\n---\n\nGeneration {generation} of file {number}.\n".encode()
 
 
-def prepare(workspace: str) -> str:
+def fill(root: str) -> None:
+    """A trash with more in it than the config allows, and a log with an entry of long ago."""
+    trash = f"{root}/.mdmem/local/trash"
+    os.makedirs(trash)
+    with open(f"{root}/.mdmem/config.toml", "a", encoding="utf-8") as file:
+        file.write("[trash]\nmax_bytes = 200\n")
+    with open(f"{trash}/log.jsonl", "w", encoding="utf-8") as log:
+        for number in range(6):
+            digest = sha256(content(number, 7)).hexdigest()
+            with open(f"{trash}/{digest}", "wb") as kept:
+                kept.write(content(number, 7))
+            changed = {"path": f"old/{number}.md", "before": digest, "after": None}
+            time = "2020-01-01T00:00:00.000Z" if number < 3 else "2999-01-01T00:00:00.000Z"
+            entry = {"id": str(number), "time": time, "actor": "", "message": "", "files": [changed]}
+            log.write(json.dumps(entry) + "\n")
+
+
+def prepare(workspace: str, what: str = "") -> str:
     """A repository with a vault of memories of generation 0, and one that is mounted; the vault."""
     root = f"{workspace}/memories"
     os.makedirs(f"{workspace}/.git", exist_ok=True)
@@ -86,6 +104,8 @@ def prepare(workspace: str) -> str:
         with open(f"{root}/notes/{number}.md", "wb") as note:
             note.write(content(number, 0))
         os.chmod(f"{root}/notes/{number}.md", 0o600 if number % 2 else 0o664)
+    if what == "sweep":
+        fill(root)
     return root
 
 
@@ -96,13 +116,14 @@ def plan(memory: Memory, what: str) -> EditPlan:
     changes = [Change(path=d.path, before=d, content=content(n, 1)) for n, d in enumerate(changed)]
     single = {
         "change": changes[0],
+        "sweep": changes[0],
         "mounted": Change(path="AGENTS.md", before=mounted, content=content(MOUNTED, 1)),
         "make": Change(path="new/deep/one.md", before=None, content=content(MADE, 1)),
         "move": Change(path=moved.path, before=moved, move_to="moved/it.md"),
         "delete": Change(path=deleted.path, before=deleted, delete=True),
     }
     if what == "many":
-        return EditPlan(changes=(*changes[1:], *single.values()))
+        return EditPlan(changes=(*changes[1:], *(c for name, c in single.items() if name != "sweep")))
     return EditPlan(changes=(single[what],))
 
 
@@ -274,7 +295,7 @@ class Trials:
         self.workspace = workspace
         self.what = what
         self.report = Report()
-        root = prepare(workspace)
+        root = prepare(workspace, what)
         self.before = state(workspace)
         # The forks inherit the schemas that it has compiled, and apply the same plan: the files are the same.
         self.memory = Memory(root)
@@ -284,7 +305,7 @@ class Trials:
 
     def apply(self, fault: Calls) -> Ended:
         """Make a fresh vault, and apply the plan to it in a process with a fault."""
-        prepare(self.workspace)
+        prepare(self.workspace, self.what)
         return in_fork(lambda: self.memory.apply(self.plan), fault)
 
     def recover(self, fault: Calls) -> Ended:

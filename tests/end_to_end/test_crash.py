@@ -57,7 +57,7 @@ def trials() -> Iterator[Try]:
 
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
-@pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "delete", "many"])
+@pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "delete", "sweep", "many"])
 def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, file_system: str) -> None:
     found = trials(swift, what, f"kill{file_system}", 1)
     assert found["said"] == {"killed": found["trials"] - 1, "done": 1}
@@ -65,7 +65,7 @@ def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, f
     assert found["after"] > 3
 
 
-@pytest.mark.parametrize("what", ["change", "make", "move", "delete", "mounted", "many"])
+@pytest.mark.parametrize("what", ["change", "make", "move", "delete", "mounted", "sweep", "many"])
 @pytest.mark.parametrize("error", ["ENOSPC,EIO", "EACCES"])  # Python has a class of its own for the last
 def test_a_call_that_fails_leaves_everything_as_it_was(
     swift: Path, trials: Try, what: str, error: str
@@ -108,6 +108,7 @@ def test_taking_a_change_back_is_killed(
         ("change", "kill+kill", (1, 1)),
         ("delete", "kill+kill", (1, 1)),
         ("delete", "kill+kill:plain", (1, 1)),
+        ("sweep", "kill+kill", (1, 1)),
         ("many", "kill+kill", (11, 3)),
         ("many", "kill+kill:plain", (17, 5)),
     ],

@@ -138,8 +138,11 @@ def run(root: str, old: str, new: str, kills: int) -> list[dict[str, Any]]:
     """The reports: that of the command that nobody kills comes first."""
     before = texts(root)
     in_fork(lambda: len(Memory(root).sync().changed))
-    steps = in_fork(lambda: moved(root, old, new, NEVER))
+    in_fork(lambda: moved(root, old, new, NEVER))
     reports = [{"killed": False, "amid": False, **in_fork(lambda: look(root, old, new))}]
+    restore(root, before)
+    # The first change of a vault has more steps than later ones: it counts what the trash holds.
+    steps = in_fork(lambda: moved(root, old, new, NEVER))
     for number in range(kills):
         restore(root, before)
         # Denser towards the end: the changes are made, and their traces cleared away, in the last part.

@@ -15,6 +15,7 @@ from mdmem.errors import Usage
 from mdmem.index import ripgrep
 from mdmem.text.form import SUFFIXES
 from mdmem.vault import files, paths
+from mdmem.vault.config import MOST_BYTES
 
 if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
     from ripgrepy import Ripgrepy
@@ -309,7 +310,8 @@ class _Search(NamedTuple):
         globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*", *hidden)
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
-        return [self.program, "--no-config", "--no-ignore", *switches, *written]
+        limit = f"--max-filesize={MOST_BYTES}"
+        return [self.program, "--no-config", "--no-ignore", limit, *switches, *written]
 
     def _read(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
         """The matches that ripgrep prints, as it prints them.

@@ -142,7 +142,9 @@ def _code(globs: Sequence[str]) -> str:
 
 def _own(tool: str, rule: Rule) -> Wanted:
     folder, suffix = FOLDERS[tool]
-    globs = [one for glob in rule.globs if not glob.startswith("!") for one in header.braces(portable(glob))]
+    written = [portable(glob) for glob in rule.globs if not glob.startswith("!")]
+    # Some globs with braces stand for more than a disk holds: those stay as they are.
+    globs = header.patterns(written) or written
     # A rule that only leaves files out is about all others.
     fields = _FIELDS[tool](rule, globs or ["**"])
     head = "\n".join(["---", *fields, "---", ""])

@@ -11,10 +11,13 @@ from mdmem.text.document import DEFAULT_LIMITS, Limits
 from mdmem.text.regex import regex
 
 CONFIG_PATH = ".mdmem/config.toml"
-MAX_BYTES = 256 * 1024
+# Of a config: its reader takes the square of the time for a key with so many dots.
+MAX_BYTES, _MOST_DOTS = 256 * 1024, 2_000
+MOST_BYTES = 64 * 2**20
+"""No memory is larger, whatever a config says."""
 _MOST = 2**63 - 1  # the largest integer of TOML 1.0
 # A config may have come with somebody else's files: it does not decide how much memory a program takes.
-_BOUNDS = Limits(max_bytes=64 * 2**20, max_frontmatter_bytes=4 * 2**20, max_depth=100, max_values=1_000_000)
+_BOUNDS = Limits(max_bytes=MOST_BYTES, max_frontmatter_bytes=4 * 2**20, max_depth=100, max_values=1_000_000)
 
 DEFAULT_TEXT = """\
 # The config of this memory vault. Everything here is optional: what is left out has its default.
@@ -104,6 +107,8 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         return Config()  # without the time to import tomllib
     import tomllib  # noqa: PLC0415 - start-up
 
+    if text.count(".") > _MOST_DOTS:
+        raise ConfigInvalid(path=path, reason=f"it has more than {_MOST_DOTS:,} dots", remedy="shorten it")
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -27,8 +27,8 @@ from mdmem.vault.mark import believed, signed
 
 _LOG = "log.jsonl"
 _CHUNK = 1 << 16
-# No content is larger (`config`), and no line of the log: what is was not written here, nor is so much of it.
-_MOST_BYTES = 64 * 1024 * 1024
+# No line of the log is larger: what is was not written here, nor is so much of it.
+_MOST_BYTES = config.MOST_BYTES
 _LAST = 65_536  # bytes of the log behind an entry that may tell of what was met while it was done
 _PART = ".part"
 _COUNT = ".size"  # of the file beside the folder that says how much is in it

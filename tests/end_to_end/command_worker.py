@@ -1,8 +1,10 @@
 """Runs commands of mdmem, each in a fork of this process, where the file system or the user is a special one.
 
 Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard
-input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code": …, "out": …, "errors": …}`.
-`given` is the command's standard input; with a limit no file can grow over so many bytes.
+input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code": …, "out": …, "errors": …,
+"seconds": …, "kilobytes": …}`: of processor, and of memory at most, with the programs that the command ran.
+`given` is the command's standard input; with a limit no file can grow over so many bytes. A command that
+hangs is killed, and its code is -9.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ import json
 import os
 import pkgutil
 import resource
+import signal
 import sys
+import threading
 from typing import Any
 
 import mdmem
 from mdmem.cli import main
+
+HANG_SECONDS = 20.0
 
 
 def run(arguments: list[str], given: str, limit: int | None) -> dict[str, Any]:
@@ -51,10 +57,14 @@ def in_fork(order: dict[str, Any]) -> str:
             pipe.write(answer)
         os._exit(0)
     os.close(writer)
+    killer = threading.Timer(HANG_SECONDS, os.kill, (child, signal.SIGKILL))
+    killer.start()
     with os.fdopen(reader, encoding="utf-8") as pipe:
         answer = pipe.read()
-    os.waitpid(child, 0)
-    return answer
+    _, _, used = os.wait4(child, 0)
+    killer.cancel()
+    told = json.loads(answer or '{"code": -9, "out": "", "errors": "killed: it hung"}')
+    return json.dumps({**told, "seconds": used.ru_utime + used.ru_stime, "kilobytes": used.ru_maxrss})
 
 
 def serve() -> None:

@@ -105,6 +105,8 @@ class Ran(NamedTuple):
     code: int
     out: str
     errors: str
+    seconds: float
+    kilobytes: int
 
     @property
     def error(self) -> str:
@@ -125,14 +127,14 @@ class Commands:
         """The same process, for another vault."""
         return Commands(self._process, folder)
 
-    def run(self, *arguments: str, limit: int | None = None) -> Ran:
+    def run(self, *arguments: str, limit: int | None = None, given: str = "") -> Ran:
         assert self._process.stdin
         assert self._process.stdout
-        order = {"arguments": ["--vault", str(self._folder), *arguments], "given": "", "limit": limit}
+        order = {"arguments": ["--vault", str(self._folder), *arguments], "given": given, "limit": limit}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         ran = Ran(**json.loads(self._process.stdout.readline()))
-        assert ran.code in {0, 1, 2}, ran
+        assert ran.code in {0, 1, 2}, (arguments, ran)
         assert "Traceback" not in ran.errors
         return ran
 

@@ -124,6 +124,11 @@ def test_a_config_that_is_too_large_is_not_read(vault_root: Path, size: int) -> 
         _ = Vault(str(vault_root)).config
 
 
+def test_a_key_of_thousands_of_dots_is_not_read() -> None:
+    with pytest.raises(ConfigInvalid, match="more than 2,000 dots"):
+        parse("a" + ".a" * 100_000 + " = 1")
+
+
 def test_a_config_nested_without_end_is_refused() -> None:
     with pytest.raises(ConfigInvalid, match="TOML"):
         parse("a = " + "[" * 20_000)

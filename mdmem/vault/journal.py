@@ -25,7 +25,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -185,7 +184,7 @@ class Journal:
                 os.unlink(name, dir_fd=staging)
                 return
         with files.opened(self.root, ASIDE.split("/"), create=True) as aside:
-            kept = f"{name}.{secrets.token_hex(4)}" if files.exists(aside, name) else name
+            kept = f"{name}.{os.urandom(4).hex()}" if files.exists(aside, name) else name
             os.rename(name, kept, src_dir_fd=staging, dst_dir_fd=aside)
         self.aside.append(name)
 

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -71,7 +70,7 @@ def own_name() -> str:
     Raises:
         StorageFailed: there is no place for the key.
     """
-    token = secrets.token_hex(8)
+    token = os.urandom(8).hex()
     return f"{_BESIDE}{token}{_hash(_key(), token.encode())}"
 
 
@@ -163,13 +162,13 @@ def _made(folder: str) -> bytes:
     """The key in a folder where there was none: a new one, unless another process was faster."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with files.opened(folder) as descriptor:
-        part = f"{KEY}.{secrets.token_hex(4)}"
+        part = f"{KEY}.{os.urandom(4).hex()}"
         made = os.open(part, _CREATE, 0o600, dir_fd=descriptor)
         try:
             with contextlib.suppress(OSError):
                 if os.stat(KEY, dir_fd=descriptor, follow_symlinks=False).st_size != _KEY_BYTES:
                     os.unlink(KEY, dir_fd=descriptor)
-            os.write(made, secrets.token_bytes(_KEY_BYTES))
+            os.write(made, os.urandom(_KEY_BYTES))
             os.fsync(made)
             with contextlib.suppress(FileExistsError):
                 os.link(part, KEY, src_dir_fd=descriptor, dst_dir_fd=descriptor)

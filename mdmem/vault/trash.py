@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 import time
 import unicodedata
@@ -127,7 +126,7 @@ class TrashFolder:
         more = files.size(folder, name) - self._before_change(target)
         try:
             if files.is_folder(target):  # which came with a repository: nothing here makes one
-                os.rename(target, f"{target}.{secrets.token_hex(4)}")
+                os.rename(target, f"{target}.{os.urandom(4).hex()}")
             os.rename(name, target, src_dir_fd=folder)
             self._added += more
         except OSError as error:

@@ -61,7 +61,10 @@ WRITES: Sequence[Sequence[str]] = (
     ("rm", "notes/mine.md"),
     ("restore", "notes/mine.md"),
     ("rm", "notes/mine.md"),
+    ("restore", "notes/a.md"),  # which nobody here has changed
+    ("append", "a.md", "More."),
 )
+ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md")}
 
 
 class Place:
@@ -464,7 +467,7 @@ def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
         if arguments in WRITES or arguments is READS[-1]:
             after = place.state()
             changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-            assert changed <= ({"home/work/memories/notes/mine.md"} if arguments in WRITES else set())
+            assert changed <= (ASKED_FOR if arguments in WRITES else set())
     assert os.listdir(place.marks) == []
 
 

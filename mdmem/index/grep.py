@@ -11,9 +11,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, Position, Span
-from mdmem.errors import Usage
+from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
 from mdmem.text.form import SUFFIXES
+from mdmem.text.regex import MOST_CHARACTERS, shortened
 from mdmem.vault import files, paths
 from mdmem.vault.config import MOST_BYTES
 
@@ -115,6 +116,9 @@ def grep(
     _check(pattern, globs, context, limit)
     if case not in _CASES:
         raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
+    if regex and len(pattern) > MOST_CHARACTERS:
+        reason = f"it has {len(pattern):,} characters; the most is {MOST_CHARACTERS:,}"
+        raise PatternInvalid(pattern=shortened(pattern), reason=reason)
     namespace, base = paths.check_folder(namespace), paths.check_folder(base)
     if not paths.is_under(namespace, base):
         raise Usage(

@@ -25,6 +25,7 @@ from mdmem.text.regex import regex
 # A question has some ten words, a pasted paragraph a hundred. Each costs time, and further ones find nothing.
 MOST_WORDS = 64
 MOST_CHARACTERS = 10_000
+_LONGEST_PATH = 900  # bytes; tantivy makes a state for each, and at most 1,000
 # A phrase, prefix or excluded word is looked up on its own.
 MOST_TERMS = 16
 # Of the stop words, as many as most questions have.
@@ -178,6 +179,8 @@ class _Parser:
     def _filter(self, name: str, value: str, written: str, *, minus: bool) -> None:
         if name in {"after", "before"}:
             self._date(name, value, written, minus=minus)
+        elif name == "path" and len(value.encode("utf-8", "replace")) > _LONGEST_PATH:
+            self.notes.append(f"{_short(written)} was left out: it is longer than {_LONGEST_PATH} bytes")
         elif value:
             value = value.lstrip("/") if name == "path" else value.casefold().removeprefix("#")
             (self.excluded if minus else self.filters).setdefault(name, []).append(value)

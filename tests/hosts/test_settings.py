@@ -239,3 +239,14 @@ def test_nothing_is_taken_out_of_a_file_without_our_entries(tmp_path: Path) -> N
     assert settings.uninstall(str(path), None) is None
     path.write_text('{"mcpServers": {"git": {}}, "hooks": {"Stop": [{"hooks": [{"command": "say mdmem"}]}]}}')
     assert settings.uninstall(str(path), Receipt()) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": ' + '\\"' * 100_000, "{" + "/*/" * 100_000, '"' * 200_001],
+    ids=["quotes", "comments", "strings"],
+)
+def test_settings_that_never_end_are_refused_soon(text: str) -> None:
+    """What is never closed was looked for to the end, once for each beginning."""
+    with pytest.raises(EditRefused):
+        jsonc.Settings("settings.json", text)

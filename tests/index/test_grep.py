@@ -309,6 +309,14 @@ def test_a_bad_regular_expression_is_explained(vault: Folder, pattern: str, reas
     assert no_children()
 
 
+def test_a_very_long_regular_expression_is_refused(vault: Folder) -> None:
+    """ripgrep takes the product of its length and that of a text."""
+    vault.write("a.md", "x")
+    with pytest.raises(PatternInvalid, match="10,002 characters"):
+        vault.grep("(a|b)*" * 1_667, regex=True)
+    assert vault.found("x" * 20_000) == []
+
+
 @pytest.mark.parametrize("namespace", ["", "users/nobody"])
 def test_a_bad_pattern_is_refused_where_there_is_nothing_to_search(vault: Folder, namespace: str) -> None:
     with pytest.raises(PatternInvalid):

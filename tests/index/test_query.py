@@ -113,6 +113,13 @@ def test_each_form_means_what_it_says(text: str, expected: Query) -> None:
         assert getattr(found, name) == getattr(expected, name)
 
 
+def test_a_path_that_is_longer_than_the_index_can_look_for_is_left_out_and_said() -> None:
+    assert parse(f"path:{'a' * 900} cache").notes == ()
+    query = parse(f"path:{'a' * 901} cache")
+    assert query.words == ("cach",)
+    assert "was left out: it is longer than 900 bytes" in query.notes[0]
+
+
 def test_a_date_that_is_none_is_left_out_and_said() -> None:
     query = parse("before:yesterday cache")
     assert query.before == 0

@@ -430,3 +430,8 @@ def test_in_json_a_token_behind_an_escaped_line_end_is_found() -> None:
         "GitHub token",
         "private key",
     ]
+
+
+@pytest.mark.parametrize("header", ["a: b ", "A: ", "A: x \\n ", "A: ,,,", "a: ,,,,,,,,,,,,,,,,,,,, "])
+def test_headers_of_a_key_that_go_on_take_no_endless_search(header: str) -> None:
+    assert find("-----BEGIN PRIVATE KEY-----" + header * 20_000) == []

@@ -159,3 +159,7 @@ def test_no_bytes_of_a_file_make_it_fail(name: str, tmp_path: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"---\nglobs: \xff*\n---\n\x00\xfe@\xff\n```\n" * 3)
     assert len(audited(tmp_path, {}).costs) == len(TOOLS)
+
+
+def test_a_long_run_of_blanks_parts_paragraphs_in_no_endless_search() -> None:
+    assert len(audits._PARAGRAPHS.split("a" + " " * 400_000 + "\n  \nb" + " \t" * 200_000)) == 2

@@ -77,3 +77,7 @@ def test_a_thousand_patterns_are_the_most() -> None:
     assert header.patterns(["{a,b}" * 500]) is None
     assert header.patterns(["x" * 5_000_000]) is None
     assert header.malformed(["ok", "{a,b}" * 500]) == ["ok", "{a,b}" * 500]
+
+
+def test_very_many_commas_are_parted_in_no_endless_search() -> None:
+    assert len(header.globs("a," * 30_000)) == 30_000

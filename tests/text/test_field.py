@@ -238,3 +238,10 @@ def test_frontmatter_that_would_be_too_large_is_refused() -> None:
     document = parse_text("a.md", "---\na: 1\n---\n", Limits(max_frontmatter_bytes=100))
     with pytest.raises(TooLarge):
         set_field(document, "a", "x" * 100)
+
+
+def test_many_blanks_behind_the_head_of_a_block_take_no_endless_search() -> None:
+    """Comments were looked for from each of them on: half a minute."""
+    text = "---\na: |" + " \t" * 30_000 + "\n  b\n---\n"
+    document = parse_text("a.md", text)
+    assert splice(text, set_field(document, "a", "c"))

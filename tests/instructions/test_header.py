@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mdmem.instructions import header
@@ -80,4 +82,6 @@ def test_a_thousand_patterns_are_the_most() -> None:
 
 
 def test_very_many_commas_are_parted_in_no_endless_search() -> None:
-    assert len(header.globs("a," * 30_000)) == 30_000
+    began = time.process_time()
+    assert len(header.globs("a," * 60_000)) == 60_000
+    assert time.process_time() - began < 5

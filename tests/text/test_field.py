@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -241,7 +242,7 @@ def test_frontmatter_that_would_be_too_large_is_refused() -> None:
 
 
 def test_many_blanks_behind_the_head_of_a_block_take_no_endless_search() -> None:
-    """Comments were looked for from each of them on: half a minute."""
     text = "---\na: |" + " \t" * 30_000 + "\n  b\n---\n"
-    document = parse_text("a.md", text)
-    assert splice(text, set_field(document, "a", "c"))
+    began = time.process_time()
+    assert splice(text, set_field(parse_text("a.md", text), "a", "c"))
+    assert time.process_time() - began < 2

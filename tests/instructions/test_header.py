@@ -84,4 +84,4 @@ def test_a_thousand_patterns_are_the_most() -> None:
 def test_very_many_commas_are_parted_in_no_endless_search() -> None:
     began = time.process_time()
     assert len(header.globs("a," * 60_000)) == 60_000
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 1

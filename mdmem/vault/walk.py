@@ -49,7 +49,7 @@ class Look(NamedTuple):
     Attributes:
         same: how many of the known files are as they were.
         changed: those that are not, and those that are new, in the order of their paths as text.
-        gone: the known paths where nothing stands any more.
+        gone: the known paths where nothing stands any more; none in a folder that cannot be listed.
         doubles: files with the path of another one: that one counts, and these are in no other list.
     """
 
@@ -248,6 +248,7 @@ class _Search:
         self._known = known
         self._mounts = mounts
         self._same: list[str] = []
+        self._closed: list[str] = []  # folders that are left out: nobody can say what is gone from them
         self._others = [found for path, file in mounts.items() for found in _mounted(path, file)]
 
     def run(self, folder: _Folder, wanted: _Tree | None) -> None:
@@ -258,6 +259,7 @@ class _Search:
             entries = folder.entries()
             if isinstance(entries, str):
                 self._others.append(folder.left_out(entries))
+                self._closed.append(folder.prefix)
             elif wanted is None:
                 pending += self._all_of(folder, entries)
             else:
@@ -300,7 +302,9 @@ class _Search:
                 yield below
             elif met.entry.name.endswith(SUFFIXES):
                 found = met.file()
-                if found and found.path not in self._mounts:
+                if found and found.problem and found.path in self._known and not any(found.seen):
+                    self._same.append(found.path)  # nobody can say that it is another one
+                elif found and found.path not in self._mounts:
                     self._others.append(found)
 
     def result(self, known: Collection[str]) -> Look:
@@ -316,7 +320,9 @@ class _Search:
                 same += 1
             else:
                 changed.append(found)
-        return Look(same, changed, sorted(path for path in known if path not in met), doubles)
+        closed = tuple(self._closed)
+        gone = sorted(path for path in known if path not in met and not path.startswith(closed))
+        return Look(same, changed, gone, doubles)
 
 
 def _precedence(found: Found) -> tuple[str, bool, bool, int]:

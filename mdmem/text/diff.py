@@ -157,9 +157,10 @@ def unified(
     renamed = new_path if new_path not in (None, path) else None
     if before == after and not renamed:
         return ""
-    old_lines, new_lines = _split(before or ""), _split(after or "")
+    # Of what is only renamed, no line is looked at.
+    old_lines, new_lines = ([], []) if before == after else (_split(before or ""), _split(after or ""))
     groups = _grouped(hunks(old_lines, new_lines), context)
-    parts = [_line_ends_note(before or "", after or "")]
+    parts = [] if before == after else [_line_ends_note(before or "", after or "")]
     if renamed or not groups:
         parts += _extended_header(before, after, path, renamed or path)
     if groups:

@@ -47,7 +47,9 @@ def _appends(setting: Setting, what: str, size: int, frontmatter: str) -> Row:
     )
     for folder in (notes, plain):
         _expect(folder, wanted)
-    return difference_row(f"append to a note, durable, warm ({what})", "write, fsync, rename, fsync", pairs, _MOST)
+    return difference_row(
+        f"append to a note, durable, warm ({what})", "write, fsync, rename, fsync", pairs, _MOST
+    )
 
 
 def _text(size: int, frontmatter: str, number: int) -> str:

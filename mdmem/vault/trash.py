@@ -352,7 +352,8 @@ class TrashFolder:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
         with contextlib.suppress(ValueError, KeyError, TypeError), _opened(self.log, os.O_RDONLY) as log:
             first = os.pread(log, _LAST, 0).partition(b"\n")[0]
-            if entry_from(json.loads(first)).time >= limit:
+            oldest_known = believed(first)
+            if oldest_known and entry_from(oldest_known).time >= limit:
                 return  # so is every later one
         entries = list(self.entries())
         kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]

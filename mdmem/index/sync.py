@@ -87,21 +87,27 @@ class Sync:
         todo = {*work.read, *self._pending} - {path for path, *_ in work.problems}
         # What is read as well as gone may be back by then; what is gone when it is read comes to this list.
         gone = sorted(set(work.gone) - todo)
-        with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
-            for path in work.gone:
-                if old := self._old(path):
-                    self._first_seen.keep(path, (old.ident, old.hash))
-                    if path not in todo and not old.problem:
-                        self._left[old.hash, _name(path)] = _Left(path, old)
-            problems = (
-                Read(path, seen, racy=False, hash="", data=b"", problem=why)
-                for path, seen, why in work.problems
-            )
-            found = self._reads(sorted(todo), gone, progress)
-            reads = chain(((problem, None) for problem in problems), found)
-            for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
-                more = rest > _BATCH
-                self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
+        try:
+            with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
+                for path in work.gone:
+                    if old := self._old(path):
+                        self._first_seen.keep(path, (old.ident, old.hash))
+                        if path not in todo and not old.problem:
+                            self._left[old.hash, _name(path)] = _Left(path, old)
+                problems = (
+                    Read(path, seen, racy=False, hash="", data=b"", problem=why)
+                    for path, seen, why in work.problems
+                )
+                found = self._reads(sorted(todo), gone, progress)
+                reads = chain(((problem, None) for problem in problems), found)
+                for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
+                    more = rest > _BATCH
+                    self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
+        except BaseException:
+            # What is not committed would be with the next run, which takes in the same memories.
+            if self._text:
+                self._text.close()
+            raise
         return self._result()
 
     def _old(self, path: str) -> _Old | None:

@@ -629,3 +629,16 @@ def test_what_is_seen_is_kept_as_it_is_told(root: Path, index: Index) -> None:
     assert Seen(*index.rows("SELECT mtime_ns, ctime_ns, size, inode FROM documents")[0]) == Seen(
         status.st_mtime_ns, status.st_ctime_ns, 1, status.st_ino
     )
+
+
+def test_a_first_run_that_is_called_off_leaves_no_memory_twice(root: Path, index: Index) -> None:
+    put(root, {f"{folder}/{name}.md": "apple" for folder in "xyz" for name in "abc"})
+
+    def called_off(done: int, _: int) -> None:
+        if done > 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.sync(progress=called_off)
+    index.sync()
+    assert len(index.text(lambda text: text.paths())) == 9

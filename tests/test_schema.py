@@ -1185,7 +1185,7 @@ def test_a_reference_to_another_dialect_is_refused() -> None:
         assert [each.code for each in lint({"$ref": uri})] in (["schema-dialect"], ["schema-ref"])
 
 
-_LONG = memory(json.dumps([{"a": n} for n in range(50_000)]), "notes/a.json")
+_LONG = memory(json.dumps([{"a": n} for n in range(40_000)]), "notes/a.json")
 
 
 @pytest.mark.parametrize(
@@ -1208,11 +1208,11 @@ def test_a_long_list_takes_no_time_without_end(schema: Any) -> None:
 
 
 def test_of_very_many_violations_the_first_are_told_and_how_many_are_left_out() -> None:
-    wanted = {"x-body": {"sections": [f"S{n}" for n in range(100_000)]}}
+    wanted = {"x-body": {"sections": [f"S{n}" for n in range(90_000)]}}
     found = findings(wanted, with_fields("a: 1"))
     assert len(found) == 1_001
     (more,) = [each for each in found if each.code == "schema-more"]
-    assert "99,000 more" in more.message
+    assert "89,000 more" in more.message
 
 
 def test_a_long_key_and_many_names_are_told_shortly() -> None:

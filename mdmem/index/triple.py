@@ -77,9 +77,11 @@ def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnos
 
 def _lineage(view: View, key: str) -> Iterator[tuple[str, str, Resolution]]:
     """What each memory names in a field of lineage, as written, and what it means."""
-    query = "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document AND f.key = ?"
-    bounds = " WHERE d.path >= ? AND d.path < ?"
-    for outside, value in view.rows(query.replace("f.key = ?", f"f.key = '{key}'") + bounds):
+    query = (
+        "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
+        " WHERE {inside} AND f.key = ?"
+    )
+    for outside, value in view.rows(query, (key,)):
         path, text = view.inside(outside), "" if value is None else str(value)
         links = [link for link in _links_in(text) if link.target] if path.endswith(MARKDOWN) else []
         for link in links:

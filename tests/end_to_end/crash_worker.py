@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
 from mdmem.vault import files
+from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
 
 CALLS = (
@@ -73,7 +74,7 @@ def fill(root: str) -> None:
     os.makedirs(trash)
     with open(f"{root}/.mdmem/config.toml", "a", encoding="utf-8") as file:
         file.write("[trash]\nmax_bytes = 200\n")
-    with open(f"{trash}/log.jsonl", "w", encoding="utf-8") as log:
+    with open(f"{trash}/log.jsonl", "wb") as log:
         for number in range(6):
             digest = sha256(content(number, 7)).hexdigest()
             with open(f"{trash}/{digest}", "wb") as kept:
@@ -81,7 +82,7 @@ def fill(root: str) -> None:
             changed = {"path": f"old/{number}.md", "before": digest, "after": None}
             time = "2020-01-01T00:00:00.000Z" if number < 3 else "2999-01-01T00:00:00.000Z"
             entry = {"id": str(number), "time": time, "actor": "", "message": "", "files": [changed]}
-            log.write(json.dumps(entry) + "\n")
+            log.write(signed(entry) + b"\n")
 
 
 def prepare(workspace: str, what: str = "") -> str:

@@ -72,9 +72,9 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
 ) -> None:
     found = trials(swift, what, error, STRIDES.get(what, 3))
     assert found["trials"] > 15
-    assert found["said"].keys() == {"storage-failed", "done"}
-    assert found["said"]["storage-failed"] > 12
-    assert found["before"] == found["said"]["storage-failed"]
+    refused = found["said"].get("storage-failed", 0) + found["said"].get("system-failing", 0)
+    assert found["said"].keys() - {"system-failing"} == {"storage-failed", "done"}
+    assert found["before"] == refused > 12
 
 
 @pytest.mark.parametrize("what", ["change", "many"])

@@ -142,7 +142,7 @@ class Life:
 
     def copy(self) -> None:
         source, target = self.some_file(), self.some_path()
-        if source.exists() and source != target:
+        if source.exists() and not (target.exists() and source.samefile(target)):
             shutil.copy2(source, target)
 
     def delete(self) -> None:

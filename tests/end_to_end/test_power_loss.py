@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
 import random
 import shutil
@@ -27,6 +26,7 @@ import pytest
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
 from mdmem.vault import files
+from mdmem.vault.mark import believed, signed
 from mdmem.vault.plan import Change, EditPlan
 
 FOLDER = -1
@@ -308,8 +308,10 @@ def lived(root: str) -> None:
     memory.append("n/a.md", "more of it")
     memory.rm("gone.md")
     log = Path(memory.vault.trash.log)
-    old = json.loads(log.read_text().splitlines()[0]) | {"id": OLD, "time": "2020-01-01T00:00:00.000Z"}
-    log.write_text(json.dumps(old) + "\n" + log.read_text())
+    first = believed(log.read_bytes().splitlines()[0])
+    assert first
+    old = first | {"id": OLD, "time": "2020-01-01T00:00:00.000Z"}
+    log.write_bytes(signed(old) + b"\n" + log.read_bytes())
 
 
 def several(memory: Memory) -> None:

@@ -219,7 +219,7 @@ def test_an_id_that_differs_in_case_from_another_is_refused_without_its_name(roo
     with pytest.raises(PathRefused) as refused:
         mdmem.open(root, mdmem.Scope(user="BOB")).notes.append("x", "y")
     assert "bob" not in str(refused.value) + refused.value.hint
-    with pytest.raises(PathRefused, match=r"'one\.md'"):
+    with pytest.raises(PathRefused, match=r"'notes/one\.md'"):
         mdmem.open(root, ALICE).write("notes/One.md", "x")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mdmem.vault import config, files
+from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 from mdmem.vault.vault import Vault
@@ -283,7 +284,7 @@ def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> No
     for path in (Path(swept.path) / old, Path(swept.path) / "x.part"):
         path.touch()
         os.utime(path, (0, (datetime.now(UTC) - 31 * DAY).timestamp()))
-    (Path(swept.path) / "log.jsonl").write_text(json.dumps(late.as_dict()) + "\n")
+    (Path(swept.path) / "log.jsonl").write_bytes(signed(late.as_dict()) + b"\n")
     size, *_, day = Path(swept.path + ".size").read_text().split()
     mtime = os.stat(swept.path).st_mtime_ns
     Path(swept.path + ".size").write_text(f"{size} {mtime} {day}")

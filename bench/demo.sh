@@ -9,6 +9,7 @@ cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$work"
 git init --quiet "$work" # the copy is its own workspace
 cd "$work"
 unset MDMEM_VAULT MDMEM_USER MDMEM_PROJECT
+export XDG_STATE_HOME="$work/state" XDG_CACHE_HOME="$work/cache" # nothing is left in your own
 
 say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
 run() {

@@ -43,6 +43,8 @@ def pytest_collection_finish() -> None:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is kept outside of vaults goes where the tests are, and not to the home of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
+        # What clients start is given little of the environment, but this.
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

@@ -86,6 +86,7 @@ def test_outside_a_vault_there_are_no_paths(
     assert complete(cli, monkeypatch, "mdmem show ") == []
 
 
+# README: `eval "$(mdmem completion bash)"` completes commands and paths. …
 def test_the_real_program_completes(cli: Cli, files: Files) -> None:
     files.write("notes/größe.md", b"x\n")
     env = {"_MDMEM_COMPLETE": "zsh_complete", "COMP_WORDS": "mdmem show no", "COMP_CWORD": "2"}

@@ -109,6 +109,7 @@ def test_ls_of_a_folder_that_is_not_there_is_not_found(cli: Cli) -> None:
     assert cli("ls", "..").code == 2
 
 
+# README: `ls --where 'type=decision' …
 def test_ls_lists_what_meets_conditions_in_the_order_of_a_field(cli: Cli, files: Files) -> None:
     files.write("a.md", b"---\ntype: decision\ncreated: 2026-01-02\n---\n")
     files.write("notes/b.md", b"---\ntype: decision\ncreated: 2026-03-04\n---\n#db\n")

@@ -67,6 +67,7 @@ def written(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("host", "scope"), SCOPES)
+# README: Every other byte of the settings stays …
 def test_install_and_uninstall_leave_everything_as_it_was(
     cli: Cli, home: Path, host: str, scope: str
 ) -> None:
@@ -171,6 +172,7 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     assert not (folder / "config.toml").exists()
 
 
+# README: `mdmem install` shows the difference first …
 def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
     before = everything(home.parent)
     ended = cli("install", "cursor")

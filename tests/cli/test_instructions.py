@@ -72,6 +72,7 @@ def test_an_unknown_tool_and_a_file_elsewhere_are_usage_errors(cli: Cli) -> None
     assert cli("project", "resolve", "--for", "../a.py", "--tool", "codex").code == 2
 
 
+# README: `mdmem project audit` compares the tools …
 def test_an_audit_lists_costs_and_findings(cli: Cli, workspace: Path) -> None:
     (workspace / "CLAUDE.md").write_text("Only one.\n")
     ended = cli.ok("project", "audit")

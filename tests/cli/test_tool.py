@@ -20,6 +20,7 @@ def test_one_command_is_an_argument(cli: Cli, files: Files) -> None:
     assert lines(ended.data) == [{"content": text, "is_error": False}]
 
 
+# README: `mdmem tool` does the same six commands …
 def test_each_line_is_a_command_and_a_failed_one_ends_nothing(cli: Cli, files: Files) -> None:
     commands = [
         {"command": "create", "path": "/memories/a.md", "file_text": "one\n"},

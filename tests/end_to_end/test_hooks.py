@@ -236,6 +236,7 @@ def working(repository: Repository, text: str, seconds_ago: float = 0) -> None:
     os.utime(path, (then, then))
 
 
+# README: The hooks give the agent its memory when a session starts …
 def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
     working(repository, "State: tests are red.")
     open_memory(repository.vault).preferences.set("ui", "theme", "dark")

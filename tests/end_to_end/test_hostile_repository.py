@@ -449,6 +449,7 @@ def worker(base: Place) -> Iterator[Commands]:
 
 
 @pytest.mark.parametrize("name", CASES)
+# README: A vault may be a stranger's: its schemas, templates …
 def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
     name: str, base: Place, worker: Commands, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """The README: what it shows runs and prints what it says, and each of its claims has a test that shows it.
 
 A test that shows a claim quotes how the sentence begins, in a comment: `# README: Line ends, a byte-order …`.
+What only a fresh checkout can show is shown by `.ci/run`, which quotes it as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import mdmem
 from mdmem.cli.app import app
 
 CHECKOUT = Path(__file__).parents[2]
@@ -69,7 +71,7 @@ def rows(heading: str) -> list[list[str]]:
 def quoted() -> dict[str, str]:
     """What comments of tests quote of the README, and in which file."""
     found = {}
-    for file in sorted(TESTS.rglob("*.py")):
+    for file in (CHECKOUT / ".ci/run", *sorted(TESTS.rglob("*.py"))):
         for quote in re.findall(r"(?m)^ *# README: (.*?)(?: ?…)?$", file.read_text()):
             found[quote] = file.name
     return found
@@ -87,6 +89,8 @@ def test_what_tests_quote_stands_in_the_readme() -> None:
     assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
 
 
+# README: mdmem keeps an agent's memory as plain Markdown and JSON files …
+# README: It finds things, changes them exactly, checks them against schemas …
 def test_the_commands_print_what_is_said(tmp_path: Path) -> None:
     commands = [line.partition("  #")[0].strip() for line in block("## Use it", "sh").splitlines()]
     assert [command.removeprefix("mdmem ") for command in commands] == [*TRANSCRIPT]
@@ -140,7 +144,27 @@ def test_the_table_of_dependencies_is_complete() -> None:
     assert [name for name in missing if not name.startswith("tree-sitter-")] == []
 
 
+# README: Put this into `.mdmem/schemas/decision.json` …
+def test_the_schema_holds_as_it_is_shown(tmp_path: Path) -> None:
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    schema = tmp_path / "memories/.mdmem/schemas/decision.json"
+    schema.parent.mkdir(exist_ok=True)
+    schema.write_text(block("## The vault", "json"))
+    with pytest.raises(mdmem.Invalid) as refused:
+        memory.write("notes/a.md", "---\ntype: decision\n---\n# A\n\n## Context\n")
+    assert {finding.code for finding in refused.value.findings} == {"schema-required", "schema-body"}
+    assert not (tmp_path / "memories/notes").exists()
+    memory.write("notes/a.md", "---\ntype: decision\nstatus: accepted\n---\n## Context\n\n## Decision\n")
+
+
+# README: It needs Python 3.11 or newer, and is tested on Linux …
+def test_the_version_of_python_is_the_one_that_is_asked_for() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+
+
 @pytest.mark.parametrize("name", ["AGENTS.md", "CHANGELOG.md", "LICENSE", "bench/README.md"])
+# README: `make bench` measures mdmem beside …
 def test_the_files_that_it_points_at_are_there(name: str) -> None:
     assert f"({name})" in README
     assert (CHECKOUT / name).is_file()

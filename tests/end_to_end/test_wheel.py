@@ -49,6 +49,7 @@ def installed(wheel: Path, folder: Path) -> Path:
 
 
 @pytest.mark.timeout(300)
+# README: `pip install .` …
 def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     """One test, because building and installing takes seconds."""
     for name in ("wheel", "program", "library", "start"):
@@ -127,6 +128,6 @@ def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
     assert Path(server["command"]).name == "mdmem"
     hooks = json.loads((folder / ".claude/settings.json").read_text())["hooks"]
     started = hooks["SessionStart"][0]["hooks"][0]["command"]
-    succeed(programs / "mdmem", "project", "append", "Decisions", "Use SQLite", cwd=folder)
+    succeed(programs / "mdmem", "--shared", "preferences", "set", "ui", "theme", "dark", cwd=folder, env=env)
     told = succeed("sh", "-c", started, cwd=folder, env=env | {"CLAUDE_PROJECT_DIR": str(folder)}, given="{}")
-    assert "Use SQLite" in json.loads(told)["hookSpecificOutput"]["additionalContext"]
+    assert "ui/theme: dark" in json.loads(told)["hookSpecificOutput"]["additionalContext"]

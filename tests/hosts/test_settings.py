@@ -82,6 +82,7 @@ def test_json_that_was_edited_in_between_keeps_that_edit(text: str) -> None:
 
 @hypothesis_settings(max_examples=40)
 @given(settings_texts.toml())
+# README: Settings in TOML are spliced …
 def test_toml_comes_back_byte_for_byte(text: str) -> None:
     full, back, without_receipt = round_trip("config.toml", text, TOML)
     assert full.startswith(text)

@@ -279,6 +279,7 @@ def test_a_block_that_moved_and_was_changed_is_changed_where_it_is_now(project: 
     assert (judged.state, judged.first, judged.last) == ("changed", 14, 21)
 
 
+# README: Cited code is compared with what it was when it was cited: …
 def test_what_is_compared_is_the_commit_of_the_citing_line(project: Project) -> None:
     project.noted("a.py", FILE)
     project.write("a.py", ["x = 0", *FILE])
@@ -351,6 +352,7 @@ def test_pinned_lines_are_compared_without_git(plain: Project) -> None:
     assert plain.state("b.py:5-7", pin=pin) == "gone"
 
 
+# README: What it said when it was cited is known from a pin …
 def test_a_pin_comes_before_git(project: Project) -> None:
     project.noted("a.py", FILE)
     project.write("a.py", [*FILE[:5], "    # another comment", *FILE[6:]])

@@ -156,6 +156,7 @@ def doubt(index: Index, root: Path, path: str) -> None:
     index._opened().see(path, path, seen, racy=True)
 
 
+# README: Before it answers, it compares the size, times and number …
 def test_a_file_that_is_written_again_and_looks_the_same_is_seen(root: Path, index: Index) -> None:
     """As git's index, a sync reads again what was written so shortly before it that no clock can tell."""
     put(root, {"a.md": "one", "b.md": "b"})
@@ -200,6 +201,7 @@ def test_adding_a_memory_changes_no_other_ones_rows(root: Path, index: Index) ->
     assert index.rows("SELECT id, path FROM documents ORDER BY id")[:-1] == numbers
 
 
+# README: **Never stale.** A question first makes the index current …
 def test_only_what_changed_is_taken_in(root: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     put(root, {f"{n}.md": "x" for n in range(9)})
     index.sync()

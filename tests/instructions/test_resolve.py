@@ -68,6 +68,7 @@ def test_there_are_at_least_forty_cases_and_each_tool_has_some() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['tool']}: {case['name']}" for case in CASES])
+# README: `mdmem project resolve --for src/app.py --tool codex` lists …
 def test_a_tool_reads_what_its_contract_says(case: dict[str, Any], tmp_path: Path) -> None:
     top = Path(os.path.realpath(tmp_path))
     resolved = resolve(case["for"], case["tool"], grow(top, case))

@@ -61,6 +61,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+# README: `mdmem project sync` writes each tool's files …
 def test_every_tool_reads_memory_and_rules_after_a_sync(memory: Memory) -> None:
     synced = memory.project.sync()
     assert set(synced.written) == {"AGENTS.md", "CLAUDE.md", "GEMINI.md", *OWN}

@@ -54,6 +54,7 @@ def test_every_policy_is_accepted(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", SECRET_POLICIES)
+# README: `[secrets] policy` in the config is …
 def test_every_policy_for_secrets_is_accepted(policy: str) -> None:
     assert parse(f'secrets.policy = "{policy}"').secrets.policy == policy
 

@@ -189,6 +189,7 @@ def test_a_folder_that_turns_into_a_link_lets_nothing_out(tmp_path: Path, outsid
 
 
 @pytest.mark.parametrize(("one", "other"), [("notes", ".aside"), ("notes/a.md", "notes/.aside.md")])
+# README: Symbolic links are never followed, and folders are opened …
 def test_no_change_of_a_vault_goes_through_a_swapped_link(
     tmp_path: Path, outside: Path, one: str, other: str
 ) -> None:

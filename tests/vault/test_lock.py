@@ -45,6 +45,7 @@ def holder(path: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
+# README: Locks are `flock(2)` …
 def test_another_process_is_kept_out_until_the_holder_is_done(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holder(path) as process:

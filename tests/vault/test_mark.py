@@ -62,6 +62,7 @@ def test_the_key_is_for_its_user_alone(state: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["another", "torn", "gone"])
+# README: What is under `.mdmem/local` is believed by a key …
 def test_with_another_key_nothing_is_believed(state: Path, fault: str) -> None:
     line = signed(SHAPE)
     if fault == "gone":

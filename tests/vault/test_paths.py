@@ -157,6 +157,7 @@ def test_what_no_memory_can_be_called_is_refused_by_name(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a", "notes/a.MD", "a.md.bak", "notes"])
+# README: A memory is any `.md` or `.json` file. …
 def test_a_memory_ends_in_md_or_json(path: str) -> None:
     with pytest.raises(PathRefused, match=r"\.md or \.json") as refused:
         check_memory(path)

@@ -39,6 +39,7 @@ from mdmem.vault.scope import Scope
         (Scope(user="CON"), "users/%43ON"),
     ],
 )
+# README: A scope names a namespace: …
 def test_the_namespace_of_a_scope(scope: Scope, namespace: str) -> None:
     assert scope.namespace == namespace
     assert check_folder(namespace) == namespace

@@ -230,6 +230,7 @@ def test_a_change_that_is_merged_stays_without_its_secret(root: Path) -> None:
     assert memory.show("notes/a.md").text == f"# Deployment\n\n{WORD}\n"
 
 
+# README: `mdmem check` names those that stand in memories. …
 def test_check_reports_the_secrets_that_stand_in_memories(leaked: Memory) -> None:
     (finding,) = leaked.check()
     assert (finding.path, finding.position.line, finding.code) == ("notes/a.md", 4, "secret")

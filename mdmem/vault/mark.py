@@ -22,6 +22,7 @@ from mdmem.vault import files
 
 KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
+_USUAL = "~/.local/state/mdmem"
 _KEY_BYTES = 32
 _BESIDE = ".mdmem-"
 _MARK_BYTES = 16
@@ -111,8 +112,11 @@ def _keys() -> Iterator[bytes]:
 
 
 def _folders() -> Iterator[str]:
-    """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot."""
-    yield state_folder()
+    """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot.
+
+    What is started with little of its environment knows only the usual place, so that keys there count, too.
+    """
+    yield from dict.fromkeys((state_folder(), os.path.expanduser(_USUAL)))
     # The module tempfile writes a file to see whether it can, and so finds no key where a disk is full.
     given = os.environ.get("TMPDIR", "")
     yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
@@ -131,7 +135,7 @@ def _state_folder() -> str:
     # As platformdirs has it, which takes a tenth of a small command to import. A relative folder would be one
     # of the current folder, where the files of others may be.
     given = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(given if os.path.isabs(given) else os.path.expanduser("~/.local/state"), "mdmem")
+    return os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(_USUAL)
 
 
 @cache

@@ -93,6 +93,7 @@ def test_without_a_home_the_key_is_kept_with_temporary_files(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sandbox may close the home of an agent, and open it the next time: both keys are believed."""
+    monkeypatch.setenv("HOME", "/proc/none")
     state.parent.write_bytes(b"")
     closed = signed(SHAPE)
     assert (tmp_path / f"tmp/mdmem-{os.geteuid()}").stat().st_mode & 0o777 == 0o700
@@ -151,3 +152,17 @@ def test_the_name_of_a_folder_is_its_own(tmp_path: Path) -> None:
     before = name("one")
     (tmp_path / "one").rename(tmp_path / "moved")
     assert name("moved") == before
+
+
+def test_a_program_that_knows_only_the_usual_place_is_believed(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server is often started with little of the environment of a shell."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with monkeypatch.context() as poor:
+        poor.delenv("XDG_STATE_HOME")
+        line = signed(SHAPE)
+    forget()
+    assert believed(line) == SHAPE
+    assert believed(signed({"n": 2})) == {"n": 2}
+    assert (state / "key").is_file()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, TextAmbiguous, TextNotFound
@@ -13,9 +13,6 @@ from mdmem.text.document import Document
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.regex import Allowance, expanded, foreign, regex
-
-if TYPE_CHECKING:
-    from regex import Match
 
 _CRLF = regex(r"\r\n")
 # More edits of one memory are made as one.
@@ -154,22 +151,31 @@ def _matches(document: Document, old: str, new: str, allowance: Allowance) -> li
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")
     pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
+    has_groups = "\\" in new
+    # The allowance is for the pattern: what becomes of a million matches is looked at when it is done.
+    found = [
+        (match.span(), expanded(match, new) if has_groups else new)
+        for match in allowance.finditer(pattern, plain)
+    ]
     edits = []
-    for match in allowance.finditer(pattern, plain):
-        start, end = (at + bisect_left(pairs, at) for at in match.span())
+    for (first, last), text in found:
+        start, end = (
+            (first + bisect_left(pairs, first), last + bisect_left(pairs, last)) if pairs else (first, last)
+        )
         if start == end:
             raise EditRefused(
                 path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
             )
-        edits.append(TextEdit(start, end, _expanded(document, match, new, Span(start, end))))
+        edits.append(TextEdit(start, end, _ended(document, text, Span(start, end))))
     return edits
 
 
-def _expanded(document: Document, match: Match[str], new: str, span: Span) -> str:
+def _ended(document: Document, text: str, span: Span) -> str:
     """What stands for a match afterwards, with the line ends that it had, else with the document's."""
-    text = expanded(match, new)
+    if "\n" not in text and "\r" not in text:
+        return text
     ends = set(LINE_END.findall(document.text, *span))
-    if not ends or "\n" not in text or "\r" in text:
+    if not ends or "\r" in text:
         return fitted(document, text)
     if len(ends) > 1:
         raise EditRefused(

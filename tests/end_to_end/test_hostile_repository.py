@@ -18,6 +18,7 @@ import pytest
 
 from mdmem.memory.memory import Memory
 from mdmem.vault.mark import signed
+from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands
 
 MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000
@@ -51,9 +52,62 @@ READS: Sequence[Sequence[str]] = (
     ("render", "note", "--var", "title=Idea"),
     ("hook", "session-start"),
     ("hook", "post-edit"),
-    ("append", "notes/a.md", "More.", "--dry-run"),
+    ("hook", "user-prompt"),
+    ("graph",),
+    ("tags",),
+    ("index",),
+    ("completion", "bash"),
+    ("notes", "list"),
+    ("notes", "read", "a"),
+    ("rules", "list"),
+    ("preferences", "get", "ui", "theme"),
+    ("preferences", "top"),
+    ("preferences", "stats"),
+    ("working", "get", "--thread", "t1"),
+    ("project", "summary"),
+    ("project", "resolve", "--for", "src/app.py"),
+    ("schema", "list"),
+    ("schema", "show", "note"),
+    ("template", "list"),
+    ("template", "show", "note"),
+    ("tool", '{"command": "view", "path": "/memories"}'),
+    *(
+        (*words, "--dry-run")
+        for words in (
+            ("append", "notes/a.md", "More."),
+            ("prepend", "notes/a.md", "More."),
+            ("insert", "notes/b.md", "1", "More."),
+            ("delete-lines", "notes/b.md", "1"),
+            ("replace", "notes/a.md", "An apple", "One"),
+            ("replace", "--in", "notes", "apple", "pear"),
+            ("section", "notes/a.md", "Apple", "More."),
+            ("set", "notes/a.md", "tags=[x]"),
+            ("unset", "notes/a.md", "tags"),
+            ("mv", "notes/a.md", "notes/c.md"),
+            ("rm", "notes"),
+            ("new", "note", "notes/n.md", "--var", "title=N"),
+            ("notes", "append", "a", "More."),
+            ("notes", "overwrite", "a", "More."),
+            ("working", "update", "More.", "--thread", "t1"),
+            ("working", "find-and-replace", "green", "red", "--thread", "t1"),
+            ("working", "merge", '{"a": 1}', "--resource", "r1"),
+            ("working", "clear", "--thread", "t1"),
+            ("working", "sweep"),
+            ("preferences", "set", "ui", "theme", "light"),
+            ("preferences", "delete", "ui", "theme"),
+            ("preferences", "sweep"),
+            ("project", "append", "Decisions", "More."),
+            ("project", "step", "One", "done"),
+            ("project", "params", "a=1"),
+            ("project", "sync"),
+            ("import", "obsidian", "notes"),
+            ("init", "../more"),
+        )
+    ),
     ("doctor",),
 )
+# Those that run until somebody ends them, and those that write into the settings of other programs.
+OTHERS = {"mcp", "watch", "install", "uninstall"}
 WRITES: Sequence[Sequence[str]] = (
     ("write", "notes/mine.md", "Mine.\n"),
     ("append", "notes/mine.md", "More."),
@@ -470,6 +524,11 @@ def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
             changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
             assert changed <= (ASKED_FOR if arguments in WRITES else set())
     assert os.listdir(place.marks) == []
+
+
+def test_every_command_is_run() -> None:
+    tried = {" ".join(words[:count]) for words in (*READS, *WRITES) for count in (1, 2)}
+    assert {name for name in LEAVES if name not in tried} == OTHERS
 
 
 def test_install_into_it_writes_through_no_link(base: Place, tmp_path: Path) -> None:

@@ -1074,11 +1074,10 @@ def test_a_value_is_accepted_where_jsonschema_by_itself_accepts_it(own: Any, oth
     schema = {**own, "$defs": {"x": other}}
     catalog = Catalog({"own": json.dumps(schema)})
     try:
-        expected = Draft202012Validator(schema).is_valid(value)
         found = list(validator.violations(validator.compiled(catalog, "own"), value, validator.Meter()))
-    except (RecursionError, validator.Unchecked):  # it refers to itself without end
-        return
-    assert (found == []) == expected
+    except validator.Unchecked:
+        return  # it refers to itself without end, at which the other one ends with whatever it meets
+    assert (found == []) == Draft202012Validator(schema).is_valid(value)
 
 
 # ------------------------------------------------------------------------------------------------- bounds

@@ -423,7 +423,7 @@ VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
-    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3),
     max_leaves=6,

@@ -153,19 +153,16 @@ def _matches(document: Document, old: str, new: str, allowance: Allowance) -> li
     pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
     has_groups = "\\" in new
     # The allowance is for the pattern: what becomes of a million matches is looked at when it is done.
-    found = [
-        (match.span(), expanded(match, new) if has_groups else new)
-        for match in allowance.finditer(pattern, plain)
-    ]
-    edits = []
-    for (first, last), text in found:
-        start, end = (
-            (first + bisect_left(pairs, first), last + bisect_left(pairs, last)) if pairs else (first, last)
-        )
-        if start == end:
+    found = []
+    for match in allowance.finditer(pattern, plain):
+        if match.start() == match.end():
             raise EditRefused(
                 path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
             )
+        found.append((match.span(), expanded(match, new) if has_groups else new))
+    edits = []
+    for span, text in found:
+        start, end = (at + bisect_left(pairs, at) for at in span) if pairs else span
         edits.append(TextEdit(start, end, _ended(document, text, Span(start, end))))
     return edits
 

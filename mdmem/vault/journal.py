@@ -159,10 +159,13 @@ class Journal:
         if not pending(self.root):
             return 0
         done: set[str] = set()
+        # Only the log is sure to have what a change of one file says. It is asked once, for the folder and
+        # the log may both be full of what strangers wrote.
+        last = next(self.trash.entries(), None)
         with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):
-                # Only the log is sure to have what a change of one file says.
-                entry = _recorded(staging, record) or self._last_logged(record)
+                is_last = last is not None and record == f"{last.id}.one"
+                entry = _recorded(staging, record) or (last if is_last else None)
                 if entry:
                     self._recover_one(staging, record, entry)
                     done.add(entry.id)
@@ -211,11 +214,6 @@ class Journal:
                 self._undo(seats)
                 self.trash.take_back(entry)
         files.remove(staging, record)
-
-    def _last_logged(self, record: str) -> Entry | None:
-        """The last change of the log, when it is the one of a record."""
-        last = next(self.trash.entries(), None)
-        return last if last and record == f"{last.id}.one" else None
 
     def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]

@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +23,7 @@ from mdmem.vault.journal import Step
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.staging import ASIDE, STAGING
-from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.trash import Entry, FileChange, TrashFolder
 from mdmem.vault.vault import Vault
 
 ID = "20240101T000000000000-abcd"
@@ -493,6 +494,22 @@ def test_what_came_with_the_files_changes_no_memory(
     (staging(vault) / f"{ID}.0").write_bytes(step[0])
     assert set_aside(vault) == {f"{ID}.{kind}", f"{ID}.0"}
     assert memories(vault) == {"a.md": OLD, "b.md": OLD}
+
+
+def test_the_log_is_asked_as_often_for_a_thousand_planted_records_as_for_one(vault: Vault) -> None:
+    asked = 0
+
+    class Counting(TrashFolder):
+        def entries(self) -> Iterator[Entry]:
+            nonlocal asked
+            asked += 1
+            return super().entries()
+
+    vault.journal.trash = Counting(vault.trash.path, vault.trash.policy)
+    for number in range(1_000):
+        (staging(vault) / f"{number}.one").write_bytes(b"{}")
+    assert len(set_aside(vault)) == 1_000
+    assert asked <= 2
 
 
 @pytest.mark.parametrize("name", [f"{ID}.many", f"{ID}.0"])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from setting import Setting
 from table import Row, difference_row
 from timing import paired
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from setting import Setting
 
 _MOST = 0.001
 _PAIRS = 400

@@ -20,8 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracking import Cited, Fate, Repository, Trace, Tracking
 
@@ -30,6 +29,9 @@ from mdmem.index.citations import Judgement, judge
 from mdmem.index.source import Source
 from mdmem.index.workspace import Workspace
 from mdmem.text.inline import Citation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 _MEMORY = "mdmem-bench-citations.md"
 _STATES = ("unchanged", "moved", "changed", "gone")

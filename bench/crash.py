@@ -12,15 +12,19 @@ import re
 import shutil
 import time
 from collections import Counter
-from multiprocessing.connection import Connection
 from statistics import median
+from typing import TYPE_CHECKING
 
-from setting import Setting
 from table import Row, milliseconds
 from workers import Worker
 
 from mdmem.memory.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from setting import Setting
 
 _KILLS = 1000
 _KILLS_OF_A_VAULT = 50  # then `doctor` looks it over, and a fresh one is made: a trash of thousands slows all

@@ -9,8 +9,8 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import floors
 import machine
@@ -20,6 +20,9 @@ from table import milliseconds, seconds
 from timing import program, spread
 
 from mdmem.index import ripgrep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 _SIZES = (1_000, 10_000)
 _WORD = "quetzalcoatl"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
-from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import vaults
 from machine import environment, installed
 from percentiles import clock
-from setting import Setting
 from table import Row, milliseconds
 from timing import spread
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Mapping
+
+    from setting import Setting
 
 _NOTES = 1_000
 _TIMES = 30

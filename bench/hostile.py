@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mdmem
-from mdmem.mcp.argument import Argument
-from mdmem.mcp.tools import Tool
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from mdmem.mcp.argument import Argument
+    from mdmem.mcp.tools import Tool
 
 _PLAIN = (
     "notes/mine.md",

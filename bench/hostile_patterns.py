@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from machine import environment, installed
 from protocol import READY, START
-from setting import Setting
 from table import Row, milliseconds, seconds
 
 import mdmem
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator, Mapping
+
+    from setting import Setting
 
 _PATTERNS = 200
 _MOST = 5.0  # seconds: 1 of processor time in each, and the start of a process

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import floors
 import vaults
 from machine import environment, installed
 from percentiles import clock
-from setting import Setting
 from table import Row, milliseconds, ratio_row
 from timing import paired, program, spread
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from setting import Setting
 
 _MOST_COLD = 2.5
 _MOST_SYNC = 1.5

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import index
 import ranked
 import serving
 import vaults
-from setting import Setting
-from table import Row
+
+if TYPE_CHECKING:
+    from setting import Setting
+    from table import Row
 
 _NOTES = 100_000
 

@@ -8,15 +8,18 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from machine import environment, installed
-from setting import Setting
 from table import Row, seconds
 
 import mdmem
 from mdmem.text.document import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from setting import Setting
 
 _MOST_SECONDS = 2.0
 _MOST_BYTES = 300 * 10**6

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import mdmem
 from mdmem.index import ripgrep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MOUNTS = "/proc/self/mounts"
 # Each of these changes what is measured: PYTHONDONTWRITEBYTECODE alone makes every start two to three times

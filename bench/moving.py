@@ -14,19 +14,22 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import floors
 import vaults
 from machine import environment, installed
 from percentiles import clock
-from setting import Setting
 from table import Row, seconds
 from timing import program
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from setting import Setting
 
 _NOTES = 10_000
 _BACKLINKS = 1_000

@@ -10,14 +10,9 @@ import re
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
-from setting import Setting
 from table import Row, markdown
 
 from mdmem.text import citation, link, table as cells
@@ -25,6 +20,14 @@ from mdmem.text.document import parse_text
 from mdmem.text.lines import Lines
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.scan import without_marks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+    from setting import Setting
 
 # What was found, as many times as it was: the construct, and where it leads to. A "link" is an inline link,
 # an image or an autolink; a "reference" leads to a memory (of one to a URL, mdmem keeps the definition only).

@@ -19,9 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import machine
 import protocol
@@ -29,6 +28,9 @@ import vaults
 from percentiles import clock
 from table import seconds
 from timing import program, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _DIMENSIONS = 384
 _SEARCHES = 5

@@ -10,13 +10,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hostile
 from machine import environment, installed
-from setting import Setting
 from table import Row, ratio_row
 from timing import paired, program
 
@@ -24,6 +22,11 @@ import mdmem
 from mdmem.mcp.call import Bound
 from mdmem.mcp.toolbox import Toolbox
 from mdmem.mcp.tools import TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from setting import Setting
 
 _MOST_TOKENS = 2_500
 VOCABULARY = "o200k_base"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import floors
 import vaults
 from machine import environment, installed
 from percentiles import Percentiles, clock, percentiles
-from setting import Setting
 from table import Row, milliseconds
 from timing import program, spread
 from watcher import Watching
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from setting import Setting
 
 MOST_P95 = {10_000: 0.005, 100_000: 0.015}
 _MOST_PROCESS = 0.200

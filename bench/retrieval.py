@@ -34,7 +34,7 @@ from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Scorer
 from mdmem.index.text import TextIndex
 from mdmem.text.document import parse
-from mdmem.vault.scope import Namespace
+from mdmem.vault.paths import Namespace
 
 _TODAY = 20260101
 _ADVERSARIAL = 5

@@ -11,7 +11,7 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import append
 import crash
@@ -32,6 +32,9 @@ import watching
 import writers
 from setting import Setting
 from table import Row, markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "startup": startup.measure,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 import vaults
 from machine import environment, installed
-from setting import Setting
 from table import Row, difference_row
 from timing import paired, program
 
 from mdmem.index import ripgrep
+
+if TYPE_CHECKING:
+    from setting import Setting
 
 _MOST = 0.080
 _PAIRS = 20

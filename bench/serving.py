@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import vaults
 from machine import environment
-from setting import Setting
 from table import Row
 from timing import program
 from watcher import Watching
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from setting import Setting
 
 _MOST = 150e6
 _NOTES = 10_000

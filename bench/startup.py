@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from machine import environment, installed
-from setting import Setting
 from table import Row, ratio_row
 from timing import paired, program
+
+if TYPE_CHECKING:
+    from setting import Setting
 
 _MOST = 1.5
 _PAIRS = 40

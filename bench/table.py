@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from timing import Paired, Spread, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _HEADER = ("what", "mdmem", "beside it", "ratio or difference", "budget", "kept")
 

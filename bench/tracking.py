@@ -11,11 +11,14 @@ import itertools
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.index.source import Source
-from mdmem.text.inline import Citation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.text.inline import Citation
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _AUTHOR = {

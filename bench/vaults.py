@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NOTES = "notes"
 _TAGS = ("decision", "design", "incident", "meeting", "person", "reading", "tool")

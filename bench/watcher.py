@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from mdmem.memory.memory import Memory
 from mdmem.memory.watch import CHANGED, CREATED, DELETED, MOVED, READY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from types import TracebackType
+
+    from mdmem.memory.memory import Memory
 
 _OF_MEMORIES = {CREATED, CHANGED, MOVED, DELETED}
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import floors
 import vaults
 from machine import environment
 from percentiles import percentiles
 from saving import WAYS, Save, Saved, Way, folder_moved
-from setting import Setting
 from table import Row, milliseconds
 from watcher import Watching
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from setting import Setting
 
 _MOST = 0.150
 _LONGEST = 10.0  # seconds after which a write counts as never seen

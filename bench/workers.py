@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
 
 _FORK = multiprocessing.get_context("fork")
 

@@ -13,16 +13,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
-from random import Random
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from setting import Setting
 from table import Row, seconds
 from timing import spread
 from workers import Worker
 
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from setting import Setting
 
 _WRITERS = tuple(map(str, range(8)))
 _EACH = 50

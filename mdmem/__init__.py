@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.text.document import Document
     from mdmem.text.edit import TextEdit
-    from mdmem.vault.init import init
+    from mdmem.vault.config import init
+    from mdmem.vault.paths import Scope
     from mdmem.vault.plan import Change, EditPlan
-    from mdmem.vault.scope import Scope
     from mdmem.vault.transaction import Applied
 
 __version__ = "0.1.0"
@@ -41,11 +41,11 @@ _HOMES = {
     "PathRefused": "mdmem.errors",
     "Position": "mdmem.diagnostic",
     "Refused": "mdmem.errors",
-    "Scope": "mdmem.vault.scope",
+    "Scope": "mdmem.vault.paths",
     "Span": "mdmem.diagnostic",
     "TextEdit": "mdmem.text.edit",
     "Unavailable": "mdmem.errors",
-    "init": "mdmem.vault.init",
+    "init": "mdmem.vault.config",
     "open": "mdmem.memory.memory",
 }
 

@@ -6,11 +6,14 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 # A property whose rarer paths a hundred examples seldom reach says how many it takes.
 settings.register_profile("mdmem", deadline=None, max_examples=100)

@@ -7,19 +7,21 @@ import json
 import socket
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused, NamedNotFound, PatternInvalid
 from mdmem.schema import SchemaInfo, Schemas, formats, validator, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.lint import inspect
 from mdmem.text.document import Document, parse_text
 from mdmem.text.regex import Allowance
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Diagnostic
 
 DATA = Path(__file__).parent / "data" / "schema"
 BUILTIN = ["memory", "note", "preference", "project", "rule", "working"]

@@ -7,9 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -17,9 +16,12 @@ from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.template import Templates, Variable, filters, rendering
-from mdmem.text import yaml_tree
 from mdmem.text.document import parse_text
 from mdmem.text.scan import scan
+from mdmem.text.yaml import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DATA = os.path.join(os.path.dirname(__file__), "data", "template")
 NOW = datetime(2025, 11, 20, 10, 36, 5, tzinfo=UTC)
@@ -614,7 +616,7 @@ VALUES = st.recursive(
 def test_yaml_reads_back_as_the_same_value_in_yaml_1_1_and_1_2(value: Any) -> None:
     text = filters.to_yaml(value)
     assert "\n" not in text
-    parsed = yaml_tree.parse(f"key: {text}\n", max_depth=64, max_values=10_000)
+    parsed = parse(f"key: {text}\n", max_depth=64, max_values=10_000)
     assert not parsed.flaws
     assert parsed.node
     assert parsed.node.value == {"key": value}

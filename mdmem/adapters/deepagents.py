@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mdmem.errors import ExtraMissing, MdmemError, MemoryNotFound, PathRefused
 from mdmem.memory.tool import kept_as, shown_as
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import check_folder
 from mdmem.vault.screen import for_agent
 

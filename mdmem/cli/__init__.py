@@ -8,10 +8,12 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mdmem.cli.target import Plain, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _REFUSED = 2
 _INTERRUPTED = 130

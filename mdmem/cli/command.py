@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # `- one more`, or a frontmatter with its lines; not `--title=Use SQLite`.
 _NO_OPTION = regex(r"-[^\s=]*\s|-{3,}\Z")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,9 @@ from mdmem.cli.options import (
     text_argument,
 )
 from mdmem.cli.render import print_applied, print_diff
-from mdmem.cli.target import Target
+
+if TYPE_CHECKING:
+    from mdmem.cli.target import Target
 
 Verb = Callable[[Any], Any]
 # What `mv` is given, without an option and with each of them.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from mdmem.cli.command import command
 from mdmem.cli.options import json_option, make_change
 from mdmem.cli.render import progress_bar
-from mdmem.cli.target import Target
 from mdmem.memory.importing import FORMATS
+
+if TYPE_CHECKING:
+    from mdmem.cli.target import Target
 
 
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")

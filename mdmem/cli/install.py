@@ -73,7 +73,7 @@ def _project(vault: str, *, user: bool, project: bool, host: str) -> str | None:
     """The folder of the project whose settings are meant; None for the user's own."""
     from mdmem.errors import Usage
     from mdmem.hosts.host import HOSTS
-    from mdmem.vault.mounts import workspace_of
+    from mdmem.vault.config import workspace_of
 
     if user and project:
         raise Usage(problem="--user and --project exclude each other", remedy="say one of them")

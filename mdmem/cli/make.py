@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +17,11 @@ from mdmem.cli.options import (
     variable_options,
 )
 from mdmem.cli.render import print_findings, print_json
-from mdmem.cli.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.cli.target import Target
     from mdmem.memory.memory import Memory
 
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @json_option
 def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
     """Make a vault; inside a git repository its AGENTS.md is mounted as project memory."""
-    from mdmem.vault.init import init
+    from mdmem.vault.config import init
 
     made = init(folder, dry_run=dry_run)
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,8 @@ from mdmem.cli.options import base_option, change_command, read_command, text_ar
 from mdmem.cli.render import print_document, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mdmem.memory.memory import Memory
 
 

@@ -48,7 +48,7 @@ def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
 
 def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     from mdmem.errors import MdmemError
-    from mdmem.text.visible import visible
+    from mdmem.text.tokens import visible
 
     try:
         memory = Target(**ctx.find_root().params).open()
@@ -132,8 +132,8 @@ def read_value(text: str) -> Any:
     `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
     which YAML would take apart.
     """
-    from mdmem.text.parsed import TooDeep
-    from mdmem.text.yaml_tree import parse
+    from mdmem.text.tree import TooDeep
+    from mdmem.text.yaml import parse
 
     try:
         text.encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,8 @@ from mdmem.cli.options import change_command, path_argument, read_command
 from mdmem.cli.render import print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mdmem.memory.memory import Memory
 
 _SHORT = 12  # digits of a hash that tell versions apart

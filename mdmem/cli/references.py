@@ -9,9 +9,9 @@ import click
 from mdmem.cli.command import command
 from mdmem.cli.options import json_option, make_change, path_argument, read_command
 from mdmem.cli.render import print_backlinks, print_json, print_notes, print_references, print_stats
-from mdmem.cli.target import Target
 
 if TYPE_CHECKING:
+    from mdmem.cli.target import Target
     from mdmem.memory.memory import Kinds, Memory
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import ExitStack
 
     from mdmem.diagnostic import Diagnostic, Span
@@ -44,7 +44,7 @@ class Terminal(io.TextIOWrapper):
 
 
 def _shown(text: str) -> str:
-    from mdmem.text.visible import visible
+    from mdmem.text.tokens import visible
 
     # A carriage return by itself lets what follows cover what stands before it.
     return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))

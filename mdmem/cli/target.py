@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.memory.memory import Memory
 
 ENVIRONMENT = {
@@ -36,7 +37,7 @@ class Target(NamedTuple):
         """
         from mdmem.errors import Usage
         from mdmem.memory.memory import open as open_memory
-        from mdmem.vault.scope import Scope
+        from mdmem.vault.paths import Scope
 
         kind, slash, identifier = (self.resource or "").partition("/")
         if self.resource and not (kind and slash and identifier):

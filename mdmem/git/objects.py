@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 from contextlib import suppress
-from types import TracebackType
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from mdmem.errors import GitFailed
 from mdmem.git.program import command, environment
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CHUNK = 1 << 20

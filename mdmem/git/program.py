@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from shutil import which
+from typing import TYPE_CHECKING
 
 from mdmem.errors import GitFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _SECONDS = 10.0
 # A hook is run with these set. They would turn every command to the hook's repository, or to half an index.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import GitFailed
 from mdmem.git.objects import OBJECT_ID
 from mdmem.git.program import NO_WORK_TREE, Ended, program, run
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
 _NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mdmem.errors import EditRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Addition(NamedTuple):

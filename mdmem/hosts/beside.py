@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 R = TypeVar("R")
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MdmemError, MemoryNotFound
-from mdmem.memory.memory import Memory
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import is_under, relative
 from mdmem.vault.screen import finding_for_agent
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mdmem.diagnostic import Diagnostic
     from mdmem.index.reference import Place
+    from mdmem.memory.memory import Memory
+    from mdmem.vault.vault import Vault
 
 _MOST = 12
 _FIXES = {

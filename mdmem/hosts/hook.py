@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import Usage
 from mdmem.hosts import editing
 from mdmem.hosts.beside import Beside
-from mdmem.memory.memory import Memory
 from mdmem.text.regex import regex
 from mdmem.vault.paths import decode_id
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.memory.excerpt import Gathered
+    from mdmem.memory.memory import Memory
 
 Given = Mapping[str, Any]
 _SESSIONS = "sessions"

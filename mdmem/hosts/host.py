@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.hosts.addition import Addition
 from mdmem.hosts.settings import HOOKS, NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 EVENTS = {
     "SessionStart": "session-start",

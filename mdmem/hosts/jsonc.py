@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import TooManyParts
 from mdmem.hosts.addition import Addition, Step, refuse, stepped
-from mdmem.text import json_tree
+from mdmem.text import tree
 from mdmem.text.frontmatter import BOM
-from mdmem.text.layout import parts
-from mdmem.text.parsed import TooDeep
 from mdmem.text.regex import regex
-from mdmem.text.tree import Node
+from mdmem.text.tree import Node, TooDeep
+from mdmem.text.yaml_edit import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MAX_DEPTH = 64
 # What is never closed reaches to the end: else each of many would be looked for to the end.
@@ -51,7 +52,7 @@ class Settings:
     def _parsed(self, start: int) -> Node:
         plain = _STRING_OR_TRAILING.sub(lambda found: " " if found[0] == "," else found[0], self._uncommented)
         try:
-            node, flaws = json_tree.parse(plain, start, max_depth=_MAX_DEPTH)
+            node, flaws = tree.parse_json(plain, start, max_depth=_MAX_DEPTH)
         except (TooDeep, TooManyParts):
             refuse(self.path, f"it has too many values, or some are nested more than {_MAX_DEPTH} deep")
         if node is None:

@@ -10,17 +10,20 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Conflict, EditRefused, StorageFailed
 from mdmem.hosts import jsonc, toml
 from mdmem.hosts.addition import Addition, Step, added, at, refuse, stepped
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
-from mdmem.vault.files import Place
 from mdmem.vault.mark import state_folder
 from mdmem.vault.trash import TrashFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.vault.files import Place
 
 NAME = "mdmem"
 """What our entry is called among the MCP servers of a host."""

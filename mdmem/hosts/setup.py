@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import ExtraMissing, StorageFailed, Usage
 from mdmem.hosts import settings
@@ -15,6 +14,9 @@ from mdmem.hosts.host import HOSTS, Bound, Files, Host, additions_of, files_of
 from mdmem.hosts.settings import Change, Receipt
 from mdmem.vault import outside
 from mdmem.vault.mark import state_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _RECEIPTS = "hosts.json"
 

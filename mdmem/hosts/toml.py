@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.hosts.addition import Addition, Step, refuse
 from mdmem.text.frontmatter import BOM
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 _HEADER = regex(r"^[ \t]*\[", re.MULTILINE)
 _BARE = regex(r"[A-Za-z0-9_-]+")

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, contents, made, read, with_field
-from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits, parse, parse_text
-from mdmem.text.form import PROJECT_FILE, SUFFIXES
+from mdmem.text.document import PROJECT_FILE, SUFFIXES, Document, Limits, parse, parse_text
 from mdmem.vault.paths import encode_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mdmem.index.synced import Progress
 
 _MARKDOWN = SUFFIXES[0]
 _HIDDEN = ".aster"

@@ -5,9 +5,13 @@ There a link names a note by its title or its permalink; here titles name nothin
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mdmem.imports.batch import Batch, also_called, folder
-from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits
+
+if TYPE_CHECKING:
+    from mdmem.index.synced import Progress
+    from mdmem.text.document import Document, Limits
 
 
 def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:

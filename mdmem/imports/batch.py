@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
-from mdmem.index.synced import Progress
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
 from mdmem.vault.files import failure
 from mdmem.vault.walk import fault, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.diagnostic import Diagnostic
+    from mdmem.index.synced import Progress
 
 _NAMES = {".md": "Markdown", ".json": "JSON"}
 
@@ -155,7 +158,7 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
     Raises:
         DocumentRefused: it cannot be a memory.
     """
-    from mdmem.text.yaml_write import inline, key  # noqa: PLC0415 - start-up
+    from mdmem.text.yaml_edit import inline, key  # noqa: PLC0415 - start-up
 
     lines = ["---", *(f"{key(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)

@@ -6,10 +6,13 @@ It keeps the name and the type of a memory in its frontmatter, the type below `m
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from mdmem.imports.batch import Batch, also_called, folder, with_field
-from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits
+
+if TYPE_CHECKING:
+    from mdmem.index.synced import Progress
+    from mdmem.text.document import Document, Limits
 
 
 def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:

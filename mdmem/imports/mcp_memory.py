@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, made, read
-from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES, Document, Limits
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.vault.paths import encode_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.index.synced import Progress
 
 # The kinds of this system: an entity of such a type follows no schema of ours.
 _KINDS = frozenset(("memory", "note", "preference", "project", "rule", "working"))

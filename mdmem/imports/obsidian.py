@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused
 from mdmem.imports.batch import Batch, folder
 from mdmem.index.record import record
 from mdmem.index.resolve import resolve_link
-from mdmem.index.synced import Progress
-from mdmem.text.document import Document, Limits
-from mdmem.text.inline import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.index.synced import Progress
+    from mdmem.text.document import Document, Limits
+    from mdmem.text.inline import Link
 
 
 def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from mdmem.index.hit import Hit
-from mdmem.index.search import Results
 from mdmem.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from mdmem.index.hit import Hit
+    from mdmem.index.search import Results
 
 
 def within_budget(results: Results, tokens: int) -> Results:

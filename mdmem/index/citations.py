@@ -13,18 +13,19 @@ Several such places are ambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.index.locator import lines_of, namesakes, path_of
 from mdmem.index.source import Source, pin_of
 from mdmem.index.state import AMBIGUOUS, CHANGED, GONE, MOVED, OK, UNCHANGED, UNKNOWN
-from mdmem.index.symbols import Symbol
 from mdmem.index.workspace import Followed, Unread, Workspace
-from mdmem.text.inline import Citation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.index.line_map import LineMap
+    from mdmem.index.symbols import Symbol
+    from mdmem.text.inline import Citation
 
 # What `git blame -M` asks for before it takes lines elsewhere for the same ones (its documentation).
 _TELLING = 20

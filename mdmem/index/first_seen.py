@@ -6,13 +6,16 @@ one thing in the index that the files do not say: who needs it for good writes p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from mdmem.index.database import Database
 from mdmem.index.record import Row, kept_citation
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from mdmem.index.database import Database
+    from mdmem.vault.vault import Vault
 
 _Cited: TypeAlias = tuple[Any, ...]
 

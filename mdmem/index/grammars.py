@@ -5,12 +5,14 @@ A grammar names the nodes of its trees; a table per language says which of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.index.symbols import CLASS, FUNCTION, VARIABLE, Symbol, Symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _NAMES = frozenset(
     ("identifier", "field_identifier", "type_identifier", "property_identifier", "qualified_identifier")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.
 _NOT_PLAIN = regex(r"[^\w ./:-]")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import MOST_CHARACTERS, shortened
 from mdmem.vault import files, paths
 from mdmem.vault.config import MOST_BYTES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
 
     from mdmem.index.hit import Hit
     from mdmem.text.document import Document
-    from mdmem.vault.scope import Namespace
+    from mdmem.vault.paths import Namespace
 
 Case = Literal["ignore", "smart", "exact"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import MdmemError, TooManyParts
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.visible import clip, clipped
+from mdmem.text.tokens import clip, clipped
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mdmem.text.document import Document
     from mdmem.text.outline import Section
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mdmem.errors import MdmemError
@@ -17,10 +16,12 @@ from mdmem.index.hit import (
     shown,
     shown_matches,
 )
-from mdmem.index.ripgrep import Line
 from mdmem.text.lines import LINE_END
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.index.ripgrep import Line
     from mdmem.text.document import Document
 
 

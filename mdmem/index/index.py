@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,12 +15,14 @@ from mdmem.index.database import Database, Seen
 from mdmem.index.file_system import remote_kind
 from mdmem.index.stores import DATABASE, LOCK, TEXT, VERSION_FILE
 from mdmem.index.synced import Progress, Synced
-from mdmem.vault import lock
+from mdmem.vault import files
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
     from mdmem.index.rest import Rest
     from mdmem.index.text import TextIndex
 
@@ -95,7 +96,7 @@ class Index:
         """The lock of the index; one process at a time writes to it."""
         if not os.path.isdir(self.folder):
             del self.folder  # somebody has deleted it
-        return lock.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS, stopped=_STOPPED_SECONDS)
+        return files.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS, stopped=_STOPPED_SECONDS)
 
     @property
     def _database_path(self) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mdmem.text.diff import Hunk, hunks
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _WORD = regex(r"\w+")
 # Lines with half of their words in common are versions of one line.

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mdmem.index.resolve import PATH_KINDS, place_of
-from mdmem.index.workspace import Workspace
-from mdmem.text.form import SUFFIXES
-from mdmem.text.inline import Citation
+from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from mdmem.index.view import View
+    from mdmem.index.workspace import Workspace
+    from mdmem.text.inline import Citation
 
 _LOCATOR = regex(
     r"(?P<mark>[#:]L?)\d+(?P<column>,\d+)?(?:(?P<to>-L?)\d+(?P<last_column>,\d+)?)?",

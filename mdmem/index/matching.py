@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.index import words
-from mdmem.index.query import Query
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mdmem.index.query import Query
 
 # Letters and digits, with the accents that may stand behind a letter as characters of their own.
 _WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")

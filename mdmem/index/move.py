@@ -8,7 +8,7 @@ moves are read, so the cost does not grow with the vault.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index import spelling
@@ -16,10 +16,12 @@ from mdmem.index.record import key_of, keys_of
 from mdmem.index.resolve import Names, Resolution, is_path, resolve_link
 from mdmem.text import citation as text_citation, relink
 from mdmem.text.document import Document
-from mdmem.text.edit import TextEdit
-from mdmem.text.inline import Citation, Link
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from mdmem.text.edit import TextEdit
+    from mdmem.text.inline import Citation, Link
 
 Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from watchdog.events import (
     EVENT_TYPE_CLOSED_NO_WRITE,
@@ -18,9 +18,13 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
-from watchdog.observers.api import BaseObserver, ObservedWatch
 
 from mdmem.index.hints import Gathered, counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from watchdog.observers.api import BaseObserver, ObservedWatch
 
 # Every folder that is watched beside the tree costs a thread.
 MOST_CODE_FOLDERS = 32

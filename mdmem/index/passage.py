@@ -6,14 +6,17 @@ A passage is a paragraph, or some lines of a longer one, with the heading that i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.index import words
 from mdmem.index.hit import day_of, fields_of
-from mdmem.text.document import Document
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mdmem.text.document import Document
 
 # Code points. A paragraph or list that is longer is cut between two lines; a line that is longer than the
 # most is cut between two words, or anywhere.

@@ -15,12 +15,14 @@ What cannot be meant so is searched as words. What is left out is said in the no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mdmem.index import words
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # A question has some ten words, a pasted paragraph a hundred. Each costs time, and further ones find nothing.
 MOST_WORDS = 64

@@ -14,12 +14,15 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import IO, Any, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 
 from mdmem.index.reading import MANY, Folder, Read, Understood, read, understand
-from mdmem.text.document import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from mdmem.text.document import Limits
 
 _MOST_PROCESSES = 3
 # What is on the way to a reader and from it, so that it never waits; what is asked fits into a pipe.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
@@ -15,6 +14,8 @@ from mdmem.vault import files
 from mdmem.vault.walk import fault
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.index.passage import Indexed
 
 # Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.

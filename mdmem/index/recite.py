@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index import citations
 from mdmem.index.citations import Judgement, judge
 from mdmem.index.locator import locator, path_to
 from mdmem.index.state import CHANGED, MOVED, OK, UNCHANGED
-from mdmem.index.view import View
 from mdmem.index.workspace import Workspace
 from mdmem.text import relink
-from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
-from mdmem.text.inline import Citation
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from mdmem.index.view import View
+    from mdmem.text.document import Document
+    from mdmem.text.inline import Citation
 
 
 class _Judged(NamedTuple):

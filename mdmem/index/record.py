@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
 from mdmem.index.hit import day_of
 from mdmem.text import anchor
 from mdmem.text.citation import Citation
-from mdmem.text.document import Document
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES, Document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Scalar: TypeAlias = str | int | float | None
 Row: TypeAlias = tuple[Scalar, ...]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.index.state import STATES
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
 FILE, LINES, FUNCTION, CLASS, VARIABLE = "file_path", "line_range", "function", "class", "variable"

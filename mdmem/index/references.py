@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +29,16 @@ from mdmem.index.reference import (
 )
 from mdmem.index.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve
 from mdmem.index.state import AMBIGUOUS, DANGLING, MOVED, OK, STALE
-from mdmem.index.view import Anchors, View
 from mdmem.text import anchor
-from mdmem.text.inline import Citation
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
     from mdmem.index.citations import Judgement
+    from mdmem.index.view import Anchors, View
     from mdmem.index.workspace import Workspace
+    from mdmem.text.inline import Citation
 
 _FEW = 20
 _REMEMBERED = 1 << 16

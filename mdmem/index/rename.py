@@ -6,6 +6,7 @@ As in a move, a link is asked what it means before and after, and written anew w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
 from mdmem.index.move import Known, Remembered, Shift, rewritten
@@ -18,8 +19,10 @@ from mdmem.text.edit import TextEdit, splice
 from mdmem.text.inline import Link
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.scan import Section
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from mdmem.text.scan import Section
 
 _NESTED = "#"
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")

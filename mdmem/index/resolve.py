@@ -21,18 +21,21 @@ the first by code points: a read takes it and says so, a write refuses. Titles n
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.index.record import alias_key, key_of
-from mdmem.text.form import SUFFIXES
-from mdmem.text.inline import Link
+from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mdmem.text.inline import Link
 
 MARKDOWN = SUFFIXES[0]
 PATH_KINDS = frozenset(("markdown", "reference", "definition"))
-# The namespaces that a path lies in (`mdmem.vault.scope.Scope.namespace`).
+# The namespaces that a path lies in (`mdmem.vault.paths.Scope.namespace`).
 _NAMESPACE = regex(
     r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
 )
@@ -149,7 +152,7 @@ def nfc(text: str) -> str:
 def namespaces(path: str) -> list[str]:
     """The namespaces that speak where `path` lies, its own first, each with a slash at its end or empty.
 
-    The order is that of `mdmem.vault.scope.Scope.layers`, from the inside.
+    The order is that of `mdmem.vault.paths.Scope.layers`, from the inside.
     """
     found = _NAMESPACE.match(path)
     if not found or not found[0]:

@@ -8,13 +8,15 @@ import re
 import subprocess
 import sys
 from binascii import a2b_base64
-from collections.abc import Iterator, Sequence
 from threading import Thread
-from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
 
 MINIMUM = (13, 0)
 _ERRORS_KEPT = 1 << 20

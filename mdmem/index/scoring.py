@@ -9,18 +9,21 @@ How often a memory holds a word is counted in passages; a typical one is as long
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import weights
-from mdmem.index.query import Filters, Query, Term
 from mdmem.index.text import Place, TextIndex, Whole, of_memory, schema, wholes_query
 from mdmem.text.regex import regex
-from mdmem.vault.scope import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.index.query import Filters, Query, Term
+    from mdmem.vault.paths import Namespace
 
 _TEXTS = ("whole", "title", "tags")
 _NAMES = ("whole", "title", "headings", "tags")

@@ -13,17 +13,17 @@ from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import query as language, words
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.matching import Held, Matcher
-from mdmem.index.query import Query
 from mdmem.index.scoring import Part, Ranked, Scorer
-from mdmem.index.text import Place, TextIndex
-from mdmem.text.document import Document
 from mdmem.text.regex import regex
 from mdmem.vault import paths
-from mdmem.vault.scope import Layer
+from mdmem.vault.paths import Layer
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
     from mdmem.index.passage import Passage
+    from mdmem.index.query import Query
+    from mdmem.index.text import Place, TextIndex
+    from mdmem.text.document import Document
 
 Each = Literal["memory", "passage"]
 KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mdmem.index.symbols import Symbols, symbols
 from mdmem.text.lines import LINE_END
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Without a bound, a pin of n lines costs n hashed lines for every line of the file.
 _MOST_HASHED = 1 << 28

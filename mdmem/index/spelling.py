@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mdmem.index.record import key_of
 from mdmem.index.resolve import (
     MARKDOWN,
@@ -15,7 +17,9 @@ from mdmem.index.resolve import (
     shortest,
 )
 from mdmem.text import citation, link as text_link
-from mdmem.text.inline import Link
+
+if TYPE_CHECKING:
+    from mdmem.text.inline import Link
 
 
 def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") -> str:

@@ -8,7 +8,6 @@ was read that a later write could have left the same ones, it is read again, as 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +16,14 @@ from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
 from mdmem.index.reading import MANY, MOST_TOGETHER, Folder, Read, Understood, read, retold, understand
 from mdmem.index.synced import Progress, Synced, moves
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # many runs do without
+    from collections.abc import Iterable, Iterator, Sequence
+
     from mdmem.index.passage import Indexed
     from mdmem.index.readers import Answer
     from mdmem.index.text import TextIndex
+    from mdmem.vault.vault import Vault
 
 # So many memories are committed at once: what an interrupted first run has done is kept.
 _BATCH = 5_000

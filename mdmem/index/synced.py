@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from mdmem.vault.paths import relative
-from mdmem.vault.scope import Namespace
+from mdmem.vault.paths import Namespace, relative
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many files are done."""

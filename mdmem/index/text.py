@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Sequence
 from functools import cache
 from hashlib import blake2b
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tantivy
@@ -21,6 +19,9 @@ from mdmem.index import weights, words
 from mdmem.index.stores import VERSION_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+    from types import TracebackType
+
     from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.

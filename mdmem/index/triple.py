@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain, takewhile
 from operator import ne
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import DocumentRefused
@@ -16,14 +15,18 @@ from mdmem.index.locator import path_of
 from mdmem.index.record import kept_citation, tag_key
 from mdmem.index.references import file_beside, file_named
 from mdmem.index.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resolve
-from mdmem.index.view import View
 from mdmem.text import properties
-from mdmem.text.form import LINEAGE
-from mdmem.text.inline import Link
+from mdmem.text.document import LINEAGE
 from mdmem.text.lines import Lines
 from mdmem.text.link import external
 from mdmem.text.tree import Node
 from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from mdmem.index.view import View
+    from mdmem.text.inline import Link
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 _MOST_NAMED = 4  # memories of a circle

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.index.index import Index
 from mdmem.index.record import key_of, tag_key
-from mdmem.index.where import Value
 from mdmem.text.anchor import Heading
 from mdmem.vault.paths import join
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from mdmem.index.index import Index
     from mdmem.index.move import Known
+    from mdmem.index.where import Value
     from mdmem.index.workspace import Workspace
+    from mdmem.vault.vault import Vault
 
 _HIGHEST = "\U0010ffff"
 

@@ -9,7 +9,6 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import Usage
@@ -17,6 +16,8 @@ from mdmem.index.file_system import remote_kind
 from mdmem.index.hints import Gathered, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
+    from collections.abc import Collection, Iterator, Mapping
+
     from mdmem.index.observed import Observed
     from mdmem.index.watched import Watched
 

@@ -12,12 +12,14 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.index.hints import Gathered, Notice, counts, entry_of
 from mdmem.index.inotify import Event, Mask, Queue
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
 
 # Folders of cited code that are watched; cited files in others are left to the caller.
 MOST_CODE_FOLDERS = 1_024

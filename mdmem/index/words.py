@@ -10,7 +10,6 @@ Every change of what becomes of a text needs another `mdmem.index.text.VERSION`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:  # a text is written out without it
+    from collections.abc import Iterator, Sequence
+
     import tantivy
 
 # Letters of ASCII by their case, all else a space.

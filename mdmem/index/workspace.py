@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import islice
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -16,6 +14,9 @@ from mdmem.errors import GitFailed, RipgrepFailed, RipgrepMissing
 from mdmem.index.source import Source
 
 if TYPE_CHECKING:  # not every workspace is git's
+    from collections.abc import Callable
+    from types import TracebackType
+
     from mdmem.git.objects import Objects
     from mdmem.git.repository import Renamed, Repository
     from mdmem.index.line_map import LineMap

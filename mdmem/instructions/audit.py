@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.git import program as git
 from mdmem.instructions import block, header
-from mdmem.instructions.found import Found, Resolved
 from mdmem.instructions.resolve import resolve
 from mdmem.instructions.source import Places, Source
 from mdmem.instructions.tool import AGENTS, TOOLS
@@ -19,6 +17,11 @@ from mdmem.text import tokens
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.vault.walk import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mdmem.instructions.found import Found, Resolved
 
 # Variants of one tool are not compared with it.
 _COMPARED = tuple(name for name in TOOLS if not name.startswith("copilot-"))

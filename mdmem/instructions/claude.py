@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mdmem.instructions import header
 from mdmem.instructions.imports import Importer, is_within
-from mdmem.instructions.reading import Reading
-from mdmem.instructions.source import Text
 from mdmem.text.frontmatter import locate
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.text.scan import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.instructions.reading import Reading
+    from mdmem.instructions.source import Text
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MEMORY_LINES = 200

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.instructions import block
-from mdmem.instructions.wanted import Part, Wanted
 from mdmem.text.diff import Hunk, hunks, unified
 from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mdmem.instructions.wanted import Part, Wanted
 
 _SECTION = regex(r" {0,3}##?[ \t]")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.text import tokens
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import MdmemError, PatternInvalid
 from mdmem.text.document import parse_text
@@ -12,6 +11,9 @@ from mdmem.text.frontmatter import locate
 from mdmem.text.globs import matcher
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # What Claude Code expands the braces of one rule to at most (its documentation, 2026-09).
 _MOST_PATTERNS = 1_000

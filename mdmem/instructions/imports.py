@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.diagnostic import Span
-from mdmem.instructions.reading import Reading
 from mdmem.instructions.source import Text, is_inside
 from mdmem.text.frontmatter import locate
 from mdmem.text.lines import Lines
@@ -17,6 +14,12 @@ from mdmem.text.link_parser import LinkParser
 from mdmem.text.outline import without_marks
 from mdmem.text.regex import regex
 from mdmem.text.scan import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.diagnostic import Span
+    from mdmem.instructions.reading import Reading
 
 _IMPORT = regex(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
 _LOOKS_LIKE_A_FILE = regex(r"[./~]")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.instructions import header
 from mdmem.instructions.found import Found
 from mdmem.instructions.source import Places, Source, Text, is_inside
 from mdmem.text.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 class Reading:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, about_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 # Instructions are a few kilobytes; what is larger than any limit of a tool is not read to its end.
 _MOST_BYTES = 8 * 1024 * 1024

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Span
 from mdmem.errors import PathRefused, Usage
@@ -14,14 +13,18 @@ from mdmem.instructions.difference import Difference, compared
 from mdmem.instructions.source import Places, Source
 from mdmem.instructions.tool import AGENTS
 from mdmem.instructions.wanted import FOLDERS, IMPORTERS, TARGETS, Rule, Wanted, imports_shared, wanted
-from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit
 from mdmem.text.lines import with_newline
 from mdmem.vault import outside
-from mdmem.vault.files import Content
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import TrashFolder
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mdmem.text.document import Document
+    from mdmem.vault.files import Content
+    from mdmem.vault.vault import Vault
 
 _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mdmem.instructions import header
 from mdmem.instructions.claude import Claude, read_json
 from mdmem.instructions.imports import Importer
-from mdmem.instructions.reading import Reading
-from mdmem.instructions.source import Text
+
+if TYPE_CHECKING:
+    from mdmem.instructions.reading import Reading
+    from mdmem.instructions.source import Text
 
 AGENTS = "AGENTS.md"
 

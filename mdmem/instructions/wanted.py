@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import EditRefused
 from mdmem.instructions import block, header
 from mdmem.instructions.imports import imports
 from mdmem.instructions.tool import AGENTS
 from mdmem.text.lines import with_newline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # The tools whose own files are written; Codex and what else reads AGENTS.md need no more than that.
 IMPORTERS = {"claude": ("CLAUDE.md", f"@{AGENTS}"), "gemini": ("GEMINI.md", f"@./{AGENTS}")}

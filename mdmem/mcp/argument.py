@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.mcp.answer import encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 Kind = Literal["text", "integer", "flag", "texts", "fields", "count", "any"]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.mcp.answer import BUDGET
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
 
 Tick = Callable[[int, int], None]
 """Told how many of how many are done, 0 of 0 where that is not known; it raises to end the work."""

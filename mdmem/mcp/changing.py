@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import Usage
 from mdmem.mcp.answer import Answer, short
-from mdmem.mcp.call import Call
 from mdmem.memory.memory import Kinds
-from mdmem.text.visible import clipped
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
+from mdmem.text.tokens import clipped
+
+if TYPE_CHECKING:
+    from mdmem.mcp.call import Call
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 Verb = Callable[[Kinds[Any]], Any]
 

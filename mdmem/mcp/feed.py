@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import anyio
 from anyio import from_thread, to_thread
-from anyio.abc import TaskGroup
-from mcp.server.context import ServerRequestContext
-from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
@@ -23,8 +19,16 @@ from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams, Subscrip
 
 from mdmem.errors import MdmemError
 from mdmem.mcp.uri import path_of, uri_of
-from mdmem.memory.memory import Memory
 from mdmem.memory.watch import CHANGED, CREATED, DELETED, MOVED, READY, Event, Watch
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from anyio.abc import TaskGroup
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+
+    from mdmem.memory.memory import Memory
 
 _MOST = 10_000  # subscriptions, so that a client that forgets them costs little
 _AGAIN_SECONDS = 1.0

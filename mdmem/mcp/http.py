@@ -7,17 +7,21 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
-from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mdmem.errors import Usage
-from mdmem.mcp.server import MemoryServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from mdmem.mcp.server import MemoryServer
 
 TOKEN = "MDMEM_MCP_TOKEN"  # noqa: S105 - the name of the variable that holds it
 PATH = "/mcp"

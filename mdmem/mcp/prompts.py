@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.mcp import reading
 from mdmem.mcp.answer import encodable
 from mdmem.mcp.call import Bound, Call, Tick, no_tick
-from mdmem.text.visible import fenced
+from mdmem.text.tokens import fenced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _MOST_FINDINGS = 50
 

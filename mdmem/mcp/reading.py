@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index.grep import COUNTED
 from mdmem.index.hit import Hit, lines_text, shown
-from mdmem.index.reference import Reference
 from mdmem.index.state import STALE
 from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
-from mdmem.mcp.call import Call
-from mdmem.memory.listing import Listed
 from mdmem.text import section as text_section
-from mdmem.text.document import Document
-from mdmem.text.visible import clipped
+from mdmem.text.tokens import clipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mdmem.index.reference import Reference
+    from mdmem.mcp.call import Call
+    from mdmem.memory.listing import Listed
+    from mdmem.text.document import Document
 
 PAGE = 20
 LISTED = 200

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.mcp.answer import short
 from mdmem.mcp.uri import path_of, uri_of
-from mdmem.memory.memory import Memory
-from mdmem.text.form import is_json
+from mdmem.text.document import is_json
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
 
 PAGE = 500
 _NANOSECONDS = 1_000_000_000

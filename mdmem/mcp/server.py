@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from anyio import CapacityLimiter, from_thread, to_thread
@@ -19,12 +18,16 @@ from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.argument import input_schema
-from mdmem.mcp.call import Bound, Tick
 from mdmem.mcp.feed import Feed
 from mdmem.mcp.toolbox import NAMES, Toolbox
-from mdmem.mcp.tools import Tool
 from mdmem.mcp.trouble import told
 from mdmem.mcp.uri import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from mdmem.mcp.call import Bound, Tick
+    from mdmem.mcp.tools import Tool
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

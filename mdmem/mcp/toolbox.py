@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.mcp import argument
@@ -15,6 +14,9 @@ from mdmem.mcp.call import Bound, Call, Tick, no_tick
 from mdmem.mcp.tools import TOOLS, Tool
 from mdmem.mcp.trouble import told
 from mdmem.mcp.uri import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 NAMES = frozenset(_BY_NAME)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mdmem.mcp import changing, reading
-from mdmem.mcp.answer import Answer
 from mdmem.mcp.argument import Argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.mcp.answer import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp.answer import BUDGET, Answer, short
 from mdmem.text.regex import regex
-from mdmem.text.visible import clipped
+from mdmem.text.tokens import clipped
 from mdmem.vault.screen import for_agent
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mdmem.vault.vault import Vault
 
 _MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory
 

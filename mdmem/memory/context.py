@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.memory.excerpt import Excerpt, Gathered, blocks, cut
-from mdmem.text.tokens import counter
-from mdmem.text.visible import fenced
+from mdmem.text.tokens import counter, fenced
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Memory

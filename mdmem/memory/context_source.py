@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused, FieldNotFound, MdmemError, MemoryNotFound, PathRefused
 from mdmem.instructions import block
 from mdmem.memory import expiry, preference
 from mdmem.memory.excerpt import Excerpt, Gathered, Source
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
-from mdmem.text.document import Document
-from mdmem.text.form import PROJECT_FILE
-from mdmem.text.visible import in_line, visible
+from mdmem.text.document import PROJECT_FILE, Document
+from mdmem.text.tokens import in_line, visible
 from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from mdmem.diagnostic import Span
     from mdmem.index.hit import Hit
     from mdmem.memory.memory import Memory
 

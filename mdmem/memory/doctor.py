@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,14 +15,15 @@ from mdmem.index import ripgrep
 from mdmem.index.record import key_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.paths import relative, unportable
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.scope import Namespace
-from mdmem.vault.staging import ASIDE, STAGING
+from mdmem.vault.journal import ASIDE, STAGING
+from mdmem.vault.paths import Namespace, relative, unportable
 from mdmem.vault.vault import LOCAL, Vault
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
     from mdmem.index.view import View
+    from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
 
 Facts: TypeAlias = dict[str, str | int]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.index.hit import day_of, fields_of
-from mdmem.memory.bullets import bullets
-from mdmem.text.document import Document
+from mdmem.text.bullets import bullets
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.visible import fenced, in_line
-from mdmem.vault.vault import Vault
+from mdmem.text.tokens import fenced, in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mdmem.text.document import Document
+    from mdmem.vault.vault import Vault
 
 _INFO = "memory"
 _A_BLANK_LINE = 2  # line ends

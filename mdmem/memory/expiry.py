@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.memory import moment
-from mdmem.text.document import Document, Limits
 from mdmem.text.edit import TextEdit
 from mdmem.text.regex import regex
-from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mdmem.text.document import Document, Limits
+    from mdmem.vault.plan import Change, EditPlan
+    from mdmem.vault.vault import Vault
 
 FIELD = "expires"
 TTL = "ttl_seconds"

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
-from mdmem.text.document import Document, parse
+from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.edit import splice
-from mdmem.text.form import SUFFIXES
 from mdmem.text.secret import find, redactions
-from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
+from mdmem.vault.paths import Namespace, check_folder, check_memory, encode_id, is_under, join
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.scope import Namespace
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from mdmem.imports.batch import Batch
     from mdmem.index.synced import Progress
+    from mdmem.vault.vault import Vault
 
 # Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.
 FORMATS = {

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import EditRefused, Usage
 from mdmem.memory.project import Project
-from mdmem.text.form import PROJECT_FILE
-from mdmem.vault.paths import StrPath
-from mdmem.vault.scope import Scope
+from mdmem.text.document import PROJECT_FILE
+from mdmem.vault.paths import Scope, StrPath
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.instructions.audit import Audit
     from mdmem.instructions.found import Resolved
     from mdmem.instructions.source import Places

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import Usage
 from mdmem.memory.content import is_object, refuse_unreadable, spliced
-from mdmem.text.document import Document
+
+if TYPE_CHECKING:
+    from mdmem.text.document import Document
 
 
 def merged(target: Any, patch: Any) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import MemoryNotFound
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:  # only conditions need the index
+    from collections.abc import Sequence
+
     from mdmem.index.view import View
 
 

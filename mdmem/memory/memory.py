@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -11,15 +10,14 @@ from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
 from mdmem.memory.arguments import checked
 from mdmem.memory.verbs import Build, Verbs
-from mdmem.text.document import Document
-from mdmem.text.form import LINEAGE
+from mdmem.text.document import LINEAGE, Document
 from mdmem.text.globs import matcher
-from mdmem.vault.paths import StrPath, check_folder, check_memory, join, relative
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, join, relative
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from ripgrepy import Ripgrepy
 
     from mdmem.index.grep import Case, Hits
@@ -38,6 +36,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.rules import Rules
     from mdmem.memory.watch import Watch
     from mdmem.memory.working import Working
+    from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
     from mdmem.vault.trash import Entry
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.memory import seen
 from mdmem.memory.arguments import Checked
 from mdmem.memory.content import unpadded
-from mdmem.memory.verbs import Build
 from mdmem.text import frontmatter, scan, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, fitted, splice
@@ -21,8 +18,14 @@ from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.vault import Vault
-from mdmem.vault.walk import Found
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable
+
+    from mdmem.memory.verbs import Build
+    from mdmem.vault.vault import Vault
+    from mdmem.vault.walk import Found
 
 R = TypeVar("R")
 _FOLDER = "notes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mdmem.errors import Conflict, NamedNotFound, UndoRefused
 from mdmem.memory.seen import digits, encoded
@@ -11,8 +11,12 @@ from mdmem.text.document import Document, parse
 from mdmem.text.merge import merge
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.trash import Entry, FileChange
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.vault.trash import Entry, FileChange
+    from mdmem.vault.vault import Vault
 
 _SHORT = 12  # digits of a hash in a message
 _NEAR = 3  # how many of the last changes are named where another one is asked for

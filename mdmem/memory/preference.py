@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import FieldNotFound
 from mdmem.memory import moment
@@ -15,6 +13,10 @@ from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.regex import regex
 from mdmem.vault.paths import decode_id, encode_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
 
 FOLDER = "preferences"
 # Who writes a preference by hand, without these, means it.
@@ -182,7 +184,7 @@ def _fields(given: Given) -> dict[str, Any]:
 
 def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     """The fields that change; none where what is stored stays."""
-    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
+    from mdmem.text.field import same  # noqa: PLC0415 - start-up
 
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
@@ -202,7 +204,7 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
 
 def _merged(old: Any, new: Any) -> Any:
     """Two lists united, or two mappings of which the new one wins key by key; None for anything else."""
-    from mdmem.text.tree_edit import same  # noqa: PLC0415 - start-up
+    from mdmem.text.field import same  # noqa: PLC0415 - start-up
 
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)

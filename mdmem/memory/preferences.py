@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from mdmem.errors import (
     DocumentRefused,
@@ -20,11 +18,16 @@ from mdmem.memory import moment, preference, seen
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.preference import FOLDER, Given, Preference
 from mdmem.memory.strength import Bands, bands, rounded
-from mdmem.memory.verbs import Build
-from mdmem.text.document import Document
 from mdmem.vault.config import POLICIES
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+
+    from mdmem.memory.verbs import Build
+    from mdmem.text.document import Document
+    from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 Found: TypeAlias = list[Preference]  # `list` is also a verb here

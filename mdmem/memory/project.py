@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
 from mdmem.memory import moment
 from mdmem.memory.arguments import Checked, json_value
-from mdmem.memory.bullets import Bullet, bullets, normal, written
-from mdmem.memory.verbs import Build
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text import section as text_section
-from mdmem.text.document import Document, parse_text
+from mdmem.text.bullets import Bullet, bullets, normal, written
+from mdmem.text.document import PROJECT_FILE, Document, parse_text
 from mdmem.text.edit import TextEdit, splice
-from mdmem.text.form import PROJECT_FILE
+from mdmem.text.field import merged
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
-from mdmem.text.scan import Section
-from mdmem.text.tree_edit import merged
 from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from mdmem.memory.verbs import Build
+    from mdmem.text.scan import Section
+    from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 

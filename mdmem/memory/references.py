@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.index import recite, references
-from mdmem.index.graph import Triple
 from mdmem.index.reference import TYPES, Backlink, Reference, Stats, counted
 from mdmem.index.state import STALE, STATES
 from mdmem.memory.arguments import Checked
-from mdmem.memory.verbs import Build
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
+    from collections.abc import Callable, Collection
+
+    from mdmem.index.graph import Triple
     from mdmem.index.view import View
+    from mdmem.memory.verbs import Build
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 

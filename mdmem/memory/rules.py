@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.memory.arguments import Checked
-from mdmem.text.document import Document
 from mdmem.text.globs import matcher
 from mdmem.text.regex import regex
-from mdmem.vault.paths import StrPath, join
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope, StrPath, join
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mdmem.text.document import Document
 
 _FOLDER = "rules"
 _SUFFIX = ".md"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mdmem.errors import Conflict, NotEncodable, Usage
-from mdmem.text.document import Document
 from mdmem.vault.paths import check_memory
-from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.text.document import Document
+    from mdmem.vault.vault import Vault
 
 _LEAST_HASH = 8  # hexadecimal digits by which a content can be named
 

@@ -9,9 +9,8 @@ against schemas, kept in the history.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from urllib.parse import unquote
 
 from mdmem.errors import (
@@ -25,17 +24,20 @@ from mdmem.errors import (
     ToolRefused,
 )
 from mdmem.memory.expiry import sliding
-from mdmem.memory.memory import Memory
 from mdmem.text import edit as text_edit
-from mdmem.text.document import Document
+from mdmem.text.document import SUFFIXES, Document
 from mdmem.text.edit import TextEdit
-from mdmem.text.form import SUFFIXES
 from mdmem.text.regex import regex
 from mdmem.text.secret import masked
 from mdmem.vault import files
 from mdmem.vault.paths import check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.screen import for_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.memory.memory import Memory
 
 Dialect = Literal["python", "docs"]
 

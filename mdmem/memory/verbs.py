@@ -21,19 +21,18 @@ from mdmem.errors import (
 from mdmem.memory import seen
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.text import edit as text_edit
-from mdmem.text.document import Document, parse, parse_text
-from mdmem.text.edit import TextEdit
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES, Document, parse, parse_text
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
-from mdmem.text.tree import Key
 from mdmem.vault.paths import StrPath, check_folder, check_memory, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from mdmem.index.synced import Progress
     from mdmem.index.view import View
+    from mdmem.text.edit import TextEdit
+    from mdmem.text.tree import Key
+    from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 Build = Callable[[], EditPlan]

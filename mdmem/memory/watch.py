@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MemoryNotFound
-from mdmem.index.hints import Hints
 from mdmem.index.locator import files_of
 from mdmem.index.reference import TAG, TYPES, URL, Occurrence
 from mdmem.index.references import References
 from mdmem.index.state import BROKEN, STALE
 from mdmem.index.synced import moves
-from mdmem.index.view import View
 from mdmem.index.watch import Watcher
 from mdmem.vault.paths import is_under, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from types import TracebackType
+
+    from mdmem.diagnostic import Diagnostic
+    from mdmem.index.hints import Hints
+    from mdmem.index.view import View
 
 CREATED, CHANGED, MOVED, DELETED = "created", "changed", "moved", "deleted"
 STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.errors import (
@@ -32,18 +30,20 @@ from mdmem.memory.content import (
 )
 from mdmem.memory.expiry import FIELD, TTL, carried, has_passed, kept, life, living, renewed, written
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
-from mdmem.memory.verbs import Build
 from mdmem.text import edit as text_edit
-from mdmem.text.document import Document, parse_text
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES, Document, parse_text
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.vault import Vault
-from mdmem.vault.walk import Found
 
 if TYPE_CHECKING:
+    import builtins
+    from datetime import datetime
+
+    from mdmem.memory.verbs import Build
     from mdmem.schema import Schemas
+    from mdmem.vault.vault import Vault
+    from mdmem.vault.walk import Found
 
 R = TypeVar("R")
 Kind = Literal["thread", "resource"]

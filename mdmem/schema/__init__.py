@@ -2,7 +2,7 @@
 
 `Schemas` holds the built-in schemas and the vault's own, chooses the one that a memory follows, and tells
 every violation with its place. Besides the keywords of 2020-12 there is `x-body`, for the Markdown below the
-fields (`mdmem.schema.body`).
+fields (`mdmem.schema.violation`).
 """
 
 from __future__ import annotations

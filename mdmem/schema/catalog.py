@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from mdmem import builtin
 from mdmem.errors import NamedNotFound
 from mdmem.text.regex import regex
-from mdmem.text.tree import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mdmem.text.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool
 

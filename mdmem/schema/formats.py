@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +19,8 @@ from mdmem.errors import PatternInvalid
 from mdmem.text.regex import foreign, regex
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from regex import Pattern
 
 _DATE = regex(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")

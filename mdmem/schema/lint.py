@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from referencing.exceptions import Unresolvable
@@ -10,7 +9,7 @@ from referencing.jsonschema import DRAFT202012
 
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
 from mdmem.errors import DocumentRefused, PatternInvalid
-from mdmem.schema import body, violation
+from mdmem.schema import violation
 from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, Schema, children
 from mdmem.schema.formats import FORMATS, expression
 from mdmem.schema.validator import (
@@ -23,12 +22,13 @@ from mdmem.schema.validator import (
     registry,
     violations,
 )
-from mdmem.schema.violation import printable
+from mdmem.schema.violation import KEYWORD, faults, printable
 from mdmem.text.document import Document, Limits, parse_text
-from mdmem.text.parsed import Flaw
-from mdmem.text.tree import KeyPath
+from mdmem.text.tree import Flaw, KeyPath
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from referencing._core import Resolver
 
 _LIMITS = Limits(max_depth=128)
@@ -135,8 +135,8 @@ class _Inspection:
         self._references(schema, path, resolver)
         self._format(schema, path)
         self._patterns(schema, path)
-        for place, message in body.faults(schema[body.KEYWORD]) if body.KEYWORD in schema else ():
-            self._add((*path, body.KEYWORD, *place), "schema-x-body", message, "")
+        for place, message in faults(schema[KEYWORD]) if KEYWORD in schema else ():
+            self._add((*path, KEYWORD, *place), "schema-x-body", message, "")
         for step, child in children(schema):
             self._visit(child, (*path, *step), resolver)
 

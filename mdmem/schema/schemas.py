@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.schema import body, formats, violation
+from mdmem.schema import formats, violation
 from mdmem.schema.catalog import Catalog
-from mdmem.schema.violation import printable, shown
-from mdmem.text.document import Document
-from mdmem.text.form import PROJECT_FILE
-from mdmem.text.parsed import Flaw
+from mdmem.schema.violation import KEYWORD, Body, Fields, printable, shown
+from mdmem.text.document import PROJECT_FILE, Document
+from mdmem.text.tree import Flaw
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
+    from collections.abc import Mapping
+
     from jsonschema.protocols import Validator
 
     from mdmem.schema.validator import Meter
@@ -149,7 +149,7 @@ class Schemas:
         contents = self._catalog.contents(name)
         closure = self._catalog.closure(name)
         return (isinstance(contents, dict) and contents.get("type") == "string") or any(
-            body.KEYWORD in str(self._catalog.contents(each)) for each in closure
+            KEYWORD in str(self._catalog.contents(each)) for each in closure
         )
 
     def lint(self) -> list[Diagnostic]:
@@ -209,7 +209,7 @@ class Schemas:
         """What is validated, and what is wrong with the bookkeeping that is taken out of it."""
         contents = self._catalog.contents(name)
         if not document.is_json and isinstance(contents, dict) and contents.get("type") == "string":
-            return body.Body.of(document), []
+            return Body.of(document), []
         value = document.tree.value if document.tree else {}
         if not isinstance(value, dict):
             return value, []
@@ -217,7 +217,7 @@ class Schemas:
         aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
         rest = {key: item for key, item in value.items() if key not in aside}
         findings = _expires(document, name, value["expires"]) if "expires" in aside else []
-        return (rest if document.is_json else body.Fields(rest, document)), findings
+        return (rest if document.is_json else Fields(rest, document)), findings
 
     def _fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""

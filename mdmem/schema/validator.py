@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 from jsonschema.exceptions import FormatError, UnknownType
-from jsonschema.protocols import Validator
 
 # jsonschema's own metaschemas, so that a schema may refer to them without the network.
 from jsonschema_specifications import REGISTRY as SPECIFICATIONS  # type: ignore[import-untyped]
@@ -28,11 +27,14 @@ from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from mdmem.errors import PatternTooSlow
-from mdmem.schema import body
+from mdmem.schema import violation
 from mdmem.schema.catalog import DIALECT, PREFIX, Catalog, Schema
 from mdmem.schema.formats import FORMATS, expression
 from mdmem.schema.violation import Violation
 from mdmem.text.regex import Allowance, shortened
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
 
 Errors = Iterator[ValidationError]
 Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Errors]
@@ -366,8 +368,8 @@ def _exact(number: float) -> Fraction:
 
 
 def _body(validator: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
-    if isinstance(instance, body.Fields | body.Body):
-        for shortfall in body.shortfalls(instance.document, wanted):
+    if isinstance(instance, violation.Fields | violation.Body):
+        for shortfall in violation.shortfalls(instance.document, wanted):
             validator.format_checker.step()
             yield ValidationError("", validator_value=shortfall)
 
@@ -468,7 +470,7 @@ _ERRORS: dict[str, Keyword] = {
     "unevaluatedItems": _unevaluated_items,
     "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique_items,
-    body.KEYWORD: _body,
+    violation.KEYWORD: _body,
 }
 _EVALUATED: dict[str, Keyword] = {
     "$ref": _ERRORS["$ref"],

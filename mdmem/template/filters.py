@@ -37,9 +37,9 @@ def to_yaml(value: Any) -> str:
         TypeError: a value, or a key, that YAML frontmatter has no form for.
         ValueError: a key that is too long.
     """
-    from mdmem.text import yaml_write  # noqa: PLC0415 - start-up
+    from mdmem.text import yaml_edit  # noqa: PLC0415 - start-up
 
-    return yaml_write.inline(_plain(value))
+    return yaml_edit.inline(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,10 @@
-"""The environment that templates run in: what they may touch, and how much they may do.
+"""What a template may touch: kinds of values, what it may read of each, and which of Jinja's filters.
+
+Compiled templates: every rendering has an environment of its own, but the code of a template is kept.
+
+What is changed in a parsed template before it is compiled, so that nothing in it goes unpaid.
+
+The environment that templates run in: what they may touch, and how much they may do.
 
 A template may come with a repository that somebody else wrote, so it is given nothing to reach for, and every
 value that it makes is paid for out of a fixed amount of work before anything is done with the value. Work is
@@ -14,11 +20,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime, time
-from typing import Any
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import (
+    Environment,
     FunctionLoader,
     StrictUndefined,
     TemplateRuntimeError,
@@ -26,19 +33,156 @@ from jinja2 import (
     nodes,
     pass_eval_context,
 )
-from jinja2.environment import Template
-from jinja2.exceptions import SecurityError
+from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.exceptions import SecurityError, TemplateAssertionError
 from jinja2.filters import FILTERS
-from jinja2.nodes import EvalContext
-from jinja2.runtime import Context, LoopContext
+from jinja2.runtime import BlockReference, Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
 
-from mdmem.template import allowed, filters
-from mdmem.template.compiled import COMPILED
-from mdmem.template.metering import COUNTED, JOINED, MOST_BITS, WEIGHED, Metering
+from mdmem.template import filters
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from jinja2.environment import Template
+    from jinja2.nodes import EvalContext
+
+DICT_VIEWS = (KeysView, ValuesView, ItemsView)
+LEAVES = (float, type(None), date, time, timedelta, Undefined)
+LISTS = (list, tuple, *DICT_VIEWS)
+VALUES = (str, int, dict, range, *LISTS, *LEAVES)
+
+_FILTERS = """
+    abs capitalize count d default dictsort first float groupby int items last length list lower map max
+    min reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode
+    wordcount
+"""
+ALLOWED_FILTERS = frozenset(_FILTERS.split())
+
+# Methods whose result is no larger than the text, and whose time grows with it.
+_TEXT_METHODS = """
+    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
+    isnumeric isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split
+    splitlines startswith strip swapcase title upper
+"""
+_DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
+_LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
+_ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
+    (str, frozenset(_TEXT_METHODS.split())),
+    (dict, frozenset(("get", "items", "keys", "values"))),
+    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),  # the last two: what groupby gives
+    ((date, time), frozenset(_DATE_PARTS.split())),
+    (LoopContext, frozenset(_LOOP.split())),
+    (BlockReference, frozenset(("super",))),
+)
+
+
+def is_readable(owner: Any, attribute: str) -> bool:
+    """Whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
+    listed = next((names for kind, names in _ATTRIBUTES if isinstance(owner, kind)), None)
+    # What remains are a namespace and an imported template, whose attributes the template made itself.
+    return attribute in listed if listed is not None else not isinstance(owner, (*VALUES, type))
+
+
+_MOST = 64
+
+
+class _Compiled(BytecodeCache):
+    """The code of templates by their names and sources, for as long as this process runs."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a template its code, where it is there."""
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the code of a template."""
+        if len(self._codes) >= _MOST:
+            self._codes.clear()
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = _Compiled()
+"""What this process has compiled."""
+
+
+# Filters that are put into a template; none can write their names.
+WEIGHED, JOINED, COUNTED = "(weighed)", "(joined)", "(counted)"
+# Beyond 61 bits one can write any number of integers that have the same hash, and a set or a mapping of them
+# takes time by the square of their number.
+MOST_BITS = 64
+
+
+class Metering(NodeTransformer):
+    """Puts our filters where Jinja compiles to Python operators that it has no hook for."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
+            nodes.Const: self._const,
+            nodes.List: self._weighed,
+            nodes.Tuple: self._tuple,
+            nodes.Dict: self._dict,
+            nodes.Getitem: self._item,
+            nodes.Compare: self._compare,
+            nodes.Concat: self._concat,
+            nodes.For: self._for,
+            nodes.ScopedEvalContextModifier: self._refused,
+        }
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        """The node that stands in for `node`, once what is in it was visited."""
+        replacement = self._replacements.get(type(node))
+        visited = self.generic_visit(node, *args, **kwargs)
+        return replacement(visited) if replacement else visited
+
+    def _filter(self, name: str, node: nodes.Node) -> nodes.Filter:
+        values = {"lineno": node.lineno, "environment": self._environment}
+        return nodes.Filter(node, name, [], [], None, None, **values)
+
+    def _const(self, node: nodes.Const) -> nodes.Const:
+        if isinstance(node.value, int) and node.value.bit_length() > MOST_BITS:
+            raise TemplateAssertionError(f"a number of more than {MOST_BITS} bits", node.lineno)
+        return node
+
+    def _weighed(self, node: nodes.Expr) -> nodes.Expr:
+        return node if isinstance(node, nodes.Const) else self._filter(WEIGHED, node)
+
+    def _tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        return self._weighed(node) if node.ctx == "load" else node
+
+    def _dict(self, node: nodes.Dict) -> nodes.Expr:
+        for pair in node.items:
+            # A key is hashed, and a tuple's hash goes through all that is in it.
+            pair.key = self._weighed(pair.key)
+        return self._weighed(node)
+
+    def _item(self, node: nodes.Getitem) -> nodes.Expr:
+        return self._weighed(node) if isinstance(node.arg, nodes.Slice) else node
+
+    def _compare(self, node: nodes.Compare) -> nodes.Expr:
+        node.expr = self._weighed(node.expr)
+        for operand in node.ops:
+            operand.expr = self._weighed(operand.expr)
+        return node
+
+    def _concat(self, node: nodes.Concat) -> nodes.Expr:
+        values = {"lineno": node.lineno, "environment": self._environment}
+        return self._filter(JOINED, nodes.List(node.nodes, **values))
+
+    def _for(self, node: nodes.For) -> nodes.For:
+        node.iter = self._filter(COUNTED, node.iter)
+        return node
+
+    def _refused(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
+        raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)
+
 
 _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
 PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
@@ -105,7 +249,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "tojson": self._tojson,
             "trim": self._trim,
         }
-        self.filters = {name: self._paid(_JINJA[name]) for name in allowed.FILTERS}
+        self.filters = {name: self._paid(_JINJA[name]) for name in ALLOWED_FILTERS}
         self.filters |= {name: self._paid(function, missing=False) for name, function in own.items()}
         self.filters |= {WEIGHED: self.weighed, JOINED: self._joined, COUNTED: self._counted}
         self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in _TESTS.items()}
@@ -143,14 +287,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 self.pay(_NODE + _bits(part) // 8)
             elif isinstance(part, Undefined) and not missing:
                 str(part)  # raises, with the name of what is missing
-            elif isinstance(part, allowed.LEAVES):
+            elif isinstance(part, LEAVES):
                 self.pay(_NODE)
             elif isinstance(part, range):
                 self.pay(_NODE * len(part))
             elif isinstance(part, dict):
                 self.pay(_NODE)
                 waiting += [(inner, depth + 1) for item in part.items() for inner in item]
-            elif isinstance(part, allowed.LISTS):
+            elif isinstance(part, LISTS):
                 self.pay(_NODE)
                 waiting += [(inner, depth + 1) for inner in part]
             else:
@@ -161,7 +305,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
-        return super().is_safe_attribute(obj, attr, value) and allowed.is_readable(obj, attr)
+        return super().is_safe_attribute(obj, attr, value) and is_readable(obj, attr)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """`obj.attribute`; methods that could make something large are replaced by ours."""
@@ -203,7 +347,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _paid_if_plain(self, value: Any) -> Any:
         # Macros, namespaces and blocks are handed around as they are; no operation goes into them.
-        return self.weighed(value) if isinstance(value, allowed.VALUES) else value
+        return self.weighed(value) if isinstance(value, VALUES) else value
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
         """The template of that name, loaded by this environment."""
@@ -374,7 +518,7 @@ def _bits(number: int) -> int:
 def _json_value(value: Any) -> Any:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, (*allowed.DICT_VIEWS, range)):
+    if isinstance(value, (*DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 

@@ -6,17 +6,20 @@ GitHub gives it. Editors disagree about slugs, so an anchor is also compared by 
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.diagnostic import Span
-from mdmem.text.document import Document
-from mdmem.text.outline import Section
+from mdmem.text.lines import new
 from mdmem.text.regex import regex
-from mdmem.text.row import new
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mdmem.diagnostic import Span
+    from mdmem.text.document import Document
+    from mdmem.text.outline import Section
 
 BLOCK_MARK = "^"
 _NESTED = "#"

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.lines import new
 from mdmem.text.regex import regex
-from mdmem.text.row import new
 
 
 class Citation(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.lines import new
 from mdmem.text.regex import regex
-from mdmem.text.row import new
 
 _IN_LINE = regex(
     r"\[(?=[^\]]*[^\s\]])([^\[\]\\]{1,999})\]:[ \t]*(<[^<>\\]*>|[^\s<]\S*)"

@@ -1,4 +1,7 @@
-"""A document: the original bytes of a memory, and what is parsed from them when it is asked for."""
+"""What the name of a file says: which form a memory has, and which file is project memory.
+
+A document: the original bytes of a memory, and what is parsed from them when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
-from mdmem.text.form import LINEAGE, is_json
-from mdmem.text.lazy import lazy
-from mdmem.text.lines import Lines
-from mdmem.text.parsed import MOST_PARTS, Flaw, Parsed, TooDeep
-from mdmem.text.row import new
+from mdmem.text.lines import Lines, lazy, new
+from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep
 
-if TYPE_CHECKING:  # what a memory is parsed into is imported when it is parsed
+if TYPE_CHECKING:
     from frontmatter import Post
 
     from mdmem.text import inline, scan
     from mdmem.text.tree import Node
+
+
+SUFFIXES = (".md", ".json")
+PROJECT_FILE = "AGENTS.md"
+
+
+def is_json(path: str) -> bool:
+    """Whether the memory at `path` is JSON; otherwise it is Markdown."""
+    return path.endswith(".json")
+
+
+LINEAGE = ("superseded_by", "derived_from")
+"""The fields that name other memories: as links, or plainly by a path or an id."""
 
 
 class Limits(NamedTuple):
@@ -114,11 +127,11 @@ class Document:
 
     @lazy
     def _json(self) -> Parsed:
-        from mdmem.text import json_tree  # noqa: PLC0415 - start-up
+        from mdmem.text.tree import parse_json  # noqa: PLC0415 - start-up
 
         start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
         try:
-            return json_tree.parse(
+            return parse_json(
                 self.text, start, max_depth=self.limits.max_depth, max_values=self.limits.max_parts
             )
         except TooManyParts as error:

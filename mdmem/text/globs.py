@@ -10,11 +10,13 @@ as if it were not there, is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import PatternInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 _REMEDY = "mend the glob; a backslash makes a special character stand for itself"
 _ANY = b"[^/]"

@@ -8,14 +8,13 @@ from typing import NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.text import citation, table, tag, url
 from mdmem.text.citation import Citation
-from mdmem.text.lines import Lines
+from mdmem.text.lines import Lines, new
 from mdmem.text.link import Link
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.outline import Scan, without_marks
-from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
-from mdmem.text.row import new
 from mdmem.text.tag import Tag
+from mdmem.text.tree import MOST_PARTS
 from mdmem.text.url import Url
 
 __all__ = ["Citation", "Inline", "Link", "Tag", "Url", "scan"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.lines import new
 from mdmem.text.regex import regex
-from mdmem.text.row import new
+
+if TYPE_CHECKING:
+    import re
 
 
 class Link(NamedTuple):

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import TooManyParts
 from mdmem.text import citation, link, opener, raw_html
 from mdmem.text.citation import Citation, Locator
-from mdmem.text.definition import Definition
-from mdmem.text.lines import Lines
+from mdmem.text.lines import Lines, new
 from mdmem.text.link import Destination, Link
-from mdmem.text.opener import Opener
-from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
-from mdmem.text.row import new
+from mdmem.text.tree import MOST_PARTS
 from mdmem.text.url import Url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mdmem.text.definition import Definition
+    from mdmem.text.opener import Opener
 
 _MARKS = "[`<"
 # What means something in a text. The most usual forms are matched whole: a wikilink (groups 1 to 3: target,

@@ -1,4 +1,6 @@
-"""Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
+"""A merge conflict: a place that both sides changed, and what each of them made of it.
+
+Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay; a
 body by lines, and where changed lines touch by section. Two insertions at one place are both kept, theirs
@@ -13,17 +15,51 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
-from mdmem.text.diff import regions
-from mdmem.text.document import Document
-from mdmem.text.frontmatter import Frontmatter
+from mdmem.text.diff import Three, complete, merged_order, regions
 from mdmem.text.lines import LINE_END
-from mdmem.text.merge_conflict import ConflictKind, MergeConflict, value_conflict
 from mdmem.text.regex import regex
 from mdmem.text.scan import Heading, sections
-from mdmem.text.three import Three, complete, merged_order
+from mdmem.text.tree import KeyPath, dotted
+
+if TYPE_CHECKING:
+    from mdmem.text.document import Document
+    from mdmem.text.frontmatter import Frontmatter
+
+ConflictKind = Literal["lines", "field", "section", "json"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeConflict:
+    """A place that both sides changed, each in its own way.
+
+    Attributes:
+        kind: the same lines, the same field of the frontmatter, a section that one side changed and the other
+            removed, or the same JSON value.
+        where: the heading path (`Design > Index`) or the dotted key; may be empty.
+        line: where it stands in theirs, 1-based.
+        base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
+    """
+
+    kind: ConflictKind
+    where: str
+    line: int
+    base: str
+    ours: str
+    theirs: str
+
+
+def value_conflict(
+    kind: ConflictKind, path: KeyPath, theirs: Document, texts: Three[str] | Three[str | None]
+) -> MergeConflict:
+    """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
+    line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
+    before, mine, yours = (text or "" for text in texts)
+    return MergeConflict(kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours)
+
 
 __all__ = ["MergeConflict", "Merged", "merge"]
 
@@ -50,7 +86,7 @@ def merge(base: Document, ours: Document, theirs: Document) -> Merged:
     if whole:
         return Merged(text=whole[0])
     # This and what merges fields load a reader of YAML, and hardly any change meets another one.
-    from mdmem.text.merge_json import merged_json  # noqa: PLC0415
+    from mdmem.text.merge_fields import merged_json  # noqa: PLC0415
 
     conflicts: list[MergeConflict] = []
     text = merged_json(three, conflicts)
@@ -60,8 +96,8 @@ def merge(base: Document, ours: Document, theirs: Document) -> Merged:
 
 
 def _merged_markdown(three: Three[Document], conflicts: list[MergeConflict]) -> str:
+    from mdmem.text.field import same  # noqa: PLC0415
     from mdmem.text.merge_fields import merged_fields  # noqa: PLC0415
-    from mdmem.text.tree_edit import same  # noqa: PLC0415
 
     ended = three.map(lambda document: _ends_line(document.text)).agreed()
     three = _terminated(three)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.definition import Definition
-from mdmem.text.row import new
+from mdmem.text.lines import new
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mdmem.text.definition import Definition
 
 
 class Heading(NamedTuple):

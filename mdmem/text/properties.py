@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.text.form import LINEAGE
+from mdmem.text.document import LINEAGE
 from mdmem.text.inline import Bare
-from mdmem.text.lines import LINE_END, Lines
+from mdmem.text.lines import LINE_END, Lines, new
 from mdmem.text.link import Link, external
 from mdmem.text.link_parser import LinkParser
 from mdmem.text.regex import regex
-from mdmem.text.row import new
 from mdmem.text.tag import Tag
-from mdmem.text.url import Url
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
+    from mdmem.text.url import Url
 
 _NAME = regex(r"[^\s,]+")
 _ESCAPES = {"single": "''", "double": "\\", "json": "\\"}

@@ -7,12 +7,13 @@ somebody else may have written is run by the package `regex`, which can, and rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, AnyStr, Generic, cast
 
 from mdmem.errors import PatternInvalid, PatternTooSlow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import regex as engine
 
 MOST_CHARACTERS = 10_000

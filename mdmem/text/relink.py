@@ -5,19 +5,23 @@ Nothing else of it changes. What a part becomes is given decoded; here it is onl
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused
 from mdmem.text import frontmatter
-from mdmem.text.citation import Citation
 from mdmem.text.edit import TextEdit
-from mdmem.text.layout import parts
 from mdmem.text.link import Link, percent_decoded, unescaped
 from mdmem.text.regex import regex
-from mdmem.text.tree import Node
+from mdmem.text.yaml_edit import parts
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    from mdmem.text.citation import Citation
+    from mdmem.text.tree import Node
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
 _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")

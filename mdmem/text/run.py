@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    import re
 
 # How a line begins that can only be text: with a word, emphasis, code, a number, an autolink, or a link that
 # is no definition.

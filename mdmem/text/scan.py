@@ -8,19 +8,21 @@ items: what stands in them is no section, but decides where a fence or a paragra
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import TooManyParts
 from mdmem.text import definition, fence, html_block, run
 from mdmem.text.cursor import Cursor
-from mdmem.text.definition import Definition
-from mdmem.text.lines import LINE_END
+from mdmem.text.lines import LINE_END, new
 from mdmem.text.outline import Block, Heading, Scan, Section, sections, without_marks
-from mdmem.text.parsed import MOST_PARTS
 from mdmem.text.regex import regex
-from mdmem.text.row import new
+from mdmem.text.tree import MOST_PARTS
+
+if TYPE_CHECKING:
+    import re
+
+    from mdmem.text.definition import Definition
 
 __all__ = ["Block", "Heading", "Scan", "Section", "scan", "sections", "without_marks"]
 

@@ -10,13 +10,15 @@ import re
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 ALLOW_MARK = "mdmem:allow-secret"
 """A line that holds this may hold secrets."""

@@ -6,14 +6,18 @@ HTML that is never closed, is refused: Markdown reads a line by what stands abov
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound
 from mdmem.text import frontmatter, scan
-from mdmem.text.document import Document
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.scan import Heading, Section
+
+if TYPE_CHECKING:
+    from mdmem.text.document import Document
+    from mdmem.text.scan import Heading, Section
 
 SEPARATOR = " > "
 _MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")

@@ -5,11 +5,14 @@ GitHub Flavored Markdown 0.29, section 4.10 (https://github.github.com/gfm/#tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _COLUMN = r"[ \t]*+:?-++:?[ \t]*+"
 _DELIMITERS = regex(

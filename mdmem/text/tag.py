@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.diagnostic import Span
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
 
 
 class Tag(NamedTuple):

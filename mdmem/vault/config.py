@@ -1,14 +1,26 @@
-"""`.mdmem/config.toml`: limits, mounts and defaults of a vault."""
+"""`.mdmem/config.toml`: limits, mounts and defaults of a vault.
+
+Mounts: files of the workspace that a vault shows as its own memories.
+
+Making a vault: its config, and what git leaves out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.errors import ConfigInvalid
-from mdmem.text.document import DEFAULT_LIMITS, Limits
+from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, WrongType
+from mdmem.text.document import DEFAULT_LIMITS, SUFFIXES, Limits
 from mdmem.text.regex import regex
+from mdmem.vault import files
+from mdmem.vault.paths import check_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CONFIG_PATH = ".mdmem/config.toml"
 # Of a config: its reader takes the square of the time for a key with so many dots.
@@ -164,3 +176,148 @@ def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: tupl
             raise ConfigInvalid(
                 path=path, reason=f"{where}{key!r} is unknown", remedy=f"known: {', '.join(known)}"
             )
+
+
+_MOUNTS_MOST = 100
+
+
+def workspace_of(root: str) -> str:
+    """What the memories of the vault at `root` talk about: the git root that holds it, else its parent."""
+    parent = os.path.dirname(root)
+    folder = parent
+    while not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return parent
+        folder = above
+    return folder
+
+
+def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, tuple[str, ...]]:
+    """The file of each mount, as names below the workspace.
+
+    Args:
+        mounts: path of the vault to file, as the config has it: seen from the vault's folder.
+        root, workspace: absolute paths without links.
+
+    Raises:
+        ConfigInvalid: a mount leaves the workspace (a link in it may be what does), lies in the vault or in
+            git's folder, is hidden, is not a memory by its name, or stands for the same file as another; or
+            there are more than a hundred.
+    """
+    if len(mounts) > _MOUNTS_MOST:
+        raise ConfigInvalid(
+            path=CONFIG_PATH, reason=f"[mounts] has {len(mounts):,} files, not at most {_MOUNTS_MOST}"
+        )
+    resolved: dict[str, tuple[str, ...]] = {}
+    for path, target in mounts.items():
+        try:
+            name = check_memory(path)
+        except PathRefused as error:
+            raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
+        # No file name holds a NUL: what stands before it decides where the target lies.
+        file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
+        parts = tuple(os.path.relpath(file, workspace).split(os.sep))
+        reason = "leaves the workspace" if "\0" in target else _fault(parts, file, root)
+        if not reason and (parts in resolved.values() or name in resolved):
+            reason = "is mounted twice"
+        if reason:
+            problem = f"[mounts] {name} = {target!r} {reason}"
+            raise ConfigInvalid(path=CONFIG_PATH, reason=problem, remedy=f"name a file below {workspace}")
+        resolved[name] = parts
+    return resolved
+
+
+def _fault(parts: tuple[str, ...], file: str, root: str) -> str:
+    """Why the file at `parts` below the workspace cannot be mounted; empty when it can."""
+    if parts[0] in {os.pardir, os.curdir}:
+        return "leaves the workspace"
+    if file == root or file.startswith(root + os.sep):
+        return "lies in the vault itself"
+    if ".git" in parts:
+        return "lies in git's own folder"
+    if any(part.startswith(".") for part in parts):
+        # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
+        return "is hidden, or lies in a hidden folder"
+    return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"
+
+
+_GITIGNORE = "working/\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A vault that was made (or would be): its folder, and its new files with their text."""
+
+    root: str
+    files: dict[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The vault as a JSON object."""
+        return {"root": self.root, "files": self.files}
+
+
+def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
+    """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
+
+    Files that are there stay as they are. With `dry_run` nothing is written.
+
+    Raises:
+        AlreadyExists: the folder is a vault.
+        WrongType: `folder` is no path.
+        PathRefused: it is inside a vault, or holds one as `memories`.
+        StorageFailed: the folder cannot be written to.
+    """
+    named: object = type(folder).__fspath__(folder) if isinstance(folder, os.PathLike) else folder
+    if not isinstance(named, str):
+        kind = type(folder).__name__
+        raise WrongType(problem=f"init() argument 'folder' must be str or os.PathLike, not {kind}")
+    if not named or "\0" in named:
+        raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
+    root = os.path.realpath(os.path.expanduser(named))
+    if _is_vault(root):
+        raise AlreadyExists(
+            path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
+        )
+    _refuse_nested(root)
+    workspace = workspace_of(root)
+    config = DEFAULT_TEXT
+    if os.path.exists(os.path.join(workspace, ".git")):
+        config += f'"AGENTS.md" = {json.dumps(os.path.relpath(os.path.join(workspace, "AGENTS.md"), root))}\n'
+    made = {".gitignore": _GITIGNORE, CONFIG_PATH: config}
+    made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
+    if not dry_run:
+        _write(root, made)
+    return Made(root=root, files=made)
+
+
+def _refuse_nested(root: str) -> None:
+    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
+    above = os.path.dirname(root)
+    while not _is_vault(above):
+        if above == os.path.dirname(above):
+            break
+        above = os.path.dirname(above)
+    else:
+        remedy = "use that vault, which is found from here, or make this one outside of it"
+        raise PathRefused(path=root, reason=f"it is inside the vault {above}", remedy=remedy)
+    inner = os.path.join(root, "memories")
+    if _is_vault(inner):
+        remedy = f"use that vault, which is found from {root}"
+        raise PathRefused(path=root, reason=f"the vault {inner} is in it", remedy=remedy)
+
+
+def _is_vault(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, CONFIG_PATH))
+
+
+def _write(root: str, made: dict[str, str]) -> None:
+    try:
+        os.makedirs(root, files.NEW_FOLDER, exist_ok=True)
+        for path, text in made.items():
+            *folders, name = path.split("/")
+            with files.opened(root, folders, create=True) as folder:
+                files.write_new(folder, name, text.encode())
+                os.fsync(folder)
+    except OSError as error:
+        raise StorageFailed(path=root, action="make a vault", reason=error.strerror or str(error)) from None

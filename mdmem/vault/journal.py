@@ -1,4 +1,8 @@
-"""The journal: several files change together or not at all, whatever happens in between.
+"""The staging folder: where the files of a change stand until it is done, with the record that says so.
+
+See `mdmem.vault.journal`, which writes here. That nothing is pending is asked before every reading.
+
+The journal: several files change together or not at all, whatever happens in between.
 
 A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
 of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
@@ -25,17 +29,34 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.files import Content, Place, Raced
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_memory
-from mdmem.vault.staging import ASIDE, STAGING, pending
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+STAGING = ".mdmem/local/staging"
+ASIDE = ".mdmem/local/aside"  # what stood there, and was not written here
+
+
+def pending(root: str) -> set[str]:
+    """The kinds of records that stand there: `one`, `many`, `done`, or others' names.
+
+    Args:
+        root: the absolute path of the vault's folder.
+    """
+    try:
+        return {name.rpartition(".")[2] for name in os.listdir(os.path.join(root, STAGING))}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
 
 BUSY_SECONDS = 2.0
 # A record of a hundred thousand files has less.

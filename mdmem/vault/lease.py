@@ -10,7 +10,10 @@ import errno
 import fcntl
 import signal
 import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PAUSE = 0.00002
 _LONGEST_PAUSE = 0.02

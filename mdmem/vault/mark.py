@@ -13,12 +13,14 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import StorageFailed
 from mdmem.vault import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at

@@ -11,15 +11,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mdmem.errors import Conflict, EditRefused, FileBusy, MemoryNotFound
 from mdmem.text.diff import unified
-from mdmem.vault import files, lock, mark
-from mdmem.vault.files import Content, Place, Raced
+from mdmem.vault import files, mark
+from mdmem.vault.files import Content, Place, Raced, take
 from mdmem.vault.journal import BUSY_SECONDS
 from mdmem.vault.transaction import new_entry
 from mdmem.vault.trash import FileChange, TrashFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LOCK_SECONDS = 10.0
 _MOST_BYTES = 64 * 1024 * 1024
@@ -101,7 +104,7 @@ def replace(
         files.opened(place.root, folders, create=after is not None) as folder,
     ):
         # Who is killed gives it back: what stands beside the file then is nobody's.
-        lock.take(folder, shown, _LOCK_SECONDS)
+        take(folder, shown, _LOCK_SECONDS)
         _clear(folder, kept)
         now = _now(folder, name, shown)
         present = now.data if now else None

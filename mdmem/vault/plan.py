@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.diagnostic import Diagnostic
 from mdmem.errors import EditRefused, PathRefused
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
 from mdmem.vault.paths import check_memory, is_under, join, relative, unportable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mdmem.diagnostic import Diagnostic
     from mdmem.vault.trash import FileChange
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic, Severity, about_file
 from mdmem.errors import Invalid, MdmemError
 from mdmem.text import secret
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import between, inverse, splice
-from mdmem.text.secret import Secret
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import decode_id
 from mdmem.vault.plan import Change, Prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.text.secret import Secret
 
 _CODE = "secret"
 _HINT = "leave it out, or name where it is kept"

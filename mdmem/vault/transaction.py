@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
 from mdmem.text.diff import unified
@@ -19,8 +18,12 @@ from mdmem.vault import files
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.journal import BUSY_SECONDS, Journal, Step
 from mdmem.vault.paths import check_memory, join, relative
-from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.vault.plan import Change, EditPlan
 
 # How often a program that takes no lock may come in between before we give up.
 _RACES = 50

@@ -15,14 +15,16 @@ import os
 import stat
 import time
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.mark import believed, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LOG = "log.jsonl"
 _CHUNK = 1 << 16

@@ -7,7 +7,6 @@ import errno
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,14 +26,16 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.text.document import Document, parse
-from mdmem.vault import config, files, lock, mounts
-from mdmem.vault.files import Content, Place
-from mdmem.vault.paths import check_folder, check_memory, is_under, join, relative
+from mdmem.vault import config, files
+from mdmem.vault.config import resolve, workspace_of
+from mdmem.vault.files import Content, Place, held
+from mdmem.vault.journal import ASIDE, STAGING, pending
+from mdmem.vault.paths import Layer, Namespace, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
-from mdmem.vault.scope import Layer, Namespace
-from mdmem.vault.staging import ASIDE, STAGING, pending
 
 if TYPE_CHECKING:  # what a command does not use is not imported
+    from collections.abc import Callable, Iterator, Sequence
+
     from mdmem.schema import Schemas
     from mdmem.template import Templates
     from mdmem.vault.journal import Journal
@@ -110,12 +111,12 @@ class Vault:
     @cached_property
     def workspace(self) -> str:
         """What the memories talk about: the git root that holds the vault, else its parent folder."""
-        return mounts.workspace_of(self.root)
+        return workspace_of(self.root)
 
     @cached_property
     def mounts(self) -> dict[str, tuple[str, ...]]:
         """The mounted files: path of the vault to names below the workspace."""
-        return mounts.resolve(self.config.mounts, self.root, self.workspace) if self.config.mounts else {}
+        return resolve(self.config.mounts, self.root, self.workspace) if self.config.mounts else {}
 
     @property
     def schemas(self) -> Schemas:
@@ -535,7 +536,7 @@ class Vault:
     def _lock(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the vault's write lock."""
         self._make_local()
-        with lock.held(os.path.join(self.root, LOCAL, "lock"), seconds):
+        with held(os.path.join(self.root, LOCAL, "lock"), seconds):
             yield
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import PathRefused
-from mdmem.text.form import SUFFIXES
+from mdmem.text.document import SUFFIXES
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_memory
 

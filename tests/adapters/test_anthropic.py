@@ -8,11 +8,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
@@ -21,6 +20,9 @@ from hypothesis import example, given, settings, strategies as st
 
 import mdmem
 from mdmem.adapters.anthropic import AsyncMemoryTool, MemoryTool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 FILES = ("a.md", "b.txt", "d/c.md", "d/e/f.md", "plan.xml", "g/h.md")
 FOLDERS = ("d", "d/e", "g")

@@ -9,13 +9,15 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import mdmem
 from mdmem.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Ended(NamedTuple):

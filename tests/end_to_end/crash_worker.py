@@ -34,18 +34,20 @@ import signal
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 CALLS = (
     *("open", "read", "write", "fsync", "fstat", "stat", "listdir"),

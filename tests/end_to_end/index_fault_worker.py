@@ -22,14 +22,16 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem.index.index import Index
 from mdmem.index.sync import Sync  # noqa: F401 - loaded before anything is timed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FILES = 200
 PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", "urls")

@@ -13,17 +13,19 @@ import os
 import pkgutil
 import signal
 import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem import index, memory, schema
 from mdmem.cli import main as mdmem
 from mdmem.memory.memory import Memory
-from mdmem.vault import files, journal, lock, transaction, trash, vault
-from mdmem.vault.staging import STAGING
+from mdmem.vault import files, journal, transaction, trash, vault
+from mdmem.vault.journal import STAGING
 
-TRACED = {module.__file__ for module in (files, journal, lock, transaction, trash, vault)}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+TRACED = {module.__file__ for module in (files, journal, transaction, trash, vault)}
 NEVER = 0
 TEMPORARY = (".part", "~")
 

@@ -10,14 +10,16 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 WORKER = Path(__file__).with_name("writer_worker.py")
 SHARED = "notes/shared.md"

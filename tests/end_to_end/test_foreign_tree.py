@@ -13,9 +13,7 @@ import stat
 import sys
 import sysconfig
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
 import click
@@ -26,6 +24,10 @@ from mdmem.cli import main
 from mdmem.cli.app import app
 from mdmem.errors import DocumentRefused
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 LEAST, MOST = 1_000, 2_000
 LARGEST = 60_000  # bytes of a file that is taken in

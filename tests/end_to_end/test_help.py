@@ -9,8 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -19,6 +18,10 @@ import mdmem
 from mdmem.cli import main
 from mdmem.cli.app import app
 from mdmem.memory.memory import open as open_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 _START = re.compile(r'Example: (?:eval "\$\()?mdmem ')
 _SHELL = re.compile(r"[|<>]|\$\(")

@@ -7,14 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import mdmem
 from mdmem.memory.memory import open as open_memory
 from mdmem.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
 SCHEMA = {"type": "object", "properties": {"status": {"enum": ["open", "done"]}}, "required": ["status"]}

@@ -7,14 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mdmem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORKER = Path(__file__).with_name("index_writer_worker.py")
 CHECK = Path(__file__).with_name("index_fault_worker.py")

@@ -11,15 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import MdmemError
 from mdmem.index.index import Index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 WORKER = Path(__file__).with_name("index_worker.py")
 PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", "urls")

@@ -6,12 +6,15 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 SIZE = 1_000_000
 SECONDS = 20.0  # a hang, where any command takes one or two

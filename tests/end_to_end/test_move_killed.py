@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORKER = Path(__file__).with_name("move_worker.py")
 MEMORY_DISK = "/dev/shm"  # a kill is the same on every disk

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -19,6 +18,9 @@ from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 KINDS: dict[str, type] = {
     "notes": Notes,

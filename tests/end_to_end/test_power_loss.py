@@ -14,12 +14,11 @@ import errno
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -28,6 +27,9 @@ from mdmem.memory.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FOLDER = -1
 MOST_WORLDS = 120  # of a change

@@ -11,14 +11,17 @@ import shutil
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import MdmemError
 from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 COMPOSED, DECOMPOSED = "\u00e9t\u00e9", "e\u0301te\u0301"

@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
 from mdmem.memory.memory import open as open_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
 PROGRAM = "import sys; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"

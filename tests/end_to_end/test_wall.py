@@ -8,16 +8,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 MDMEM = Path(sys.executable).with_name("mdmem")
 ALICE = mdmem.Scope(user="alice")

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import venv
 import zipfile
-from collections.abc import Mapping
 from email.parser import Parser
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CHECKOUT = Path(__file__).parents[2]
 

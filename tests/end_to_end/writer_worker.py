@@ -16,11 +16,14 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mdmem.errors import FileBusy, MdmemError
 from mdmem.memory.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATH = "notes/shared.md"
 FILES = 20

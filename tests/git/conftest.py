@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SETTINGS = {
     "GIT_CONFIG_GLOBAL": os.devnull,

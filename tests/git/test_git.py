@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +14,9 @@ from mdmem.git.objects import Objects, TooLong
 from mdmem.git.program import environment, program, run
 from mdmem.git.repository import Renamed, Repository
 from mdmem.index.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def found(tree: Any) -> Repository:

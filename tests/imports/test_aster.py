@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -16,6 +15,9 @@ from mdmem.errors import Invalid, Usage
 from mdmem.imports.aster import convert
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.document import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LATER = "2999-01-01T00:00:00Z"
 

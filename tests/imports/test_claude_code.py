@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
 from mdmem.memory.memory import Memory, open as open_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FEEDBACK = """\
 ---

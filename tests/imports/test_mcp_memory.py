@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -14,6 +13,9 @@ from mdmem.errors import Invalid, Usage
 from mdmem.imports.mcp_memory import convert
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.document import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from mdmem.index.record import Row, key_of, record
 from mdmem.index.resolve import Resolution, resolve_link
 from mdmem.text.document import Document, Limits, parse_text
 from mdmem.vault.plan import EditPlan, refuse_repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Notes:

@@ -6,9 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,6 +20,10 @@ from mdmem.index.source import Source, pin_of
 from mdmem.index.workspace import Workspace
 from mdmem.text.inline import Citation
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 NOTE = "memories/notes/a.md"
 BLOCK = ["def total(prices):", "    # sums up all that was bought", "    return sum(prices)"]

@@ -10,10 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -23,6 +22,9 @@ from mdmem.index import database as module
 from mdmem.index.database import VERSION, Database, Entry, Seen
 from mdmem.index.record import record
 from mdmem.text.document import parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SEEN = Seen(1, 2, 3, 4)
 RICH = (

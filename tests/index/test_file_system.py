@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.index.file_system import kind_in, remote_kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TABLE = [
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +11,10 @@ from mdmem.index.index import Index
 from mdmem.index.references import References
 from mdmem.index.source import pin_of
 from mdmem.index.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 CITES = "See `src/app.py#L2`.\n"
 SEEN = pin_of(["two = 2"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hypothesis import example, given, strategies as st
 
 from mdmem.index.graph import Triple, dot, mermaid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # A name may be anything but half a character, which the index does not hold.
 NAMES = st.text(

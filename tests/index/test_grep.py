@@ -8,9 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -27,6 +26,9 @@ from mdmem.errors import (
 from mdmem.index.grep import COUNTED, GATHERED, Hits, grep
 from mdmem.index.hit import Hit, day_of
 from mdmem.text import document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class Folder(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +10,9 @@ from mdmem.errors import MemoryNotFound, NotUtf8
 from mdmem.index.hit_reader import HitReader
 from mdmem.index.ripgrep import Line
 from mdmem.text.document import Document, parse_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXT = "# Plan\n\nwhy\nneedle\nend\n"
 

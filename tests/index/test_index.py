@@ -12,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +22,9 @@ from mdmem.errors import MdmemError, StorageFailed
 from mdmem.index.index import Index
 from mdmem.index.synced import Synced
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

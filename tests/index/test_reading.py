@@ -9,14 +9,17 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.index.reading import Folder, Read, read, understand
 from mdmem.text.document import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

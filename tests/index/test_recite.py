@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,8 +11,13 @@ from mdmem.index.index import Index
 from mdmem.index.recite import pinned, repointed
 from mdmem.index.source import pin_of
 from mdmem.index.view import View
-from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from mdmem.vault.plan import EditPlan
 
 CODE = "one = 1\ntwo = 2\nthree = 3\n\n\ndef work(x):\n    return x\n"
 SHIFTED = f"zero = 0\n\n{CODE}"

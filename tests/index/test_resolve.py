@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -10,6 +10,9 @@ from hypothesis import given, settings, strategies as st
 from mdmem.index.record import record
 from mdmem.index.resolve import Resolution, namespaces, place_of, resolve, resolve_link, shortest
 from mdmem.text.document import parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Notes:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.errors import PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
 from mdmem.index import ripgrep
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OLD = """#!/bin/sh
 if [ "$1" = --version ]; then echo "ripgrep 0.10.0"; exit 0; fi

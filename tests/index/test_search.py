@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -17,7 +16,10 @@ from mdmem.index.passage import indexed
 from mdmem.index.search import Results, search
 from mdmem.index.text import TextIndex
 from mdmem.text.document import Document, parse_text
-from mdmem.vault.scope import Layer, Namespace
+from mdmem.vault.paths import Layer, Namespace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DB = """---
 title: Choice of a database

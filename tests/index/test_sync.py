@@ -9,9 +9,8 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,7 +23,10 @@ from mdmem.index.resolve import resolve
 from mdmem.index.sync import Sync, Work
 from mdmem.index.synced import Synced, moves
 from mdmem.index.view import View
-from mdmem.vault.scope import Namespace
+from mdmem.vault.paths import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import tantivy
@@ -17,6 +17,9 @@ from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.passage import Indexed, indexed
 from mdmem.index.text import TextIndex, folders_of, key_of, schema, tag_terms, wholes_query
 from mdmem.text.document import parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROUNDS = 5
 

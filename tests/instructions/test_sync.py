@@ -13,7 +13,7 @@ from mdmem.errors import Conflict, EditRefused, Usage
 from mdmem.instructions.source import Places, Source
 from mdmem.instructions.sync import Synced, ToolFiles
 from mdmem.memory.memory import Memory, open as open_memory
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope
 
 PYTHON = "---\nglobs: ['*.py']\n---\n# Python\n\nType everything.\n"
 OWN = (

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
 import mdmem
-from mdmem.mcp.answer import Answer
 from mdmem.mcp.call import Bound
 from mdmem.mcp.toolbox import Toolbox
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from mdmem.mcp.answer import Answer
+    from mdmem.memory.memory import Memory
 
 T = TypeVar("T")
 TOKEN = "a-token-for-tests-only"

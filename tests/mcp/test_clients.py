@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
@@ -17,8 +16,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from mdmem.mcp.tools import TOOLS
-from mdmem.memory.memory import Memory
 from tests.mcp.conftest import TOKEN, on_http, on_stdio, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 

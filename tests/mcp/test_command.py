@@ -6,9 +6,12 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.mcp.conftest import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WITHOUT = "import sys; sys.modules['mcp'] = None; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
 

@@ -9,19 +9,23 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from mcp.shared.subscriptions import ResourceUpdated
 
 import mdmem
-from mdmem.memory.memory import Memory
-from mdmem.vault.staging import STAGING
+from mdmem.vault.journal import STAGING
 from tests.mcp.conftest import SECONDS, TOKEN, Served, on_http, run
 from tests.mcp.test_clients import to_http
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mdmem.memory.memory import Memory
 
 WORKER = Path(__file__).with_name("client_worker.py")
 MODES = ("auto", "legacy")

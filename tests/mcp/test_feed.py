@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcp import Client
 from mcp.shared.subscriptions import ResourceUpdated
 
 from mdmem.mcp.call import Bound
 from mdmem.mcp.server import MemoryServer
-from mdmem.memory.memory import Memory
 from tests.mcp.conftest import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 URI = "mdmem:///notes/a.md"
 

@@ -9,8 +9,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
@@ -19,6 +19,9 @@ import mdmem
 from mdmem.errors import Usage
 from mdmem.mcp.http import TOKEN as VARIABLE, token_of
 from tests.mcp.conftest import TOKEN, Served, on_http
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +12,9 @@ from mdmem.mcp.tools import TOOLS, Tool
 from mdmem.memory.memory import Memory
 from mdmem.memory.references import References
 from mdmem.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Arguments that are about the answer, and what has another shape here, with the reason.
 ABOUT_THE_ANSWER = {"limit", "offset", "line", "column", "dry_run", "heading"}

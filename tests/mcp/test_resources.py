@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -11,7 +11,11 @@ from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.call import Bound
 from mdmem.mcp.uri import path_of, uri_of
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 
 def test_the_memories_are_listed_page_by_page(memory: Memory, vault_root: Path) -> None:

@@ -6,11 +6,14 @@ import json
 import os
 import signal
 import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mdmem.memory.memory import Memory
 from tests.mcp.conftest import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 START: list[dict[str, Any]] = [
     {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
-from mdmem.memory.memory import Memory
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
 
 NOTE = "---\ntype: decision\n---\n# Storage\n\nSQLite: one file.\n\n## Why\n\nIt needs no server.\n"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -17,10 +16,14 @@ from mdmem.cli.app import app
 from mdmem.diagnostic import about_file
 from mdmem.errors import MdmemError, NearLine
 from mdmem.mcp.trouble import told
-from mdmem.memory.memory import Memory
 from mdmem.text.tokens import estimate
-from tests.mcp.conftest import Tools
 from tests.test_errors import EXAMPLES, KINDS, example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.memory.memory import Memory
+    from tests.mcp.conftest import Tools
 
 
 def sparse(kind: type[MdmemError]) -> MdmemError:

@@ -14,9 +14,8 @@ import shutil
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import frontmatter
 import pytest
@@ -24,7 +23,11 @@ import pytest
 import mdmem
 from mdmem.errors import MdmemError, Usage, VaultNotFound, WrongType
 from mdmem.memory.arguments import json_value
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.memory.memory import Memory
 
 ANY: Any = mdmem  # what no type checker would let pass
 NOTE = "---\ntitle: x\n---\n\n# H\n\ntext ^b1\n"

@@ -16,7 +16,7 @@ from mdmem.errors import TemplateFailed, Usage
 from mdmem.memory.context import Context, context
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.tokens import counter, estimate
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PLENTY = 100_000

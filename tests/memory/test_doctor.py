@@ -7,15 +7,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.memory.doctor import Health
 from mdmem.memory.memory import Memory
-from mdmem.vault import lock
-from mdmem.vault.init import init
+from mdmem.vault.config import init
+from mdmem.vault.files import held
 from mdmem.vault.mark import signed
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope
+
+if TYPE_CHECKING:
+    from mdmem.memory.doctor import Health
 
 STAGING = ".mdmem/local/staging"
 
@@ -97,7 +100,7 @@ def test_what_nothing_will_finish_is_a_leftover(root: Path) -> None:
 
 def test_what_another_process_is_writing_is_no_leftover(root: Path, staging: Path) -> None:
     change = "20240131T120000000000-aaaa"
-    with lock.held(str(root / ".mdmem/local/lock"), 1):
+    with held(str(root / ".mdmem/local/lock"), 1):
         (staging / f"{change}.one").write_text("{}")
         (staging / f"{change}.0").write_text("new content")
         (root.parent / f".mdmem-{change}.0").write_text("new content")

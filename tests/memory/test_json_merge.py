@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import Usage
 from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.text.document import parse_text
-from mdmem.text.tree_edit import same
+from mdmem.text.field import same
 
 
 @pytest.mark.parametrize(

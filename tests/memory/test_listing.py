@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
 from mdmem.errors import MemoryNotFound, PatternInvalid
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
 
 FILES = {
     "notes/a.md": "---\ntype: decision\ncreated: 2026-02-01\nweight: 10\ntags: [db]\n---\n# Alpha\n",

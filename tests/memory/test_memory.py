@@ -6,10 +6,9 @@ import contextlib
 import inspect
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -19,10 +18,13 @@ from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, Vaul
 from mdmem.index.grep import Hits
 from mdmem.memory.memory import Memory, find
 from mdmem.memory.verbs import Verbs
-from mdmem.vault.init import init
+from mdmem.vault.config import init
+from mdmem.vault.paths import Scope
 from mdmem.vault.plan import EditPlan
-from mdmem.vault.scope import Scope
 from mdmem.vault.transaction import Applied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 INDEX = ".mdmem/local/index/"
 

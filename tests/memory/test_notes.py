@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -27,9 +27,13 @@ from mdmem.memory.content import unpadded
 from mdmem.memory.memory import Memory
 from mdmem.memory.notes import NoteInfo, Notes, heading_text
 from mdmem.text.document import Document, parse
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 
 def clock() -> datetime:

@@ -6,10 +6,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -26,10 +25,14 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.preferences import Preferences
-from mdmem.text.tree_edit import same
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
+from mdmem.text.field import same
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 START = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 

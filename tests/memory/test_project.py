@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -23,9 +23,13 @@ from mdmem.errors import (
 from mdmem.memory.project import Project
 from mdmem.text.document import parse, parse_text
 from mdmem.text.edit import splice
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 
 def clock() -> datetime:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
 from mdmem.index.graph import Triple
-from mdmem.index.reference import Reference
-from mdmem.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.index.reference import Reference
+    from mdmem.memory.memory import Memory
 
 APP = '''"""What an order costs."""
 

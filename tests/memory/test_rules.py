@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.errors import Usage
 from mdmem.memory.rules import Rule, Rules
-from mdmem.vault.scope import Scope
+from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -38,9 +37,13 @@ from mdmem.errors import (
 from mdmem.index.index import Index
 from mdmem.index.view import View
 from mdmem.memory.verbs import Verbs
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 NOTE = "---\ntitle: A note # kept\ntags: [a]\n---\n# Design\n\nText.\n\n## Index\n\n- one\n\n# Log\n"
 

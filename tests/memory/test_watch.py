@@ -6,9 +6,9 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,8 +17,11 @@ from mdmem.index import hints as hints_module, text as text_module, watch as wat
 from mdmem.index.view import View
 from mdmem.memory.memory import Memory
 from mdmem.memory.watch import READY, Event, Watch
-from mdmem.vault.init import init
-from mdmem.vault.scope import Scope
+from mdmem.vault.config import init
+from mdmem.vault.paths import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LIMIT = 20.0
 

@@ -8,10 +8,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -37,10 +36,14 @@ from mdmem.memory.memory import Memory
 from mdmem.memory.tool import Tool
 from mdmem.memory.working import Working
 from mdmem.text.document import parse
-from mdmem.vault.plan import EditPlan
-from mdmem.vault.scope import Scope
-from mdmem.vault.transaction import Applied
+from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.transaction import Applied
 
 
 class Clock:

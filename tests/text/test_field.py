@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from mdmem.errors import EditRefused, FieldNotFound, TooLarge, Usage
 from mdmem.text.document import Limits, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.field import set_field, unset_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _pytest.mark.structures import ParameterSet
 
 CASES = Path(__file__).parents[1] / "data" / "field"
 WHOLE = {"json": "a.json", "notes": "a.md"}  # the other files hold what stands between the two `---`

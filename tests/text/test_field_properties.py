@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.errors import NotEncodable, TooNested
-from mdmem.text import yaml_write
+from mdmem.text import yaml_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import splice
-from mdmem.text.field import set_field, unset_field
-from mdmem.text.layout import parts
-from mdmem.text.tree import Key, KeyPath, Node
-from mdmem.text.tree_edit import same
+from mdmem.text.field import same, set_field, unset_field
+from mdmem.text.yaml_edit import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mdmem.text.tree import Key, KeyPath, Node
 
 QUICK = settings(max_examples=120)
 
@@ -124,7 +126,7 @@ class _Style:
             if number:
                 lines += self.between(indent)
             lead = first if first and not number else " " * indent
-            written = json.dumps(name, ensure_ascii=False) if self.flip() else yaml_write.key(name)
+            written = json.dumps(name, ensure_ascii=False) if self.flip() else yaml_edit.key(name)
             lines += self.value(f"{lead}{written}:", indent, depth, listed=False)
         return lines
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import DocumentRefused, EditRefused, FieldNotFound, MdmemError
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import splice
-from mdmem.text.field import set_field, unset_field
-from mdmem.text.tree_edit import same
+from mdmem.text.field import same, set_field, unset_field
 
 FRAGMENTS = [
     "? a\n: b\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,6 +13,9 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import PatternInvalid
 from mdmem.text import globs
 from mdmem.text.globs import matcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RG = os.path.join(os.path.dirname(sys.executable), "rg")
 FILES = (

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.diagnostic import Span
 from mdmem.text import link as links_of
 from mdmem.text.document import Document, parse_text
 from mdmem.text.inline import Citation, Inline, Link, scan
 from mdmem.text.lines import Lines
 from mdmem.text.scan import scan as outline
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
 
 DATA = Path(__file__).parents[1] / "data" / "inline"
 

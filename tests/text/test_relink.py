@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given, settings, strategies as st
@@ -10,8 +10,12 @@ from hypothesis import assume, given, settings, strategies as st
 from mdmem.errors import EditRefused
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
-from mdmem.text.inline import Link
 from mdmem.text.relink import destination, is_wikilink, reanchor, repath, retarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.text.inline import Link
 
 # Every way to write a link to `old dir/old.md` with the anchor `Part one`, among other things.
 STYLES = {

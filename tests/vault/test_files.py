@@ -1,4 +1,7 @@
-"""No link is ever followed, nothing but files is read, and a replacement is atomic on either branch."""
+"""No link is ever followed, nothing but files is read, and a replacement is atomic on either branch.
+
+The write lock: one holder at a time, across processes and threads, and free when its holder is gone.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,22 @@ import stat
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+import threading
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, StorageFailed
+from mdmem.errors import LockTimeout, MdmemError, MemoryNotFound, PathRefused, StorageFailed
 from mdmem.text.edit import append
 from mdmem.vault import files
 from mdmem.vault.files import Raced
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 @contextmanager
@@ -441,3 +448,130 @@ def test_a_file_larger_than_its_status_says_is_read_whole() -> None:
         pytest.skip("there is no /proc here")
     with files.opened("/proc", (str(os.getpid()),)) as folder:
         assert b"VmRSS" in files.read(folder, "status").data
+
+
+HOLD = """
+import sys
+from mdmem.vault import files
+with files.held(sys.argv[1], 60):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+COUNT = """
+import sys
+from mdmem.vault import files
+for _ in range(100):
+    with files.held(sys.argv[1], 60):
+        with open(sys.argv[2]) as file:
+            number = int(file.read())
+        with open(sys.argv[2], "w") as file:
+            file.write(str(number + 1))
+"""
+
+
+@contextmanager
+def holder(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that holds the lock until its standard input ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        yield process
+
+
+# README: Locks are `flock(2)` …
+def test_another_process_is_kept_out_until_the_holder_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with holder(path) as process:
+        with pytest.raises(LockTimeout) as refused, files.held(str(path), 0):
+            pytest.fail("two hold one lock")
+        assert (refused.value.path, refused.value.seconds) == (str(path), 0)
+        assert str(path) in str(refused.value)
+        process.communicate(b"\n")
+        with files.held(str(path), 60):
+            assert path.exists()
+
+
+def test_a_holder_that_is_killed_frees_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with holder(path) as process:
+        process.kill()
+        with files.held(str(path), 60):
+            assert path.exists()
+
+
+def test_no_step_of_several_processes_is_lost(tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    command = [sys.executable, "-c", COUNT, str(tmp_path / "lock"), str(counter)]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert counter.read_text() == "300"
+
+
+def test_threads_exclude_each_other_like_processes(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    inside, most, total = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, total
+        for _ in range(50):
+            with files.held(path, 60):
+                inside += 1
+                most = max(most, inside)
+                total += 1
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, total) == (1, 200)
+
+
+def test_a_thread_is_kept_out_while_another_holds_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    refusals: list[LockTimeout] = []
+
+    def attempt() -> None:
+        with pytest.raises(LockTimeout) as refused, files.held(path, 0.01):
+            pytest.fail("two hold one lock")
+        refusals.append(refused.value)
+
+    with files.held(path, 0):
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+    assert [refusal.seconds for refusal in refusals] == [0.01]
+
+
+def test_the_lock_is_free_after_an_error_inside(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    with pytest.raises(KeyError), files.held(path, 0):
+        raise KeyError
+    with files.held(path, 0):
+        pass
+
+
+def test_the_file_stays_so_that_everybody_locks_the_same_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with files.held(str(path), 0):
+        inode = path.stat().st_ino
+    assert path.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("kind", ["missing folder", "link", "folder"])
+def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "lock"
+    if kind == "missing folder":
+        path = tmp_path / "gone" / "lock"
+    elif kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.mkdir()
+    with pytest.raises(StorageFailed) as refused, files.held(str(path), 0):
+        pytest.fail("it was locked")
+    assert refused.value.path == str(path)
+    assert not os.path.exists(tmp_path / "elsewhere")

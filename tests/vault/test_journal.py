@@ -9,9 +9,9 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -19,12 +19,14 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import MdmemError, PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.files import Raced
-from mdmem.vault.journal import Step
+from mdmem.vault.journal import ASIDE, STAGING, Step
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.staging import ASIDE, STAGING
 from mdmem.vault.trash import Entry, FileChange, TrashFolder
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ID = "20240101T000000000000-abcd"
 OLD, NEW = b"old\n", b"new\n"

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +20,9 @@ from mdmem.vault import files, journal, transaction
 from mdmem.vault.lease import attempts, has_writer
 from mdmem.vault.plan import EditPlan, edit
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="leases are Linux's")
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.errors import StorageFailed
 from mdmem.vault import mark
 from mdmem.vault.mark import believed, name_for, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 SHAPE = {"id": "x", "text": 'half a "\ud83d" and ,"mark":"', "n": [1, None]}
 

@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mdmem.errors import Conflict, EditRefused, FileBusy, MdmemError, PathRefused, StorageFailed
 from mdmem.vault import config, files, mark, outside
 from mdmem.vault.trash import TrashFolder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OLD, NEW, LATE = b"old\n", b"new\n", b"late\n"
 Held = bytes | None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +15,9 @@ from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.secret import ALLOW_MARK
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.screen import for_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def drawn(seed: int) -> str:

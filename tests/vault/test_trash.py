@@ -7,11 +7,11 @@ import json
 import os
 import resource
 import socket
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +20,9 @@ from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

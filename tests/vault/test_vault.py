@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -33,9 +33,12 @@ from mdmem.errors import (
 from mdmem.text.document import parse
 from mdmem.text.edit import TextEdit, append, replace
 from mdmem.vault import vault as vault_module
+from mdmem.vault.journal import STAGING
 from mdmem.vault.plan import Change, EditPlan, edit, together
-from mdmem.vault.staging import STAGING
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 VALID = b"---\ntitle: A\n---\n\n# One\n\nfirst\n\n# Two\n\nsecond\n"
 INVALID = b"---\nconfidence: 7\ntags: 3\n---\n\nbody\n"

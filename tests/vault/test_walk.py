@@ -7,14 +7,17 @@ import os
 import shutil
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused, StorageFailed
 from mdmem.vault.walk import Found, Look, look, look_at, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
 
 
 def fill(root: Path, *paths: str) -> None:

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.index import watch
-from mdmem.index.hints import Hints
 from mdmem.index.watch import Watcher
+
+if TYPE_CHECKING:
+    from mdmem.index.hints import Hints
 
 LIMIT = 20.0
 # Where the watcher cannot vouch for silence, so many seconds of it have to do.

@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.errors import Usage
-from mdmem.index.hints import Hints
 from mdmem.index.watch import Watcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.index.hints import Hints
 
 LIMIT = 20.0
 

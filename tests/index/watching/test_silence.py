@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import select
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.index.watching.conftest import Follow, Following
 
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ import pytest
 from mdmem.index import hints as hints_module
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tests.index.watching.conftest import Following
 
 

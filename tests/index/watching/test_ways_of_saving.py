@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ import pytest
 from mdmem.index import watch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.index.watching.conftest import Follow, Following
 
 

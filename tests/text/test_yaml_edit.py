@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text import yaml_tree, yaml_write
-from mdmem.text.tree import Style
-from mdmem.text.tree_edit import same
+from mdmem.text import yaml_edit
+from mdmem.text.field import same
+from mdmem.text.yaml import parse
+
+if TYPE_CHECKING:
+    from mdmem.text.tree import Style
 
 
 def _read(text: str) -> Any:
-    node = yaml_tree.parse(text, max_depth=40, max_values=10_000).node
+    node = parse(text, max_depth=40, max_values=10_000).node
     assert node is not None
     return node.value
 
@@ -40,7 +43,7 @@ def _read(text: str) -> Any:
     ],
 )
 def test_texts_that_every_reader_takes_for_texts_are_plain(text: str) -> None:
-    assert yaml_write.scalar(text) == text
+    assert yaml_edit.scalar(text) == text
 
 
 @pytest.mark.parametrize(
@@ -55,21 +58,21 @@ def test_texts_that_every_reader_takes_for_texts_are_plain(text: str) -> None:
     ],
 )
 def test_texts_that_a_reader_could_take_for_something_else_are_quoted(text: str) -> None:
-    written = yaml_write.scalar(text)
+    written = yaml_edit.scalar(text)
     assert written.startswith('"')
     assert _read(f"a: {written}\n") == {"a": text}
     assert yaml.safe_load(f"a: {written}\n") == {"a": text}
 
 
 def test_brackets_and_commas_are_quoted_inside_brackets() -> None:
-    assert yaml_write.inline(["a, b", "[c]", {"d}": "e"}]) == '["a, b", "[c]", {"d}": e}]'
+    assert yaml_edit.inline(["a, b", "[c]", {"d}": "e"}]) == '["a, b", "[c]", {"d}": e}]'
 
 
 def test_quotes_stay_where_they_can_hold_the_text() -> None:
-    assert yaml_write.scalar("it's", "single") == "'it''s'"
-    assert yaml_write.scalar("a\nb", "single") == '"a\\nb"'
-    assert yaml_write.scalar("plain", "double") == '"plain"'
-    assert yaml_write.scalar("plain", "literal") == "plain"
+    assert yaml_edit.scalar("it's", "single") == "'it''s'"
+    assert yaml_edit.scalar("a\nb", "single") == '"a\\nb"'
+    assert yaml_edit.scalar("plain", "double") == '"plain"'
+    assert yaml_edit.scalar("plain", "literal") == "plain"
 
 
 @pytest.mark.parametrize(
@@ -89,14 +92,14 @@ def test_quotes_stay_where_they_can_hold_the_text() -> None:
     ],
 )
 def test_other_scalars(value: Any, written: str) -> None:
-    assert yaml_write.scalar(value) == written
+    assert yaml_edit.scalar(value) == written
     assert same(_read(f"a: {written}\n"), {"a": value})
     assert repr(yaml.safe_load(written)) == repr(value)
 
 
 def test_block_style() -> None:
     value = {"a": [1, {"b": 2, "c": []}, [3, 4]], "d": {"e": {}}}
-    assert yaml_write.block(value, 2) == [
+    assert yaml_edit.block(value, 2) == [
         "a:",
         "  - 1",
         "  - b: 2",
@@ -106,7 +109,7 @@ def test_block_style() -> None:
         "d:",
         "  e: {}",
     ]
-    assert yaml_write.block({"a": [1]}, 0) == ["a:", "- 1"]
+    assert yaml_edit.block({"a": [1]}, 0) == ["a:", "- 1"]
 
 
 @pytest.mark.parametrize(
@@ -129,14 +132,14 @@ def test_block_style() -> None:
 def test_block_scalars_are_kept_where_they_are_safe(
     text: str, style: Style, written: tuple[str, list[str]] | None
 ) -> None:
-    assert yaml_write.literal(text, style) == written
+    assert yaml_edit.literal(text, style) == written
 
 
 @settings(max_examples=200)
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["plain", "single", "double"]))
 def test_every_text_reads_back(text: str, style: Style) -> None:
-    written = yaml_write.scalar(text, style)
+    written = yaml_edit.scalar(text, style)
     assert "\n" not in written
     assert "\r" not in written
     assert _read(f"a: {written} # c\n") == {"a": text}
-    assert _read(f"a: {yaml_write.inline([text, {text: text}])}\n") == {"a": [text, {text: text}]}
+    assert _read(f"a: {yaml_edit.inline([text, {text: text}])}\n") == {"a": [text, {text: text}]}

@@ -13,10 +13,8 @@ import yaml
 
 from mdmem.diagnostic import Span
 from mdmem.text.lines import LINE_END
-from mdmem.text.parsed import Flaw, Parsed, TooDeep
 from mdmem.text.regex import regex
-from mdmem.text.tree import Key, Member, Node, Style, dotted
-from mdmem.text.yaml_scalar import resolve
+from mdmem.text.tree import Flaw, Key, Member, Node, Parsed, Style, TooDeep, dotted, resolve
 
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem.diagnostic import Span
-from mdmem.text import yaml_scalar, yaml_tree
-from mdmem.text.parsed import Flaw, Parsed, TooDeep
-from mdmem.text.tree import Member, Node
+from mdmem.text import tree
+from mdmem.text.tree import Flaw, Member, Node, Parsed, TooDeep
+from mdmem.text.yaml import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def parse(text: str, offset: int = 0, max_depth: int = 32, max_values: int = 10_000) -> Parsed:
-    return yaml_tree.parse(text, offset, max_depth=max_depth, max_values=max_values)
+def read_yaml(text: str, offset: int = 0, max_depth: int = 32, max_values: int = 10_000) -> Parsed:
+    return parse(text, offset, max_depth=max_depth, max_values=max_values)
 
 
 def root(text: str) -> Node:
     """The root of a text that has no flaws."""
-    node, flaws = parse(text)
+    node, flaws = read_yaml(text)
     assert flaws == ()
     assert node is not None
     return node
@@ -35,7 +37,7 @@ def value(text: str) -> Any:
 
 
 def codes(text: str) -> list[str]:
-    return [flaw.code for flaw in parse(text).flaws]
+    return [flaw.code for flaw in read_yaml(text).flaws]
 
 
 def written(text: str, *path: str | int) -> str:
@@ -256,7 +258,7 @@ def test_an_anchor_and_a_tag_are_part_of_the_span() -> None:
 
 def test_offsets_count_code_points_and_begin_where_the_yaml_does() -> None:
     text = "😀: 👩‍👩‍👧 # 𐐷\né: 𐐷y\n"
-    node = parse(text, 10).node
+    node = read_yaml(text, 10).node
     assert node is not None
     before = "-" * 10
     assert [(before + text)[slice(*m.node.span)] for m in node.members] == ["👩‍👩‍👧", "𐐷y"]
@@ -318,7 +320,7 @@ class _Core(yaml.SafeLoader):
             return [self.construct_plain(item) for item in node.value]
         assert isinstance(node, yaml.ScalarNode)
         resolved = node.style is None or node.tag.rsplit(":")[-1] in ("null", "bool", "int", "float")
-        return yaml_scalar.resolve(node.value) if resolved else node.value
+        return tree.resolve(node.value) if resolved else node.value
 
 
 def reference(text: str) -> Any:
@@ -348,13 +350,13 @@ def test_values_are_those_of_another_loader_and_spans_hold_what_gives_them(
     text = yaml.safe_dump(data, sort_keys=False, **options)
     assume(not any(character in text for character in "\x85\u2028\u2029\ufeff"))
     assume("? " not in text)
-    parsed = parse(text)
+    parsed = read_yaml(text)
     assume(parsed.node is not None)
     assert parsed.node is not None
     assert parsed.node.value == reference(text)
     for node in parts(parsed.node):
         if node.style not in ("block", "literal", "folded") and node.kind != "alias":
-            alone = parse(text[slice(*node.span)]).node
+            alone = read_yaml(text[slice(*node.span)]).node
             assert (alone.value if alone else None) == node.value
 
 
@@ -369,7 +371,7 @@ COMMENTED = st.lists(
 @given(COMMENTED)
 def test_no_comment_ends_a_span_and_no_blank_surrounds_one(lines: list[str]) -> None:
     text = "\n".join(lines)
-    node = parse(text).node
+    node = read_yaml(text).node
     for part in parts(node) if node else ():
         span = text[slice(*part.span)]
         assert span == span.strip()
@@ -392,7 +394,7 @@ def test_an_anchor_may_be_given_again_and_the_last_one_counts() -> None:
 
 
 def test_an_alias_without_an_anchor_is_a_flaw_where_it_stands() -> None:
-    parsed = parse("tags: ok\nlink: *name\n")
+    parsed = read_yaml("tags: ok\nlink: *name\n")
     assert parsed.node is None
     (flaw,) = parsed.flaws
     assert (flaw.code, flaw.span.start) == ("invalid-yaml", 15)
@@ -404,7 +406,7 @@ def test_an_alias_without_an_anchor_is_a_flaw_where_it_stands() -> None:
 )
 def test_an_alias_that_contains_itself_is_refused(text: str) -> None:
     with pytest.raises(TooDeep) as caught:
-        parse(text)
+        read_yaml(text)
     assert caught.value.what == "an alias contains itself"
     assert caught.value.offset == text.index("*")
 
@@ -418,7 +420,7 @@ def laughs(width: int, height: int) -> str:
 def test_a_billion_laughs_are_refused_before_they_are_expanded() -> None:
     text = laughs(10, 10)
     with pytest.raises(TooDeep) as caught:
-        parse(text)
+        read_yaml(text)
     assert caught.value.limit == 10_000
     assert text.startswith("*a", caught.value.offset)
 
@@ -426,21 +428,21 @@ def test_a_billion_laughs_are_refused_before_they_are_expanded() -> None:
 def test_what_aliases_repeat_counts_and_what_is_written_once_counts_once() -> None:
     # The mapping, its three keys, two lists of two, and an alias of one of them.
     text = "a: &a [1, 2]\nb: [3, 4]\nc: *a\n"
-    assert parse(text, max_values=13).node is not None
+    assert read_yaml(text, max_values=13).node is not None
     with pytest.raises(TooDeep):
-        parse(text, max_values=12)
+        read_yaml(text, max_values=12)
 
 
 def test_values_nested_deeply_count_once_however_deep_they_are() -> None:
     text = "[" * 30 + ", ".join(["x"] * 9_000) + "]" * 30
-    assert parse(text).flaws == ()
+    assert read_yaml(text).flaws == ()
 
 
 def test_depth_is_counted_through_aliases() -> None:
     chain = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 12))])
-    assert parse(chain, max_depth=13).node is not None
+    assert read_yaml(chain, max_depth=13).node is not None
     with pytest.raises(TooDeep) as caught:
-        parse(chain, max_depth=12)
+        read_yaml(chain, max_depth=12)
     assert chain.startswith("*a10", caught.value.offset)
 
 
@@ -448,22 +450,22 @@ def test_depth_is_counted_through_aliases() -> None:
 @pytest.mark.parametrize("times", [33, 10_000, 500_000])
 def test_nesting_is_refused_at_the_limit_however_deep_it_goes(unit: str, times: int) -> None:
     with pytest.raises(TooDeep) as caught:
-        parse(unit * times)
+        read_yaml(unit * times)
     assert caught.value.limit == 32
 
 
 def test_deep_block_mappings_are_refused_at_the_limit() -> None:
     text = "".join("  " * n + "a:\n" for n in range(200))
     with pytest.raises(TooDeep) as caught:
-        parse(text)
+        read_yaml(text)
     assert text[: caught.value.offset].count("\n") == 32
 
 
 def test_the_deepest_nesting_allowed_is_read() -> None:
     text = "[" * 32 + "x" + "]" * 32
-    assert parse(text).flaws == ()
+    assert read_yaml(text).flaws == ()
     with pytest.raises(TooDeep):
-        parse(f"[{text}]")
+        read_yaml(f"[{text}]")
 
 
 # -------------------------------------------------------------------------------------------------- flaws
@@ -471,7 +473,7 @@ def test_the_deepest_nesting_allowed_is_read() -> None:
 
 def test_duplicate_keys_are_flaws_at_the_second_key_and_the_last_value_counts() -> None:
     text = "a: 1\nb:\n  c.d: 1\n  'c.d': 2\na: 3\n"
-    parsed = parse(text)
+    parsed = read_yaml(text)
     assert parsed.node is not None
     assert parsed.node.value == {"a": 3, "b": {"c.d": 2}}
     assert [(f.code, text[slice(*f.span)], f.rule) for f in parsed.flaws] == [
@@ -484,7 +486,7 @@ def test_duplicate_keys_are_flaws_at_the_second_key_and_the_last_value_counts() 
 @pytest.mark.parametrize("held", ["v", "[v, {w: 1}]", "{w: [1]}", ""])
 def test_a_key_that_is_no_scalar_is_a_flaw_and_is_left_out(key: str, held: str) -> None:
     text = f"a: 1\n? {key}\n: {held}\nb: 2\n"
-    parsed = parse(text)
+    parsed = read_yaml(text)
     assert parsed.node is not None
     assert parsed.node.value == {"a": 1, "b": 2}
     (flaw,) = parsed.flaws
@@ -507,7 +509,7 @@ def test_an_unknown_tag_is_a_flaw(text: str) -> None:
 
 
 def test_an_unknown_tag_is_named_as_it_is_written() -> None:
-    (flaw,) = parse("a: !!timestamp 2024-01-31").flaws
+    (flaw,) = read_yaml("a: !!timestamp 2024-01-31").flaws
     assert flaw.message == "unknown YAML tag !!timestamp"
 
 
@@ -528,7 +530,7 @@ def test_an_unknown_tag_is_named_as_it_is_written() -> None:
     ],
 )
 def test_invalid_yaml_is_a_flaw_with_its_place_and_no_tree(text: str, at: int) -> None:
-    parsed = parse(text, 100)
+    parsed = read_yaml(text, 100)
     assert parsed.node is None
     (flaw,) = parsed.flaws
     assert flaw.code == "invalid-yaml"
@@ -540,13 +542,13 @@ def test_invalid_yaml_is_a_flaw_with_its_place_and_no_tree(text: str, at: int) -
     "control", ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x7f", "\x80", "\ufffe", "\uffff"]
 )
 def test_a_control_character_is_a_flaw_where_it_stands(control: str) -> None:
-    parsed = parse(f"é😀: ok\nkey: a{control}b\n")
+    parsed = read_yaml(f"é😀: ok\nkey: a{control}b\n")
     assert parsed.node is None
     assert [(f.code, f.span.start) for f in parsed.flaws] == [("invalid-yaml", 13)]
 
 
 def test_a_second_document_is_a_flaw_and_the_first_one_is_read() -> None:
-    parsed = parse("a: 1\n--- # more\nb: 2\n")
+    parsed = read_yaml("a: 1\n--- # more\nb: 2\n")
     assert parsed.node is not None
     assert parsed.node.value == {"a": 1}
     assert [(f.code, f.span.start) for f in parsed.flaws] == [("invalid-yaml", 5)]
@@ -554,7 +556,7 @@ def test_a_second_document_is_a_flaw_and_the_first_one_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "   "])
 def test_no_value_is_no_flaw(text: str) -> None:
-    assert parse(text) == Parsed(None, ())
+    assert read_yaml(text) == Parsed(None, ())
 
 
 @pytest.mark.parametrize("key", ["k" * 1025, f'"{"k" * 1025}"'])
@@ -589,7 +591,7 @@ YAMLISH = st.lists(
 @settings(max_examples=300)
 def test_any_text_is_a_tree_or_flaws_with_spans_inside_it(text: str) -> None:
     try:
-        node, flaws = parse(text, 7, max_depth=6, max_values=60)
+        node, flaws = read_yaml(text, 7, max_depth=6, max_values=60)
     except TooDeep as refusal:
         node, flaws = None, (Flaw(Span(refusal.offset, refusal.offset), "too-deep", refusal.what),)
     for flaw in flaws:
@@ -625,7 +627,7 @@ JSON_VALUES = st.recursive(
 def test_json_is_yaml(data: Any, indent: int | None) -> None:
     """All but raw characters that YAML forbids (DEL, C1 controls, noncharacters): those are flaws."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)
-    parsed = parse(text)
+    parsed = read_yaml(text)
     if parsed.node is None:
         assert [f.message for f in parsed.flaws] == ["a control character is not allowed in YAML"]
     else:

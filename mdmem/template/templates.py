@@ -1,17 +1,66 @@
-"""The templates of a vault over the built-in ones: found by name, shown, rendered."""
+"""What is told about a template: its name, its source, its variables.
+
+The templates of a vault over the built-in ones: found by name, shown, rendered.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
-from mdmem.template.model import Shown, TemplateInfo
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateInfo:
+    """One template of a list.
+
+    Attributes:
+        name: what it is asked for by: its path without `.md`; with the suffix when it is another.
+        builtin: whether it is a built-in one; False for a vault's own, also where that replaces one.
+        description: the text of the comment in its first line; empty when there is none.
+    """
+
+    name: str
+    builtin: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable that a template reads.
+
+    Attributes:
+        name: its name.
+        required: whether some use of it is not guarded by `default(…)` or `is defined`.
+        default: the value, or the name of the value, that stands in for it; None when there is none.
+    """
+
+    name: str
+    required: bool
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A template as it is written, and its variables: the required ones first.
+
+    `name` is the full one, with its suffix. The variables of the templates that it extends, includes and
+    imports with context are among them.
+    """
+
+    name: str
+    source: str
+    variables: tuple[Variable, ...]
+
 
 BUILTIN_PREFIX = "builtin/"  # names a built-in template, also where one of the vault's own stands over it
 _DEFAULT_MAX_CHARS = 1_000_000

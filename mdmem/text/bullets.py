@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.text.document import Document
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    from mdmem.text.document import Document
 
 _TAB_STOP = 4
 _CODE_INDENT = 4

@@ -19,9 +19,8 @@ from table import Row, ratio_row
 from timing import paired, program
 
 import mdmem
-from mdmem.mcp.call import Bound
-from mdmem.mcp.toolbox import Toolbox
-from mdmem.mcp.tools import TOOLS
+from mdmem.mcp.answer import Bound
+from mdmem.mcp.tools import TOOLS, Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from mdmem.adapters.memory_tool import Dialect, Tool
 from mdmem.errors import ExtraMissing, ToolRefused
-from mdmem.memory.tool import Dialect, Tool
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -44,7 +44,7 @@ class _OnVault:
 
 
 class MemoryTool(_OnVault, BetaAbstractMemoryTool):
-    """The memory tool, on the namespace of `memory`; see `mdmem.memory.tool`."""
+    """The memory tool, on the namespace of `memory`; see `mdmem.adapters.memory_tool`."""
 
     def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
         """Do a command as the model gives it.

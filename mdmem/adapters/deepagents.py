@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from mdmem.adapters.memory_tool import kept_as, shown_as
 from mdmem.errors import ExtraMissing, MdmemError, MemoryNotFound, PathRefused
-from mdmem.memory.tool import kept_as, shown_as
 from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import check_folder
 from mdmem.vault.screen import for_agent
@@ -36,15 +36,15 @@ except ImportError as error:
     raise ExtraMissing(extra="deepagents", package=str(error.name).partition(".")[0]) from error
 
 if TYPE_CHECKING:
-    from mdmem.memory.listing import Listed
     from mdmem.memory.memory import Memory
+    from mdmem.memory.verbs import Listed
 
 
 class VaultBackend(BackendProtocol):
     """The files of a namespace: `/notes/db.md` is its memory `notes/db.md`.
 
-    What is no Markdown or JSON by its name is kept as Markdown: see `mdmem.memory.tool.kept_as`. Nothing is
-    raised: a result says in words why something was not done.
+    What is not Markdown or JSON by its name is kept as Markdown (`mdmem.adapters.memory_tool.kept_as`).
+    Nothing is raised: a result says in words why something was not done.
     """
 
     def __init__(self, memory: Memory) -> None:

@@ -1,4 +1,9 @@
-"""The commands that read: show, ls, grep, check, doctor."""
+"""The commands that read: show, ls, grep, check, doctor.
+
+The command of ranked search.
+
+The command of what an agent is given of its memory.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mdmem.cli.command import command
+from mdmem.cli.main import command
 from mdmem.cli.options import path_argument, read_command
-from mdmem.cli.render import print_document, print_findings, print_hits, print_json
+from mdmem.cli.render import print_document, print_findings, print_hits, print_json, print_results
 
 if TYPE_CHECKING:
     from mdmem.index.grep import Case
@@ -118,3 +123,91 @@ def doctor_command(memory: Memory, fix: bool, as_json: bool) -> int:
     count = len(health.findings)
     print(f"{count} finding{'' if count == 1 else 's'}" if count else "clean")
     return code
+
+
+@command("search", epilog="Example: mdmem search which database --in notes --limit 5")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--in", "within", default="", metavar="NAMESPACE", help="Only below this folder.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only memories of one of these types.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only memories with all of these tags.")
+@click.option("--since", default="", metavar="DATE", help="Only memories from this day, month or year on.")
+@click.option("--before", default="", metavar="DATE", help="Only memories before it.")
+@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="At most so many hits.")
+@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Whole passages, of so many tokens.")
+@click.option("--context", "-C", type=click.IntRange(0), help="Lines around each hit; else its passage.")
+@click.option("--passages", is_flag=True, help="Rank passages, not memories: one may have several hits.")
+@click.option("--explain", is_flag=True, help="Say how each score was made.")
+@read_command
+def search_command(
+    memory: Memory,
+    words: tuple[str, ...],
+    within: str,
+    types: tuple[str, ...],
+    tags: tuple[str, ...],
+    since: str,
+    before: str,
+    limit: int,
+    budget: int | None,
+    context: int | None,
+    passages: bool,
+    explain: bool,
+    as_json: bool,
+) -> int:
+    """Find the memories that fit best, each with its best lines in context.
+
+    Any of WORDS may be there; "some words" have to be, in this order. Also begin*, tag:, type:, path:,
+    after:, before:, and -without: put -- before words that begin with a dash, or all in quotes.
+
+    With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
+    `show` takes it.
+    """
+    results = memory.search(
+        " ".join(words),
+        within=within,
+        types=types,
+        tags=tags,
+        since=since,
+        before=before,
+        limit=limit,
+        budget=budget,
+        each="passage" if passages else "memory",
+        context=context,
+        explain=explain,
+    )
+    print_results(results, as_json=as_json)
+    return 0 if results.hits else 1
+
+
+@command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")
+@click.argument("words", metavar="[QUERY]...", nargs=-1)
+@click.option(
+    "--for", "files", multiple=True, metavar="FILE", help="Only rules that apply to this file; repeatable."
+)
+@click.option("--thread", metavar="ID", help="Also the working memory of this thread.")
+@click.option(
+    "--budget", type=click.IntRange(1), default=4000, show_default=True, help="At most so many tokens."
+)
+@click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
+@read_command
+def context_command(
+    memory: Memory,
+    words: tuple[str, ...],
+    files: tuple[str, ...],
+    thread: str | None,
+    budget: int,
+    estimated: bool,
+    as_json: bool,
+) -> None:
+    """Print what an agent should know, as one Markdown text.
+
+    Rules, project memory, preferences, pinned notes, the working memory of a thread, and passages that fit
+    QUERY. What did not fit is listed at the end of the text, with its cost.
+    """
+    found = memory.context(" ".join(words), files, thread, budget, estimated=estimated)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    sys.stdout.write(found.text)
+    sys.stdout.flush()
+    left_out = f", {len(found.left_out):,} left out: raise --budget" if found.left_out else ""
+    print(f"{found.tokens:,} tokens{left_out}", file=sys.stderr)

@@ -1,27 +1,33 @@
-"""The commands that make things: init, new, render, and what they are made from: template, schema."""
+"""The commands that make things: init, new, render, and what they are made from: template, schema.
+
+The command that takes in the memory of other systems.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmem.cli.command import command, group
+from mdmem.cli.main import command, group
 from mdmem.cli.options import (
     change_command,
     json_option,
+    make_change,
     path_argument,
     read_command,
     read_variables,
     variable_options,
 )
-from mdmem.cli.render import print_findings, print_json
+from mdmem.cli.render import print_findings, print_json, progress_bar
+from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mdmem.cli.target import Target
+    from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
 
 
@@ -133,3 +139,34 @@ def schema_show(target: Target, name: str) -> None:
 def schema_check(memory: Memory, form: str, as_json: bool) -> int:
     """Report what is wrong with the schemas themselves."""
     return print_findings(memory.vault.schemas.lint(), "json" if as_json else form)
+
+
+@command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
+@click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("source")
+@click.option("--to", metavar="FOLDER", help="The folder to put it in (notes; for aster, that of each kind).")
+@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@json_option
+@click.pass_obj
+def import_command(
+    target: Target, format_: str, source: str, to: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Take in the memory of another system, as one change that `mdmem undo` takes back.
+
+    \b
+    mcp-memory    the JSONL file of the MCP memory server: a note for each entity
+    basic-memory  a folder of its notes: titles and permalinks become aliases
+    claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
+    obsidian      a vault: as it is, with a warning for each link that is unclear
+    aster         a folder or a file of its notes, rules, project and working memory, preferences
+
+    Nothing that is there is overwritten; what is left out is named on standard error, with the reason.
+    """  # noqa: D301 - as in mdmem.cli.main
+    with ExitStack() as stack:
+        progress = progress_bar(stack, "importing")
+        make_change(
+            target.open(),
+            lambda m: m.import_(format_, source, to=to, progress=progress),
+            dry_run=dry_run,
+            as_json=as_json,
+        )

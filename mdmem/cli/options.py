@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mdmem.cli.main import Target
 from mdmem.cli.render import Terminal, print_applied, print_diff, print_notes
-from mdmem.cli.target import Target
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Kinds, Memory

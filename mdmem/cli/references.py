@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmem.cli.command import command
+from mdmem.cli.main import command
 from mdmem.cli.options import json_option, make_change, path_argument, read_command
 from mdmem.cli.render import print_backlinks, print_json, print_notes, print_references, print_stats
 
 if TYPE_CHECKING:
-    from mdmem.cli.target import Target
+    from mdmem.cli.main import Target
     from mdmem.memory.memory import Kinds, Memory
 
 

@@ -11,7 +11,7 @@ from mdmem.memory.memory import Kinds
 from mdmem.text.tokens import clipped
 
 if TYPE_CHECKING:
-    from mdmem.mcp.call import Call
+    from mdmem.mcp.answer import Call
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
 

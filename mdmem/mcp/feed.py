@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from mdmem.errors import MdmemError
-from mdmem.mcp.uri import path_of, uri_of
+from mdmem.mcp.resources import path_of, uri_of
 from mdmem.memory.watch import CHANGED, CREATED, DELETED, MOVED, READY, Event, Watch
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import Usage
 from mdmem.mcp import reading
-from mdmem.mcp.answer import encodable
-from mdmem.mcp.call import Bound, Call, Tick, no_tick
+from mdmem.mcp.answer import Bound, Call, Tick, encodable, no_tick
 from mdmem.text.tokens import fenced
 
 if TYPE_CHECKING:

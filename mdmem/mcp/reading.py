@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mdmem.index.reference import Reference
-    from mdmem.mcp.call import Call
-    from mdmem.memory.listing import Listed
+    from mdmem.mcp.answer import Call
+    from mdmem.memory.verbs import Listed
     from mdmem.text.document import Document
 
 PAGE = 20

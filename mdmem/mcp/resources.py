@@ -1,16 +1,45 @@
-"""The memories as resources."""
+"""URIs of memories as resources: `mdmem:///` and the path, percent-encoded.
+
+The memories as resources.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, unquote
 
+from mdmem.errors import PathRefused
 from mdmem.mcp.answer import short
-from mdmem.mcp.uri import path_of, uri_of
 from mdmem.text.document import is_json
+from mdmem.vault.paths import check_memory
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
+
+
+ROOT = "mdmem:///"
+
+
+def uri_of(path: str) -> str:
+    """The URI of the memory at `path`."""
+    return ROOT + quote(path)
+
+
+def path_of(uri: str) -> str:
+    """The path that a URI means.
+
+    Raises:
+        PathRefused: it is no URI of ours, or means no memory of the namespace.
+    """
+    remedy = f"a memory is named as in {ROOT}notes/db.md"
+    if not uri.startswith(ROOT):
+        raise PathRefused(path=uri, reason="this names no memory", remedy=remedy)
+    try:
+        return check_memory(unquote(uri.removeprefix(ROOT), errors="strict"))
+    except UnicodeDecodeError:
+        raise PathRefused(path=uri, reason="its escapes are no UTF-8", remedy=remedy) from None
+
 
 PAGE = 500
 _NANOSECONDS = 1_000_000_000

@@ -17,16 +17,16 @@ from mcp.shared.exceptions import MCPError
 from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
+from mdmem.mcp.answer import told
 from mdmem.mcp.argument import input_schema
 from mdmem.mcp.feed import Feed
-from mdmem.mcp.toolbox import NAMES, Toolbox
-from mdmem.mcp.trouble import told
-from mdmem.mcp.uri import ROOT
+from mdmem.mcp.resources import ROOT
+from mdmem.mcp.tools import NAMES, Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from mdmem.mcp.call import Bound, Tick
+    from mdmem.mcp.answer import Bound, Tick
     from mdmem.mcp.tools import Tool
 
 T = TypeVar("T")

@@ -1,9 +1,19 @@
-"""The content of a memory: what a caller gives and sees of it, and changes of that alone."""
+"""The content of a memory: what a caller gives and sees of it, and changes of that alone.
+
+JSON merge patch (RFC 7396): a value that says which members of an object change.
+
+Moments as memories write them: RFC 3339 in UTC, to the second.
+
+When working memory expires: the field `expires`, and the time that every change gives it anew.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
 from mdmem.memory.arguments import json_value
@@ -11,6 +21,14 @@ from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mdmem.text.document import Document, Limits
+    from mdmem.vault.plan import Change, EditPlan
+    from mdmem.vault.vault import Vault
+
 
 _PADDING = regex(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
@@ -103,3 +121,256 @@ def refuse_unreadable(document: Document) -> None:
 def is_object(document: Document) -> bool:
     """Whether a memory has fields, or could have: a JSON value that is no object cannot."""
     return not document.is_json or (document.tree is not None and document.tree.kind == "mapping")
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """What `patch` makes of `target` (RFC 7396, section 2): null removes, objects merge, others replace."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(target) if isinstance(target, Mapping) else {}
+    for key, part in patch.items():
+        if part is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), part)
+    return result
+
+
+def patched(document: Document, patch: Mapping[str, Any]) -> Document:
+    """A JSON object after a patch; only the members that change are written.
+
+    Raises:
+        EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.text.field.set_field`.
+    """
+    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
+
+    for key, part in patch.items():
+        if part is not None:
+            edits = set_field(document, [key], merged(document.fields.get(key), part))
+        else:
+            edits = unset_field(document, [key]) if key in document.fields else []
+        document = spliced(document, edits)
+    return document
+
+
+def refuse_no_object(document: Document) -> None:
+    """Refuse to merge into what is no JSON object.
+
+    Raises:
+        Invalid: it is JSON that cannot be read.
+        Usage: it is Markdown, or another JSON value.
+    """
+    refuse_unreadable(document)
+    if document.is_json and is_object(document):
+        return
+    what = "a JSON value that is no object" if document.is_json else "Markdown"
+    raise Usage(
+        problem=f"{document.path} is {what}: a merge patch changes the members of an object",
+        remedy="update it, or clear it first",
+    )
+
+
+_NEVER = 1  # the year of Go's zero time, which its programs write for "not set"
+
+
+def utc_now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """A moment as it is written: `2024-01-31T12:30:00Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def read(written: Any) -> datetime | None:
+    """The moment that an ISO 8601 date or time says, in UTC (which one without a zone means); else None."""
+    if not isinstance(written, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return None
+    if moment.year == _NEVER:
+        return None
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        return None
+
+
+FIELD = "expires"
+TTL = "ttl_seconds"
+_WORKING = regex(
+    r"(?:users/[^/]+/)?(?:projects/[^/]+/)?(?:resources/[^/]+/[^/]+/)?working/(?:threads|resources)/[^/]+"
+)
+
+
+class Life(NamedTuple):
+    """How long a change lets a memory live.
+
+    Attributes:
+        until: the moment as it is written; None for ever.
+        ttl: the seconds that the memory keeps, for changes to come; None where it keeps none.
+    """
+
+    until: str | None
+    ttl: int | None = None
+
+
+def life(ttl: int | None, default: int, now: datetime) -> Life:
+    """The life that begins at `now`.
+
+    Args:
+        ttl: seconds, which are kept; 0 for ever; None for the default.
+        default: seconds; 0 for ever.
+        now: with a time zone.
+
+    Raises:
+        Usage: the seconds are negative, no whole number, or end behind the year 9999.
+    """
+    seconds = default if ttl is None else ttl
+    if type(seconds) is not int or seconds < 0:
+        raise Usage(problem=f"a ttl is a whole number of seconds, not {ttl!r}", remedy="give 0 for ever")
+    if not seconds:
+        # Kept where the config would say otherwise the next time.
+        return Life(None, 0 if default else None)
+    try:
+        # Written in whole seconds, so a second that has begun counts: nothing lives too short.
+        end = now + timedelta(seconds=seconds, microseconds=999_999)
+    except OverflowError:
+        problem = f"a ttl of {seconds} seconds ends behind the year 9999"
+        raise Usage(problem=problem, remedy="give 0 for ever") from None
+    return Life(stamp(end), ttl)
+
+
+def written(document: Document) -> str | None:
+    """The field `expires` as it stands in a memory; None where there is none, or none that says a moment."""
+    value = document.fields.get(FIELD)
+    return value if read(value) else None
+
+
+def has_passed(expires: str | None, now: datetime) -> bool:
+    """Whether the moment that `expires` says has come. What cannot be read never has: a schema reports it."""
+    end = read(expires)
+    return end is not None and end <= now
+
+
+def living(document: Document, life: Life) -> Document:
+    """`document` with its `expires` and `ttl_seconds` set, or removed, as `life` says; nothing else changes.
+
+    Raises:
+        Usage: it should expire, and is JSON that has no place for a field.
+        EditRefused: its fields cannot be edited exactly.
+    """
+    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
+
+    if not is_object(document):
+        if life.until is None:
+            return document
+        raise Usage(
+            problem=f"{document.path}: a JSON value that is no object has no place for `expires`",
+            remedy="give a ttl of 0, or put the value into an object",
+        )
+    for name, value in ((FIELD, life.until), (TTL, life.ttl)):
+        if value is not None and document.fields.get(name) != value:
+            document = spliced(document, set_field(document, name, value))
+        elif value is None and name in document.fields:
+            document = _without_empty(spliced(document, unset_field(document, name)))
+    return document
+
+
+def _without_empty(document: Document) -> Document:
+    """A document without its frontmatter, and the blank line behind it, where nothing stands in that.
+
+    It stays where what follows would be taken for another one.
+    """
+    front = document.frontmatter
+    if not front.present or document.text[slice(*front.inner)].strip():
+        return document
+    body = document.body
+    newline = document.lines.newline
+    end = front.span.end + len(newline) * body.startswith(newline)
+    bare = spliced(document, [TextEdit(front.span.start, end, "")])
+    return document if bare.frontmatter.present else bare
+
+
+def renewed(after: Document, before: Document | None, default: int, now: datetime) -> Document:
+    """A memory after a change that names no ttl, with its life begun anew.
+
+    A change that itself sets or removes `expires` has its way. Else the memory lives for as long as its
+    `ttl_seconds` says; without one as long as the config says; and without that, its `expires` stays.
+
+    Args:
+        after: the memory as the change makes it.
+        before: as it was; None where it is new.
+        default: the config's seconds; 0 for ever.
+        now: with a time zone.
+    """
+    expires = after.fields.get(FIELD)
+    is_told = FIELD in after.fields if before is None else expires != before.fields.get(FIELD)
+    if is_told or not is_object(after):
+        return after
+    ttl = kept(after)
+    if ttl is None:
+        return living(after, life(None, default, now)) if default else after
+    if before is not None and FIELD not in before.fields and kept(before) == ttl:
+        return after  # somebody has removed `expires`, and meant it
+    return living(after, life(ttl, default, now)._replace(ttl=ttl))
+
+
+def kept(document: Document) -> int | None:
+    """The seconds that a memory keeps, as its `ttl_seconds`; None without any that make sense."""
+    value = document.fields.get(TTL)
+    try:
+        life(value if type(value) is int else -1, 0, utc_now())
+    except Usage:
+        return None
+    return value
+
+
+def carried(after: Document, before: Document, names: Sequence[str]) -> Document:
+    """What is written in the place of a memory, with those of its fields that it does not speak of itself."""
+    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
+
+    if not is_object(after):
+        return after
+    for name in names:
+        if name in before.fields and name not in after.fields:
+            after = spliced(after, set_field(after, name, before.fields[name]))
+    return after
+
+
+def is_working(path: str) -> bool:
+    """Whether a path, relative to any namespace around it, is that of a working memory."""
+    return "working/" in path and _WORKING.fullmatch(path) is not None
+
+
+def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
+    """A plan of changes to memories, of which those to working memory begin its life anew.
+
+    Content that takes the place of a working memory, and says nothing of its life, goes on with it.
+    """
+    if not any(is_working(change.path) for change in plan.changes):
+        return plan
+    default, now, limits = vault.config.working.ttl_seconds, utc_now(), vault.config.limits
+    changes = tuple(_sliding(c, default, now, limits) if is_working(c.path) else c for c in plan.changes)
+    return replace(plan, changes=changes)
+
+
+def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Change:
+    from mdmem.text.edit import between  # noqa: PLC0415 - start-up
+
+    after, before = change.after(limits), change.before
+    if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
+        return change
+    is_whole = change.content is not None
+    kept_on = after
+    if is_whole and before is not None and FIELD not in after.fields and TTL not in after.fields:
+        kept_on = carried(after, before, (TTL, FIELD))
+    result = renewed(kept_on, before, default, now)
+    if result is after:
+        return change
+    if is_whole or before is None:
+        return replace(change, content=result.data)
+    return replace(change, edits=tuple(between(before.text, result.text)))

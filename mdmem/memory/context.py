@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Usage
-from mdmem.memory.excerpt import Excerpt, Gathered, blocks, cut
+from mdmem.memory.context_sources import Excerpt, Gathered, blocks, cut
 from mdmem.text.tokens import counter, fenced
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def context(
     Raises:
         As `Memory.context`.
     """
-    from mdmem.memory.context_source import gathered  # noqa: PLC0415 - hooks gather in another process
+    from mdmem.memory.context_sources import gathered  # noqa: PLC0415 - hooks gather in another process
 
     now = now or datetime.now(UTC)
     gathering = partial(gathered, memory, query, files, thread, now)

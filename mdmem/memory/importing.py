@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 # Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.
 FORMATS = {
-    "mcp-memory": "notes",
-    "basic-memory": "notes",
-    "claude-code": "notes",
-    "obsidian": "notes",
-    "aster": "",
+    "mcp-memory": ("notes", "mcp_memory:convert"),
+    "basic-memory": ("notes", "notes:convert_basic_memory"),
+    "claude-code": ("notes", "notes:convert_claude_code"),
+    "obsidian": ("notes", "notes:convert_obsidian"),
+    "aster": ("", "aster:convert"),
 }
 
 
@@ -40,9 +40,12 @@ def importing(
     """
     if form not in FORMATS:
         raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")
-    folder = check_folder(FORMATS[form] if to is None else to)
-    module = import_module(f"mdmem.imports.{form.replace('-', '_')}")
-    batch: Batch = module.convert(source, vault.config.limits, progress)
+    usual, reader = FORMATS[form]
+    folder = check_folder(usual if to is None else to)
+    module, _, function = reader.partition(":")
+    batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(
+        source, vault.config.limits, progress
+    )
     return lambda: _plan(vault, form, folder, batch)
 
 
@@ -146,7 +149,7 @@ def _twin(vault: Vault, path: str) -> str | None:
     """The working memory that stands in the other form for the same id, of which only one may be."""
     if "working/" not in path:
         return None
-    from mdmem.memory.expiry import is_working  # noqa: PLC0415 - start-up
+    from mdmem.memory.content import is_working  # noqa: PLC0415 - start-up
 
     if not is_working(path):
         return None

@@ -13,11 +13,10 @@ from mdmem.vault.paths import Scope, StrPath
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem.instructions.audit import Audit
-    from mdmem.instructions.found import Resolved
-    from mdmem.instructions.source import Places
-    from mdmem.instructions.sync import Synced
-    from mdmem.instructions.wanted import Rule
+    from mdmem.agents.audit import Audit
+    from mdmem.agents.files import Places, Resolved
+    from mdmem.agents.generated import Rule
+    from mdmem.agents.sync import Synced
     from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
 
 
@@ -30,7 +29,7 @@ class WorkspaceProject(Project["Applied"]):
     places: Places | None = None
 
     def resolve(self, for_file: StrPath, tool: str) -> Resolved:
-        """What a tool would read for a file of the workspace; see `mdmem.instructions.resolve`.
+        """What a tool would read for a file of the workspace; see `mdmem.agents.tools`.
 
         Args:
             for_file: relative to the workspace, or absolute; it need not exist.
@@ -39,7 +38,7 @@ class WorkspaceProject(Project["Applied"]):
         Raises:
             Usage: there is no such tool, or the file is outside of the workspace.
         """
-        from mdmem.instructions.resolve import resolve  # noqa: PLC0415 - start-up
+        from mdmem.agents.tools import resolve  # noqa: PLC0415 - start-up
 
         return resolve(for_file, tool, self._places())
 
@@ -49,7 +48,7 @@ class WorkspaceProject(Project["Applied"]):
         Raises:
             GitFailed: git cannot list the files of the workspace.
         """
-        from mdmem.instructions.audit import Advice, audit  # noqa: PLC0415 - start-up
+        from mdmem.agents.audit import Advice, audit  # noqa: PLC0415 - start-up
 
         if self._vault.namespace:
             command = "run `mdmem project sync` without --user, --project and --resource"
@@ -67,7 +66,7 @@ class WorkspaceProject(Project["Applied"]):
         return audit(self._places(), advice)
 
     def sync(self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False) -> Synced:
-        """Make tools' files hold what project memory and rules say; see `mdmem.instructions.sync`.
+        """Make tools' files hold what project memory and rules say; see `mdmem.agents.sync`.
 
         Args:
             tools: whose files: agents, claude, codex, copilot, cursor, gemini; those of all without.
@@ -79,7 +78,7 @@ class WorkspaceProject(Project["Applied"]):
             Conflict: another program wrote in between.
             As `Vault.apply`, where a memory changes.
         """
-        from mdmem.instructions.sync import sync  # noqa: PLC0415 - start-up
+        from mdmem.agents.sync import sync  # noqa: PLC0415 - start-up
 
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource away"
@@ -87,12 +86,12 @@ class WorkspaceProject(Project["Applied"]):
         return sync(self._vault, self._places(), self._rules, tools=tools, bring_back=bring_back, check=check)
 
     def _places(self) -> Places:
-        from mdmem.instructions.source import Places  # noqa: PLC0415 - start-up
+        from mdmem.agents.files import Places  # noqa: PLC0415 - start-up
 
         return self.places or Places.of(self._vault.workspace, self._vault.hides)
 
     def _rules(self) -> list[Rule]:
-        from mdmem.instructions.wanted import Rule  # noqa: PLC0415 - start-up
+        from mdmem.agents.generated import Rule  # noqa: PLC0415 - start-up
         from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
 
         return [

@@ -28,12 +28,12 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
-    from mdmem.memory.listing import Listed
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
     from mdmem.memory.references import References
     from mdmem.memory.rules import Rules
+    from mdmem.memory.verbs import Listed
     from mdmem.memory.watch import Watch
     from mdmem.memory.working import Working
     from mdmem.vault.plan import EditPlan
@@ -197,7 +197,7 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: nothing is below `within`.
             PatternInvalid: a glob or a condition that is none.
         """
-        from mdmem.memory.listing import Listed, conditional  # noqa: PLC0415 - start-up
+        from mdmem.memory.verbs import Listed, conditional  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
-from mdmem.memory import seen
+from mdmem.memory import history
 from mdmem.memory.arguments import Checked
 from mdmem.memory.content import unpadded
 from mdmem.text import frontmatter, scan, section
@@ -105,7 +105,7 @@ class Notes(Checked, Generic[R]):
             if before:
                 _refuse_swallowed(before, edits)
                 return edit(before, edits, f"append to {path}")
-            change = Change(path=path, before=None, content=seen.encoded(path, splice("", edits)))
+            change = Change(path=path, before=None, content=history.encoded(path, splice("", edits)))
             return EditPlan(changes=(change,), message=f"append to {path}")
 
         return self._run(build)
@@ -121,9 +121,9 @@ class Notes(Checked, Generic[R]):
         new = self._section(path, content, title)
 
         def build() -> EditPlan:
-            before = seen.found(self._vault, path, base)
+            before = history.found(self._vault, path, base)
             if before is None:
-                change = Change(path=path, before=None, content=seen.encoded(path, new))
+                change = Change(path=path, before=None, content=history.encoded(path, new))
                 return EditPlan(changes=(change,), message=f"overwrite {path}")
             start, head = before.body_span.start, before.text[slice(*before.frontmatter.span)]
             newline = before.lines.newline

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
-from mdmem.memory import moment
 from mdmem.memory.arguments import Checked, json_value
+from mdmem.memory.content import utc_now
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text import section as text_section
 from mdmem.text.bullets import Bullet, bullets, normal, written
@@ -54,7 +54,7 @@ class Project(Checked, Generic[R]):
     """
 
     def __init__(
-        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = moment.now
+        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self._vault = vault
         self._run = run

@@ -1,4 +1,6 @@
-"""The verbs that change memories. Each is written once: as the plan that it makes.
+"""Listings: memories by path, or by what their fields say.
+
+The verbs that change memories. Each is written once: as the plan that it makes.
 
 A `Verbs` is given `run`, which takes a function that makes an edit plan. `memory.replace(…)` runs it and
 returns what was applied; `memory.plan.replace(…)` returns the plan, and nothing is written.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.errors import (
     AlreadyExists,
@@ -18,21 +20,64 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
 )
-from mdmem.memory import seen
+from mdmem.memory import history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.text import edit as text_edit
 from mdmem.text.document import SUFFIXES, Document, parse, parse_text
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
-from mdmem.vault.paths import StrPath, check_folder, check_memory, join, relative
+from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan, edit
 
-if TYPE_CHECKING:  # only what looks across memories needs the index
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.index.synced import Progress
     from mdmem.index.view import View
     from mdmem.text.edit import TextEdit
     from mdmem.text.tree import Key
     from mdmem.vault.vault import Vault
+
+
+class Listed(NamedTuple):
+    """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch.
+
+    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        shape = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
+        return {**shape, "problem": self.problem} if self.problem else shape
+
+
+def conditional(view: View, within: str, where: Sequence[str], sort: str) -> list[Listed]:
+    """The memories below a folder that meet all conditions, in the order of a field; see `Memory.ls`.
+
+    Raises:
+        MemoryNotFound: nothing is below `within`.
+        PatternInvalid: a condition that is none.
+    """
+    from mdmem.index import where as conditions  # noqa: PLC0415 - start-up
+
+    wanted = [conditions.parse(text) for text in where]
+    key, descending = conditions.sort_order(sort)
+    met = [m for m in view.memories({key, *(c.key for c in wanted)}) if is_under(m[0], within)]
+    if within and not met:
+        raise MemoryNotFound(path=within)
+    found = [memory for memory in met if conditions.fits(wanted, memory[3])]
+    if sort:
+        firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
+        # Sorted twice, so that memories without a value are last in both directions.
+        found.sort(key=lambda memory: conditions.sort_key(firsts[memory[0]]), reverse=descending)
+        found.sort(key=lambda memory: firsts[memory[0]] is None)
+    return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
+
 
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
@@ -69,8 +114,8 @@ class Verbs(Checked, Generic[R]):
     def _written(
         self, path: str, content: str, base: str | None = None, *, overwrite: bool = False
     ) -> EditPlan:
-        data = seen.encoded(path, content)
-        before = seen.found(self._vault, path, base)
+        data = history.encoded(path, content)
+        before = history.found(self._vault, path, base)
         if before is not None and base is None and not overwrite:
             raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
         change = Change(path=check_memory(path), before=before, content=data, merge=False)
@@ -80,10 +125,10 @@ class Verbs(Checked, Generic[R]):
         """Add lines at the end of a memory; a memory that is not there is made."""
 
         def build() -> EditPlan:
-            before = seen.found(self._vault, path, base)
+            before = history.found(self._vault, path, base)
             if before is None:
                 empty = parse(check_memory(path), b"")
-                new = seen.encoded(path, text_edit.splice("", text_edit.append(empty, text)))
+                new = history.encoded(path, text_edit.splice("", text_edit.append(empty, text)))
                 return EditPlan(
                     changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
                 )
@@ -263,7 +308,7 @@ class Verbs(Checked, Generic[R]):
     def _all(self, path: str, base: str | None) -> list[Document]:
         """The memory at `path`, or every memory of the folder that it names."""
         if path.endswith(SUFFIXES):
-            return [seen.required(self._vault, path, base)]
+            return [history.required(self._vault, path, base)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base away")
         documents = [self._vault.read(each) for each in self._below(check_folder(path))]
@@ -347,7 +392,7 @@ class Verbs(Checked, Generic[R]):
             NamedNotFound: nothing of that memory is kept.
             Usage: `hash` has fewer than eight digits.
         """
-        from mdmem.memory.past import restored  # noqa: PLC0415 - start-up
+        from mdmem.memory.history import restored  # noqa: PLC0415 - start-up
 
         return self._run(lambda: restored(self._vault, path, hash))
 
@@ -360,7 +405,7 @@ class Verbs(Checked, Generic[R]):
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
         """
-        from mdmem.memory.past import change_named, undone  # noqa: PLC0415 - start-up
+        from mdmem.memory.history import change_named, undone  # noqa: PLC0415 - start-up
 
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
         entry = change_named(self._vault, change)
@@ -372,7 +417,7 @@ class Verbs(Checked, Generic[R]):
         self, path: str, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
     ) -> R:
         def build() -> EditPlan:
-            document = seen.required(self._vault, path, base)
+            document = history.required(self._vault, path, base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
         return self._change(build)
@@ -382,7 +427,7 @@ class Verbs(Checked, Generic[R]):
             plan = build()
             if not any("working/" in change.path for change in plan.changes):
                 return plan
-            from mdmem.memory.expiry import sliding  # noqa: PLC0415 - start-up
+            from mdmem.memory.content import sliding  # noqa: PLC0415 - start-up
 
             return sliding(self._vault, plan)
 

@@ -15,21 +15,32 @@ from mdmem.errors import (
     PathRefused,
     Usage,
 )
-from mdmem.memory import moment, seen
+from mdmem.memory import history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import (
+    FIELD,
+    TTL,
     appended,
     as_text,
+    carried,
+    has_passed,
     is_object,
+    kept,
+    life,
+    living,
+    merged,
+    patched,
+    refuse_no_object,
     refuse_unreadable,
+    renewed,
     replaced,
     shown,
     spliced,
     unpadded,
+    utc_now,
     with_body,
+    written,
 )
-from mdmem.memory.expiry import FIELD, TTL, carried, has_passed, kept, life, living, renewed, written
-from mdmem.memory.json_merge import merged, patched, refuse_no_object
 from mdmem.text import edit as text_edit
 from mdmem.text.document import SUFFIXES, Document, parse_text
 from mdmem.text.lines import Lines
@@ -112,7 +123,7 @@ class Working(Checked, Generic[R]):
     """
 
     def __init__(
-        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = moment.now
+        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
     ) -> None:
         self._vault = vault
         self._run = run
@@ -231,7 +242,7 @@ class Working(Checked, Generic[R]):
             if base is not None:
                 if slot.file is None:
                     raise MemoryNotFound(path=stem + SUFFIXES[is_json])
-                seen.compare(self._vault, slot.file, base)
+                history.compare(self._vault, slot.file, base)
             return self._replacement(slot, text, ttl, now, "update", is_json=is_json, schema=given)
 
         return self._run(build)

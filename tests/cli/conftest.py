@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import mdmem
-from mdmem.cli import main
+from mdmem.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path

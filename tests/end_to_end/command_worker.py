@@ -22,7 +22,7 @@ import threading
 from typing import Any
 
 import mdmem
-from mdmem.cli import main
+from mdmem.cli.main import main
 
 HANG_SECONDS = 20.0
 

@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mdmem import index, memory, schema
-from mdmem.cli import main as mdmem
+from mdmem.cli.main import main as mdmem
 from mdmem.memory.memory import Memory
 from mdmem.vault import files, journal, transaction, trash, vault
 from mdmem.vault.journal import STAGING

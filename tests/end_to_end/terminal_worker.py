@@ -12,7 +12,8 @@ import os
 import pty
 import sys
 
-from mdmem.cli import line, program, render  # noqa: F401 - what every run needs
+from mdmem.cli import render  # noqa: F401 - what every run needs
+from mdmem.cli.main import main, program  # noqa: F401 - what every run needs
 
 
 def run(arguments: list[str]) -> tuple[int, str]:

@@ -20,8 +20,7 @@ import click
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem.cli import main
-from mdmem.cli.app import app
+from mdmem.cli.main import app, main
 from mdmem.errors import DocumentRefused
 from mdmem.memory.memory import Memory
 

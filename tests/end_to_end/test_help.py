@@ -15,8 +15,7 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli import main
-from mdmem.cli.app import app
+from mdmem.cli.main import app, main
 from mdmem.memory.memory import open as open_memory
 
 if TYPE_CHECKING:

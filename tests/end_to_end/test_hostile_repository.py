@@ -538,7 +538,7 @@ def test_install_into_it_writes_through_no_link(base: Place, tmp_path: Path) -> 
     (place.work / ".claude").symlink_to(place.home / ".config")
     os.mkfifo(place.work / ".vscode")
     before = place.state()
-    program = "import sys; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
     for host in ("claude-code", "vscode"):
         words = [sys.executable, "-c", program, "install", host, "--project", "--yes"]
         ended = subprocess.run(words, cwd=place.work, capture_output=True, text=True, timeout=60, check=False)

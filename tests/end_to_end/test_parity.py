@@ -9,7 +9,7 @@ import click
 import pytest
 
 from mdmem import errors
-from mdmem.cli.app import app
+from mdmem.cli.main import app
 from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
 from mdmem.memory.notes import Notes
@@ -54,7 +54,7 @@ ONLY_API = {
     "references.fix": "refs --fix",
 }
 ONLY_CLI = {
-    "tool": "mdmem.memory.tool.Tool: commands of a model, in its words",
+    "tool": "mdmem.adapters.memory_tool.Tool: commands of a model, in its words",
     "mcp": "a front end: the same verbs as tools of the Model Context Protocol",
     "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from mdmem.cli.app import app
+from mdmem.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

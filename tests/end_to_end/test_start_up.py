@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
-PROGRAM = "import sys; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
+PROGRAM = "import sys; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
 TOLD = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 
 SCHEMA = {
@@ -39,13 +39,9 @@ SDK = {
     *("pydantic", "pydantic_core", "python_multipart", "sniffio", "sse_starlette", "starlette"),
     *("typing_extensions", "typing_inspection", "uvicorn"),
 }
-CONTEXT = {
-    *("context", "context_source", "excerpt", "rules"),
-    *("project", "bullets", "preference", "strength", "moment"),
-    *("working", "content", "expiry", "json_merge"),
-}
+CONTEXT = {"context", "context_sources", "rules", "project", "preferences", "working", "content"}
 
-# Which packages of others a command loads, and which kinds of memory. Click comes besides, but for hooks.
+# Which packages of others a command loads, and which kinds of memory. Click comes besides.
 COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("show notes/bare.md", set(), set()),
     ("show notes/full.md --json", set(), set()),
@@ -71,16 +67,16 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     (
         "working update text --thread t1",
         {"yaml"} | SCHEMA,
-        {"working", "content", "expiry", "json_merge", "moment"},
+        {"working", "content"},
     ),
-    ("preferences list", {"yaml"}, {"preferences", "preference", "strength", "moment"}),
-    ("project load", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
-    ("project resolve --for a.py --tool claude", {"yaml"}, {"instructions", "project", "bullets", "moment"}),
-    ("project sync --check", {"yaml"}, {"instructions", "project", "bullets", "moment", "rules"}),
+    ("preferences list", {"yaml"}, {"preferences"}),
+    ("project load", {"yaml"}, {"instructions", "project"}),
+    ("project resolve --for a.py --tool claude", {"yaml"}, {"instructions", "project"}),
+    ("project sync --check", {"yaml"}, {"instructions", "project", "rules"}),
     ("rules list", set(), {"rules"}),
     ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA, {"importing"}),
     ("import aster alice.json", {"yaml"} | SCHEMA, {"importing"}),
-    ("render note --var title=T", {"yaml"} | TEMPLATE, set()),
+    ("render note --var title=T", {"yaml"} | TEMPLATE, {"importing"}),
     ("context project", {"yaml", "toktok"} | TEMPLATE | INDEX, CONTEXT),
     ("context --estimated", {"yaml"} | TEMPLATE | INDEX, CONTEXT),
     ("hook post-edit", set(), set()),
@@ -90,7 +86,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("mcp", SDK, {"watch"}),
 ]
 # What any command loads that opens a vault.
-OPENED = {"arguments", "memory", "verbs", "listing", "seen", "past"}
+OPENED = {"arguments", "content", "memory", "verbs", "history"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
@@ -132,7 +128,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_version_needs_nothing(tmp_path: Path) -> None:
     modules = loaded(PROGRAM, "--version", cwd=tmp_path)
-    assert ours(modules) == {"mdmem", "mdmem.cli", "mdmem.cli.app", "mdmem.cli.line", "mdmem.cli.target"}
+    assert ours(modules) == {"mdmem", "mdmem.cli", "mdmem.cli.main"}
     assert of_others(modules) == {"click"}
 
 
@@ -151,30 +147,9 @@ def test_importing_the_library_loads_no_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("command", "others", "kinds"), COMMANDS, ids=[command for command, *_ in COMMANDS])
 def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str], kinds: set[str]) -> None:
     modules = loaded(PROGRAM, *command.split(), cwd=work)
-    usual = set() if command.startswith("hook ") else {"click"}
-    assert of_others(modules) - usual <= others
+    assert of_others(modules) - {"click"} <= others
     memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
     assert memory - OPENED <= kinds
     # Each module of commands is loaded alone.
-    commands = {
-        "answer",  # of a hook, without click
-        "edit",
-        "find",
-        "past",
-        "make",
-        "notes",
-        "working",
-        "preferences",
-        "project",
-        "rules",
-        "completion",
-        "context",
-        "hook",
-        "imports",
-        "index",
-        "install",
-        "mcp",
-        "references",
-        "search",
-    }
+    commands = {"agents", "edit", "find", "kinds", "make", "references", "serve"}
     assert len(commands & {name.removeprefix("mdmem.cli.") for name in ours(modules)}) == 1

@@ -490,7 +490,7 @@ def limit(event, args):
     if event in {"open", "os.listdir", "os.scandir"}:
         is_named = str(args[0]).rpartition("/")[2] in names.split(",")
         resource.setrlimit(resource.RLIMIT_NOFILE, (3 if is_named else soft, hard))
-from mdmem.cli import main
+from mdmem.cli.main import main
 sys.addaudithook(limit)
 sys.exit(main(arguments))
 """

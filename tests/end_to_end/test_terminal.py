@@ -14,7 +14,7 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.app import app
+from mdmem.cli.main import app
 
 WORKER = Path(__file__).with_name("terminal_worker.py")
 ESCAPE, CSI, BIDI, ZERO = "\x1b]0;title\x07\x1b[8m", "\x9b8m", "\u202e", "\u200b"

@@ -13,8 +13,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import mdmem
-from mdmem.mcp.call import Bound
-from mdmem.mcp.toolbox import Toolbox
+from mdmem.mcp.answer import Bound
+from mdmem.mcp.tools import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

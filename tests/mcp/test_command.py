@@ -13,7 +13,9 @@ from tests.mcp.conftest import command
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHOUT = "import sys; sys.modules['mcp'] = None; from mdmem.cli import main; sys.exit(main(sys.argv[1:]))"
+WITHOUT = (
+    "import sys; sys.modules['mcp'] = None; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 def test_without_its_package_it_names_the_extra(vault_root: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mcp import Client
 from mcp.shared.subscriptions import ResourceUpdated
 
-from mdmem.mcp.call import Bound
+from mdmem.mcp.answer import Bound
 from mdmem.mcp.server import MemoryServer
 from tests.mcp.conftest import run
 

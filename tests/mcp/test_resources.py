@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.mcp import prompts, resources
-from mdmem.mcp.call import Bound
-from mdmem.mcp.uri import path_of, uri_of
+from mdmem.mcp.answer import Bound
+from mdmem.mcp.resources import path_of, uri_of
 
 if TYPE_CHECKING:
     from pathlib import Path

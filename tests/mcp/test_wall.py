@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import mdmem
-from mdmem.mcp.call import Bound
-from mdmem.mcp.toolbox import Toolbox
-from mdmem.mcp.tools import TOOLS
+from mdmem.mcp.answer import Bound
+from mdmem.mcp.tools import TOOLS, Toolbox
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 

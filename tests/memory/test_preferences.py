@@ -436,12 +436,12 @@ VALUES = st.recursive(
 @given(NAMES.filter(lambda name: name not in {".", ".."}), VALUES)
 @settings(max_examples=80)
 def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: str, value: object) -> None:
-    from mdmem.memory import preference
+    from mdmem.memory.preferences import read_preference
     from mdmem.text.document import parse
 
     (change,) = scratch.set(name, name, value).changes
     assert change.content is not None
-    found = preference.read(parse(change.path, change.content), START)
+    found = read_preference(parse(change.path, change.content), START)
     assert (found.category, found.key) == (name, name)
     assert same(found.value, value)
 

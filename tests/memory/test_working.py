@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.adapters.memory_tool import Tool
 from mdmem.errors import (
     ConfigInvalid,
     Conflict,
@@ -33,7 +34,6 @@ from mdmem.errors import (
 )
 from mdmem.memory.content import unpadded
 from mdmem.memory.memory import Memory
-from mdmem.memory.tool import Tool
 from mdmem.memory.working import Working
 from mdmem.text.document import parse
 from mdmem.vault.paths import Scope

@@ -1,0 +1,448 @@
+"""The memory tool: six commands over a namespace, as Anthropic's SDKs and documentation word them.
+
+A model sees the namespace as the folder `/memories`. The tool answers as the Python SDK's own tool on a
+folder does (`anthropic.tools.BetaLocalFilesystemMemoryTool`), or with the dialect "docs" as the documentation
+of the tool says; `docs/memory-tool.md` lists every difference. Changes are edit plans: locked, checked
+against schemas, kept in the history.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from urllib.parse import unquote
+
+from mdmem.errors import (
+    AlreadyExists,
+    Invalid,
+    MdmemError,
+    MemoryNotFound,
+    PathRefused,
+    TextAmbiguous,
+    TextNotFound,
+    ToolRefused,
+)
+from mdmem.memory.content import sliding
+from mdmem.text import edit as text_edit
+from mdmem.text.document import SUFFIXES, Document
+from mdmem.text.edit import TextEdit
+from mdmem.text.regex import regex
+from mdmem.text.secret import masked
+from mdmem.vault import files
+from mdmem.vault.paths import check_folder, check_memory, join
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.screen import for_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.memory.memory import Memory
+
+Dialect = Literal["python", "docs"]
+
+ROOT = "/memories"
+
+_MOST_LINES = 999_999
+_WIDTH = len(str(_MOST_LINES))
+_AROUND = 2  # lines of the snippet on either side
+_DEPTH = 2
+# A listing of more would cost more than it tells; the folders below can be viewed one by one.
+_MOST_LISTED = 1_000
+_PROGRAM = regex(r"`mdmem [^`]*`")
+_WHOLE = regex(r"-?[0-9]{1,9}")
+_UNITS = ("B", "K", "M", "G")
+_KIB_BITS = 10
+# What models call files that this tool keeps as Markdown: `plan.txt` is the memory `plan.txt.md`.
+_TEXT_SUFFIXES = (
+    *(".txt", ".text", ".log", ".org", ".rst", ".html", ".xml", ".csv", ".tsv", ".sql"),
+    *(".yaml", ".yml", ".toml", ".ini", ".cfg", ".py", ".js", ".ts", ".sh"),
+)
+
+
+class Tool:
+    """The six commands.
+
+    Args:
+        memory: whose namespace `/memories` is.
+        dialect: whose wording: that of the Python SDK, or that of the documentation.
+    """
+
+    def __init__(self, memory: Memory, dialect: Dialect = "python") -> None:
+        self._memory = memory
+        self._vault = memory.vault
+        self._docs = dialect == "docs"
+
+    def call(self, command: Mapping[str, Any]) -> str:
+        """Do a command as a model gives it: `{"command": "view", "path": "/memories"}`.
+
+        Raises:
+            ToolRefused: it was not done; nothing was changed.
+        """
+        name = command.get("command")
+        accepted = _ARGUMENTS.get(name) if isinstance(name, str) else None
+        if accepted is None:
+            _refuse(f"Unknown command: {name}. It is one of {', '.join(_ARGUMENTS)}.")
+        given = {key: value for key, value in command.items() if key in accepted and value is not None}
+        for key, (kinds, is_needed) in accepted.items():
+            if key not in given and is_needed:
+                _refuse(f"The parameter `{key}` is required for the command `{name}`.")
+            if key in given and kinds is int:
+                given[key] = _number(given[key])
+            if key in given and (not isinstance(given[key], kinds) or isinstance(given[key], bool)):
+                _refuse(f"The parameter `{key}` of the command `{name}` has the wrong type.")
+        answer: str = getattr(self, str(name))(**given)
+        return answer
+
+    # -- the commands -------------------------------------------------------------------------------------
+
+    def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
+        """A memory with line numbers, or what is in a folder."""
+        inside = self._inside(path)
+        with _Words(self, path):
+            document = self._found(inside)
+            if document is None:
+                return self._listed(path, inside)
+        lines = document.text.split("\n")
+        if len(lines) > _MOST_LINES:
+            _refuse(f"File {path} exceeds maximum line limit of 999,999 lines.")
+        first, shown = 1, [_number(number) for number in view_range or ()]
+        if not all(isinstance(number, int) for number in shown):
+            _refuse("The parameter `view_range` of the command `view` has the wrong type.")
+        if len(shown) == 2:  # noqa: PLR2004 - a first and a last line
+            first = max(1, shown[0])
+            lines = lines[first - 1 : None if shown[1] == -1 else shown[1]]
+        return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first)}"
+
+    def create(self, path: str, file_text: str) -> str:
+        """Make a memory that is not there."""
+        inside = self._inside(path)
+        with _Words(self, path):
+            if self._vault.exists(kept_as(inside)) or self._stands(inside):
+                self._refuse_as(f"File {path} already exists")
+            try:
+                self._memory.write(kept_as(inside), file_text)
+            except AlreadyExists:
+                self._refuse_as(f"File {path} already exists")
+        return f"File created successfully at: {path}"
+
+    def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
+        """Replace a text that stands exactly once."""
+        changed = ""
+
+        def change(document: Document) -> list[TextEdit]:
+            nonlocal changed
+            edits = text_edit.replace(document, old_str, new_str)
+            changed = _snippet(document, edits)
+            return edits
+
+        with _Words(self, path):
+            try:
+                self._edit(path, change)
+            except TextNotFound:
+                _refuse(
+                    f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
+                )
+            except TextAmbiguous as error:
+                lines = ", ".join(map(str, error.lines))
+                _refuse(
+                    "No replacement was performed. Multiple occurrences of old_str"
+                    f" `{old_str}` in lines: {lines}. Please ensure it is unique"
+                )
+        return (
+            "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+            f"{changed}"
+        )
+
+    def insert(self, path: str, insert_line: int, insert_text: str) -> str:
+        """Insert lines behind the line `insert_line`; 0 is before the first."""
+
+        def change(document: Document) -> list[TextEdit]:
+            starts = _line_starts(document.text)
+            count = len(starts) - 1
+            if not 0 <= insert_line <= count:
+                within = f"of lines of the file: [0, {count}]" if self._docs else f"[0, {count}]"
+                self._refuse_as(
+                    f"Invalid `insert_line` parameter: {insert_line}. It should be within the range {within}"
+                    f"{'' if self._docs else '.'}"
+                )
+            return _insertion(document, starts[insert_line], insert_text.rstrip("\n"))
+
+        with _Words(self, path):
+            self._edit(path, change)
+        return f"The file {path} has been edited."
+
+    def delete(self, path: str) -> str:
+        """Delete a memory, or a folder of memories; the vault keeps what they held."""
+        inside = self._inside(path)
+        if not inside:
+            _refuse(f"Cannot delete the {ROOT} directory itself")
+        with _Words(self, path):
+            try:
+                self._memory.rm(self._named(inside))
+            except MemoryNotFound:
+                self._refuse_as(f"The path {path} does not exist")
+        return f"Successfully deleted {path}"
+
+    def rename(self, old_path: str, new_path: str) -> str:
+        """Move a memory, or a folder of memories; links to them follow."""
+        old, new = self._inside(old_path), self._inside(new_path)
+        if not old:
+            _refuse(f"Cannot rename the {ROOT} directory itself")
+        with _Words(self, old_path, new_path):
+            named = self._named(old)
+            if not new or self._stands(new):
+                self._refuse_as(f"The destination {new_path} already exists")
+            if new.startswith(f"{named}/"):
+                self._refuse_as(f"The path {old_path} cannot be moved into itself")
+            try:
+                self._memory.mv(named, kept_as(new) if named.endswith(SUFFIXES) else new)
+            except MemoryNotFound:
+                self._refuse_as(f"The path {old_path} does not exist")
+            except AlreadyExists:
+                self._refuse_as(f"The destination {new_path} already exists")
+        return f"Successfully renamed {old_path} to {new_path}"
+
+    def clear(self) -> str:
+        """Delete every memory of the namespace but mounted ones; the vault keeps what they held."""
+
+        def build() -> EditPlan:
+            mounted = self._vault.mounted("")
+            base = self._vault.namespace
+            paths = [found.path for found in self._vault.walk() if not found.problem]
+            documents = [self._vault.read(path) for path in paths if join(base, path) not in mounted]
+            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
+            return EditPlan(changes=changes, message="clear the memory")
+
+        with _Words(self, ROOT):
+            self._vault.transact(build)
+        return "All memory cleared"
+
+    # -- paths --------------------------------------------------------------------------------------------
+
+    def _inside(self, path: str) -> str:
+        """The path in the namespace that a path of the model means; empty for `/memories` itself."""
+        if path != ROOT and not path.startswith(f"{ROOT}/"):
+            _refuse(f"Path must start with {ROOT}, got: {path}")
+        inside = _resolved(path)
+        # A model that writes `%2e%2e%2f` or `..\` means what a web server or another system reads in it.
+        if inside is None or _resolved(unquote(path).replace("\\", "/")) is None:
+            _refuse(f"Path {path} would escape {ROOT} directory")
+        try:
+            check_folder(inside)
+        except PathRefused as error:
+            _refuse(f"The path {path} cannot be used: {error.reason}.")
+        return inside
+
+    def _named(self, inside: str) -> str:
+        """The memory or folder that a path means: as it is, or as this tool keeps it."""
+        if inside.endswith(SUFFIXES) or self._is_folder(inside):
+            return inside
+        return kept_as(inside)
+
+    def _found(self, inside: str) -> Document | None:
+        """The memory at a path of the namespace; None for a folder."""
+        if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
+            return None
+        return self._read(inside)
+
+    def _read(self, inside: str) -> Document:
+        """The memory that a path means; there is nothing below a file."""
+        try:
+            return self._vault.read(kept_as(inside))
+        except PathRefused:
+            parts = inside.split("/")
+            for count in range(1, len(parts)):
+                place = self._place("/".join(parts[:count]))
+                # No further than a link: what is behind it is not ours to look at.
+                if not files.is_folder(place):
+                    if os.path.isfile(place) and not os.path.islink(place):
+                        raise MemoryNotFound(path=inside) from None
+                    break
+            raise
+
+    def _stands(self, inside: str) -> bool:
+        return self._vault.exists(kept_as(inside)) or self._is_folder(inside)
+
+    def _is_folder(self, inside: str) -> bool:
+        return os.path.isdir(self._place(inside))
+
+    def _place(self, inside: str) -> str:
+        return os.path.join(self._vault.root, join(self._vault.namespace, inside))
+
+    # -- what is told -------------------------------------------------------------------------------------
+
+    def _listed(self, path: str, inside: str) -> str:
+        """What is in a folder, two levels deep."""
+        items = list(self._items(inside))
+        lines = [f"{_size(self._bytes(inside))}\t{path}"]
+        lines += [f"{_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
+        if len(items) > _MOST_LISTED:
+            lines.append(f"({len(items) - _MOST_LISTED} more are left out: view one of the directories)")
+        without = "hidden items and node_modules" if self._docs else "hidden items"
+        head = f"Here're the files and directories up to 2 levels deep in {path}, excluding {without}:"
+        return "\n".join((head, *lines))
+
+    def _items(self, inside: str) -> Iterator[tuple[str, int]]:
+        """What is in a folder: name from there, a slash behind that of a folder, and size in bytes."""
+        skip = len(inside) + 1 if inside else 0
+        told: set[str] = set()
+        for found in self._vault.walk(inside):
+            parts = found.path[skip:].split("/")
+            if found.problem or (self._docs and "node_modules" in parts):
+                continue
+            for depth in range(1, min(len(parts), _DEPTH + 1)):
+                folder = "/".join(parts[:depth])
+                if folder not in told:
+                    told.add(folder)
+                    yield f"{folder}/", self._bytes(join(inside, folder))
+            if len(parts) <= _DEPTH:
+                yield shown_as("/".join(parts)), found.size
+
+    def _bytes(self, inside: str) -> int:
+        try:
+            return os.stat(self._place(inside)).st_size
+        except OSError:
+            return 0
+
+    # -- changes ------------------------------------------------------------------------------------------
+
+    def _edit(self, path: str, change: Callable[[Document], list[TextEdit]]) -> None:
+        """Change one memory; what it holds when it is locked is what `change` is given."""
+        inside = self._inside(path)
+        if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
+            if self._docs:
+                self._refuse_as(_missing(path))
+            _refuse(f"The path {path} is not a file.")
+
+        def build() -> EditPlan:
+            document = self._read(inside)
+            return sliding(self._vault, edit(document, change(document), f"edit {document.path}"))
+
+        self._vault.transact(build)
+
+    def _refuse_as(self, words: str) -> NoReturn:
+        """Refuse in words that the documentation begins with `Error: `."""
+        _refuse(f"Error: {words}" if self._docs else words)
+
+    def told(self, path: str, new_path: str, error: MdmemError) -> str:
+        """What a model is told of an error: its paths are those that the model knows."""
+        if new_path and isinstance(error, PathRefused) and error.path != self._named(self._inside(path)):
+            path = new_path
+        if isinstance(error, MemoryNotFound):
+            return f"Error: {_missing(path)}" if self._docs else _missing(path)
+        if isinstance(error, Invalid):
+            path = masked(path)
+            error = for_agent(error.but(findings=tuple(replace(each, path=path) for each in error.findings)))
+        elif "path" in error.fields:
+            error = error.but(path=path)
+        # A model that has these commands alone cannot run the program.
+        words = _PROGRAM.sub(r"\g<0> (tell the user to run it)", str(error))
+        return words.replace(self._place("").rstrip("/"), ROOT).replace(self._vault.root, ROOT)
+
+
+class _Words:
+    """Turns the errors of a command into words for the model, as a context."""
+
+    def __init__(self, tool: Tool, path: str, new_path: str = "") -> None:
+        self._tool = tool
+        self._paths = path, new_path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MdmemError) and not isinstance(error, ToolRefused):
+            raise ToolRefused(words=self._tool.told(*self._paths, error)) from None
+
+
+# The arguments of each command: what they may be, and whether they have to be given.
+_ARGUMENTS: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool]]] = {
+    "view": {"path": (str, True), "view_range": ((list, tuple), False)},
+    "create": {"path": (str, True), "file_text": (str, True)},
+    "str_replace": {"path": (str, True), "old_str": (str, True), "new_str": (str, False)},
+    "insert": {"path": (str, True), "insert_line": (int, True), "insert_text": (str, True)},
+    "delete": {"path": (str, True)},
+    "rename": {"old_path": (str, True), "new_path": (str, True)},
+}
+
+
+def _number(value: Any) -> Any:
+    """A whole number, also one that a model wrote as a text or as `2.0`; anything else as it is."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if isinstance(value, bool) else value
+
+
+def _refuse(words: str) -> NoReturn:
+    raise ToolRefused(words=words)
+
+
+def _missing(path: str) -> str:
+    return f"The path {path} does not exist. Please provide a valid path."
+
+
+def _resolved(path: str) -> str | None:
+    """What a path names below `/memories`, without `.` and `..`; None where it leaves the folder."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and not parts:
+            return None
+        if part == "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts[1:]) if parts[:1] == [ROOT[1:]] else None
+
+
+def kept_as(inside: str) -> str:
+    """The memory in which a file of the model is kept: what is no JSON is Markdown."""
+    return inside if inside.endswith(SUFFIXES) else check_memory(f"{inside}{SUFFIXES[0]}")
+
+
+def shown_as(path: str) -> str:
+    """The file of the model that a memory is; see `kept_as`."""
+    bare = path.removesuffix(SUFFIXES[0])
+    return bare if bare.endswith(_TEXT_SUFFIXES) else path
+
+
+def _size(count: int) -> str:
+    """A size in bytes as the SDK writes it: `0B`, `8B`, `4K`, `1.5K`."""
+    unit = min((max(count, 1).bit_length() - 1) // _KIB_BITS, len(_UNITS) - 1)
+    size = count / (1 << _KIB_BITS * unit)
+    return f"{int(size)}{_UNITS[unit]}" if size == int(size) else f"{size:.1f}{_UNITS[unit]}"
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+
+
+def _snippet(document: Document, edits: list[TextEdit]) -> str:
+    """The lines around a change, as they are afterwards."""
+    lines = text_edit.splice(document.text, edits).split("\n")
+    at = document.text.count("\n", 0, edits[0].start)
+    start = max(0, at - _AROUND)
+    return _numbered(lines[start : at + _AROUND + 1], start + 1)
+
+
+def _line_starts(text: str) -> list[int]:
+    r"""Where each line begins, and the end of the text; only `\n` ends a line, as in the SDK."""
+    starts = [0]
+    at = text.find("\n")
+    while at != -1:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts if starts[-1] == len(text) else [*starts, len(text)]
+
+
+def _insertion(document: Document, at: int, new: str) -> list[TextEdit]:
+    """The edits that insert lines, after which the text ends with a line end."""
+    text, newline = document.text, document.lines.newline
+    new = text_edit.fitted(document, new)
+    if at < len(text) or not text or text.endswith("\n"):
+        edits = [TextEdit(at, at, new + newline)]
+    else:
+        return [TextEdit(at, at, f"{newline}{new}{newline}")]
+    return edits if not text or text.endswith("\n") else [*edits, TextEdit(len(text), len(text), newline)]

@@ -1,0 +1,337 @@
+"""The coding tools: for each one, which instruction files it reads for a file, in which order, and how much.
+
+Written from the tools' documentation and sources at the date in `as_of`. When a tool changes, its class is
+what has to be corrected, and its rows in `tests/data/instructions`.
+
+What a tool reads for a file.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from mdmem.agents import files
+from mdmem.agents.claude import Claude, Importer, read_json
+from mdmem.agents.files import Places, Reading, Resolved, Source
+from mdmem.errors import Usage
+
+if TYPE_CHECKING:
+    from mdmem.agents.files import Text
+
+
+AGENTS = "AGENTS.md"
+
+
+class Tool(Protocol):
+    """A tool: its name, when its rules were compared with it, and how many lines of a file it advises."""
+
+    name: ClassVar[str]
+    as_of: ClassVar[str]
+    most_lines: ClassVar[int | None]
+
+    def read(self, reading: Reading) -> None:
+        """Take what the tool reads."""
+
+
+def _where(reading: Reading, folder: str) -> str:
+    shown = reading.places.shown(folder)
+    return "in the workspace" if shown == "." else f"in {shown}"
+
+
+def _take_nearest(reading: Reading, scope: str) -> bool:
+    """Take the `AGENTS.md` that is nearest to the file, and leave those above it; whether there is one."""
+    nearest = None
+    for folder in reversed(reading.chain(reading.places.workspace)):
+        text = reading.source.read(os.path.join(folder, AGENTS))
+        if text and nearest is None:
+            nearest = text
+            reading.take(text, scope, "the nearest")
+        elif text and nearest:
+            reading.leave(text, scope, f"{nearest.path} is nearer")
+    return nearest is not None
+
+
+class Agents:
+    """Any tool that does no more than the description of AGENTS.md asks for (agents.md)."""
+
+    name: ClassVar[str] = "agents"
+    as_of: ClassVar[str] = "2026-09"
+    most_lines: ClassVar[int | None] = None
+
+    def read(self, reading: Reading) -> None:
+        """Take the nearest file."""
+        _take_nearest(reading, "project")
+
+
+class Codex:
+    """OpenAI's Codex, which reads once for each session, from the root of the repository down."""
+
+    name: ClassVar[str] = "codex"
+    as_of: ClassVar[str] = "2026-09"
+    most_lines: ClassVar[int | None] = None
+
+    _OVERRIDE = "AGENTS.override.md"
+    _MOST_BYTES = 32 * 1024
+
+    def read(self, reading: Reading) -> None:
+        """Take the user's file, then at most one of each folder, until the budget of bytes is used up."""
+        home = os.path.join(reading.places.home, ".codex")
+        settings = _toml(reading, os.path.join(home, "config.toml"))
+        self._user(reading, home)
+        most = settings.get("project_doc_max_bytes")
+        limit = most if isinstance(most, int) and most >= 0 else self._MOST_BYTES
+        fallbacks = settings.get("project_doc_fallback_filenames")
+        more = [n for n in fallbacks if isinstance(n, str)] if isinstance(fallbacks, list) else []
+        names = (self._OVERRIDE, AGENTS, *more)
+        left = limit
+        for folder in reading.chain(reading.repository() or reading.folder):
+            text = self._one(reading, folder, names)
+            if text:
+                reading.take(text, "project", _where(reading, folder), cut=(left, f"{limit:,} bytes in all"))
+                left -= reading.files[-1].bytes_kept
+
+    def _user(self, reading: Reading, home: str) -> None:
+        texts = [reading.source.read(os.path.join(home, name)) for name in (self._OVERRIDE, AGENTS)]
+        written = [text for text in texts if text and text.text.strip()]
+        for number, text in enumerate(written):
+            if number:
+                reading.leave(text, "user", f"{written[0].path} is read instead")
+            else:
+                reading.take(text, "user", "the user's, for every project; not counted")
+
+    def _one(self, reading: Reading, folder: str, names: tuple[str, ...]) -> Text | None:
+        """The file of a folder that counts."""
+        texts = [reading.source.read(os.path.join(folder, name)) for name in names]
+        found = list(dict.fromkeys(text for text in texts if text))
+        for text in found[1:]:
+            reading.leave(text, "project", f"{found[0].path} is read instead")
+        if found and not found[0].text.strip():
+            reading.leave(found[0], "project", "it is empty")
+            return None
+        return found[0] if found else None
+
+
+class Cursor:
+    """Cursor. Team and user rules are in its settings, not in files."""
+
+    name: ClassVar[str] = "cursor"
+    as_of: ClassVar[str] = "2026-09"
+    most_lines: ClassVar[int | None] = 500
+
+    def read(self, reading: Reading) -> None:
+        """Take the rules that apply, then the `AGENTS.md` files, then the legacy file."""
+        folders = reading.chain(reading.places.workspace)
+        for folder in folders:
+            rules = os.path.join(folder, ".cursor", "rules")
+            for place in reading.source.below(rules, ".mdc"):
+                text = reading.source.read(place)
+                if text:
+                    self._rule(reading, text, folder)
+            for place in reading.source.below(rules, ".md"):
+                text = reading.source.read(place)
+                if text:
+                    reading.leave(text, "rule", "a rule is named .mdc; this file is ignored")
+        for folder in folders:
+            text = reading.source.read(os.path.join(folder, AGENTS))
+            if text:
+                reading.take(text, "project", _where(reading, folder))
+        legacy = reading.source.read(os.path.join(reading.places.workspace, ".cursorrules"))
+        if legacy:
+            reading.take(legacy, "project", "the legacy file of rules")
+
+    def _rule(self, reading: Reading, text: Text, folder: str) -> None:
+        fields, body = files.read_header(text.text)
+        written = files.globs_of(fields.get("globs"))
+        reading.report_malformed(text, written)
+        glob = files.matching(written, reading.seen_from(folder))
+        if fields.get("alwaysApply") is True:
+            reading.take(text, "rule", "always applied", kept=body)
+        elif glob:
+            reading.take(text, "rule", f"a rule for {glob}", kept=body)
+        elif written:
+            reading.leave(text, "rule", f"a rule for {', '.join(written)}")
+        elif fields.get("description"):
+            reading.leave(text, "rule", "the agent decides by its description")
+        else:
+            reading.leave(text, "rule", "only when it is named in the chat")
+
+
+class Copilot:
+    """GitHub Copilot; `agent` is one of its agents that some instructions exclude."""
+
+    as_of: ClassVar[str] = "2026-09"
+    most_lines: ClassVar[int | None] = None
+
+    _REVIEW = "code-review"
+    _REVIEW_CHARACTERS = 4_000
+
+    def __init__(self, agent: str = "") -> None:
+        self.name = f"copilot-{agent}" if agent else "copilot"
+        self._agent = agent
+
+    def read(self, reading: Reading) -> None:
+        """Take the personal file, those for the path, the repository's, and the agents' files."""
+        github = os.path.join(reading.places.workspace, ".github")
+        personal = os.path.join(reading.places.home, ".copilot", "copilot-instructions.md")
+        self._file(reading, personal, "user", "the user's, for every project")
+        for place in reading.source.below(os.path.join(github, "instructions"), ".instructions.md"):
+            text = reading.source.read(place)
+            if text:
+                self._for_path(reading, text)
+        shared = os.path.join(github, "copilot-instructions.md")
+        self._file(reading, shared, "project", "for the whole repository")
+        if not _take_nearest(reading, "project"):
+            self._other_agents(reading)
+        if self._agent == self._REVIEW:
+            self._cut(reading)
+
+    def _file(self, reading: Reading, place: str, scope: str, reason: str) -> None:
+        text = reading.source.read(place)
+        if text:
+            reading.take(text, scope, reason)
+
+    def _for_path(self, reading: Reading, text: Text) -> None:
+        fields, body = files.read_header(text.text)
+        written = files.globs_of(fields.get("applyTo"))
+        excluded = files.globs_of(fields.get("excludeAgent"))
+        reading.report_malformed(text, written)
+        glob = files.matching(written, reading.seen_from(reading.places.workspace), anchored=True)
+        if self._agent in excluded:
+            reading.leave(text, "rule", f"it excludes the agent {self._agent}")
+        elif glob:
+            reading.take(text, "rule", f"a rule for {glob}", kept=body)
+        else:
+            reason = f"a rule for {', '.join(written)}" if written else "without applyTo it is for no file"
+            reading.leave(text, "rule", reason)
+
+    def _other_agents(self, reading: Reading) -> None:
+        found = [
+            reading.source.first(reading.places.workspace, (name,)) for name in ("CLAUDE.md", "GEMINI.md")
+        ]
+        written = [text for text in found if text]
+        for number, text in enumerate(written):
+            if number:
+                reading.leave(text, "project", f"{written[0].path} is read instead")
+            else:
+                reading.take(text, "project", "there is no AGENTS.md")
+
+    def _cut(self, reading: Reading) -> None:
+        """Cut every file to what a code review reads of it."""
+        from dataclasses import replace  # noqa: PLC0415 - of one agent only
+
+        for number, found in enumerate(reading.files):
+            if len(found.text) > self._REVIEW_CHARACTERS:
+                text = found.text[: self._REVIEW_CHARACTERS]
+                limit = f"{self._REVIEW_CHARACTERS:,} characters a file"
+                kept = len(text.encode())
+                reading.files[number] = replace(found, text=text, bytes_kept=kept, limit=limit)
+
+
+class Gemini:
+    """Gemini CLI."""
+
+    name: ClassVar[str] = "gemini"
+    as_of: ClassVar[str] = "2026-09"
+    most_lines: ClassVar[int | None] = None
+
+    _HOPS = 5
+
+    def read(self, reading: Reading) -> None:
+        """Take the user's file, then those of each folder from the top down, each with what it imports."""
+        importer = Importer(
+            reading,
+            most_hops=self._HOPS,
+            home=False,
+            refusal="outside the workspace: Gemini CLI does not read it",
+        )
+        home = os.path.join(reading.places.home, ".gemini")
+        names = self._names(reading, home)
+        for folder in (home, *reading.chain(reading.places.top)):
+            is_user = folder == home
+            scope = "user" if is_user else "project"
+            reason = "the user's, for every project" if is_user else _where(reading, folder)
+            for name in names:
+                text = reading.source.read(os.path.join(folder, name))
+                if text and text.real in reading.loaded:
+                    reading.leave(text, scope, f"{reason}; it was read before")
+                elif text:
+                    importer.take(text, scope, reason, text.text)
+
+    def _names(self, reading: Reading, home: str) -> tuple[str, ...]:
+        """What its files are called: the workspace's settings count before the user's."""
+        workspace = os.path.join(reading.places.workspace, ".gemini", "settings.json")
+        for place in (workspace, os.path.join(home, "settings.json")):
+            context = read_json(reading, place).get("context")
+            written = context.get("fileName") if isinstance(context, dict) else None
+            names = [written] if isinstance(written, str) else written if isinstance(written, list) else []
+            sound = tuple(n for n in names if isinstance(n, str) and n and "/" not in n and "\0" not in n)
+            if sound:
+                return sound
+        return ("GEMINI.md",)
+
+
+def _toml(reading: Reading, place: str) -> dict[str, Any]:
+    text = reading.source.read(place)
+    try:
+        return tomllib.loads(text.text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+TOOLS: dict[str, Tool | Copilot] = {
+    tool.name: tool
+    for tool in (
+        Codex(),
+        Claude(),
+        Cursor(),
+        Copilot(),
+        Gemini(),
+        Agents(),
+        Copilot("code-review"),
+        Copilot("cloud-agent"),
+    )
+}
+
+
+def resolve(for_file: str, tool: str, places: Places, source: Source | None = None) -> Resolved:
+    """What `tool` would read for a file, as if it was started in that file's folder. Nothing is written.
+
+    Args:
+        for_file: relative to the workspace, or absolute; it need not exist.
+        tool: one of `TOOLS`.
+        places: where tools look.
+        source: files that were read before.
+
+    Raises:
+        Usage: there is no such tool, or the file is outside of the workspace.
+    """
+    if tool not in TOOLS:
+        raise Usage(problem=f"there is no tool {tool!r}", remedy=f"it is one of {', '.join(TOOLS)}")
+    if "\0" in for_file or not _is_encodable(for_file):
+        raise Usage(problem=f"{for_file!r} cannot be the path of a file")
+    place = os.path.normpath(os.path.join(places.workspace, for_file))
+    file = os.path.relpath(place, places.workspace).replace(os.sep, "/")
+    if file == "." or file.startswith("../") or file == "..":
+        raise Usage(
+            problem=f"{for_file}: not a file of the workspace", remedy=f"name one below {places.workspace}"
+        )
+    reading = Reading(tool, place, source or Source(places))
+    TOOLS[tool].read(reading)
+    return Resolved(
+        file=places.shown(place),
+        tool=tool,
+        as_of=TOOLS[tool].as_of,
+        files=tuple(reading.files),
+        left_out=tuple(reading.left_out),
+        findings=reading.findings,
+    )
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,407 @@
+"""The commands that put mdmem into a host of agents, and take it out again.
+
+The command of the memory tool: commands of a model in, answers for it out.
+
+The answer to a host's hook, from standard input to standard output.
+
+An agent waits for it, so that click is not imported, which takes a tenth of the time or more.
+
+The command that a host's hooks run.
+
+The commands of project memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmem.cli.main import command, group
+from mdmem.cli.options import change_command, json_option, read_command, read_value, text_argument
+from mdmem.cli.render import print_document, print_findings, print_json
+
+if TYPE_CHECKING:
+    from mdmem.adapters.memory_tool import Dialect, Tool
+    from mdmem.agents.files import Found, Resolved
+    from mdmem.agents.hosts import Setup
+    from mdmem.agents.sync import Synced
+    from mdmem.cli.main import Target
+    from mdmem.memory.memory import Memory
+
+
+_HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
+
+
+def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What both commands take."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--dry-run", is_flag=True, help="Print the diff and write nothing."),
+        click.option("--project", is_flag=True, help="In the settings of this project; the default."),
+        click.option("--user", is_flag=True, help="In your own settings, for every project."),
+        click.argument("host", type=click.Choice(_HOSTS)),
+    ):
+        function = option(function)
+    return click.pass_obj(json_option(function))
+
+
+@command("install", epilog="Example: mdmem install claude-code --dry-run")
+@_options
+def install_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
+    """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
+
+    It shows the diff and asks; everything else in those files stays as it is, to the byte. The server and the
+    hooks see what --vault, --user, --project and --resource before `install` name; without a user, project or
+    resource what everyone shares, as with --shared.
+    """
+    from mdmem.agents import hosts
+    from mdmem.agents.hosts import Bound
+
+    memory = target.open()
+    folder = _project(memory.vault.root, user=user, project=project, host=host)
+    bound = Bound(_program(), memory.vault.root, _bound_to(target), folder)
+    return _change(hosts.install(host, bound), **how)
+
+
+@command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
+@_options
+def uninstall_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
+    """Take out of a host's settings what `install` put in, to the byte.
+
+    It shows the diff and asks. Where a file has changed since, only the entries themselves are taken out.
+    """
+    from mdmem.agents import hosts
+    from mdmem.errors import VaultNotFound
+
+    try:
+        vault = target.open().vault.root
+    except VaultNotFound:
+        vault = ""  # it may be gone already
+    folder = _project(vault, user=user, project=project, host=host)
+    return _change(hosts.uninstall(host, folder), **how)
+
+
+def _project(vault: str, *, user: bool, project: bool, host: str) -> str | None:
+    """The folder of the project whose settings are meant; None for the user's own."""
+    from mdmem.agents.hosts import HOSTS
+    from mdmem.errors import Usage
+    from mdmem.vault.config import workspace_of
+
+    if user and project:
+        raise Usage(problem="--user and --project exclude each other", remedy="say one of them")
+    if user or (HOSTS[host].project is None and not project):
+        return None
+    here = os.path.realpath(os.getcwd())
+    if vault:
+        around = workspace_of(vault)
+        if os.path.commonpath((around, here)) == around:
+            return around
+    # `workspace_of` begins above what it is given.
+    return workspace_of(os.path.join(here, "memories"))
+
+
+def _program() -> str:
+    """The command that starts this program: its name where the shell finds it."""
+    from shutil import which
+
+    beside = os.path.join(os.path.dirname(sys.executable), "mdmem")
+    return beside if which("mdmem") is None and os.path.exists(beside) else "mdmem"
+
+
+def _bound_to(target: Target) -> tuple[str, ...]:
+    named = (("--user", target.user), ("--project", target.project), ("--resource", target.resource))
+    options = [part for option, value in named if value for part in (option, value)]
+    # Without a scope, an agent would be served the memories of every user.
+    return (*options, "--shared") if target.shared or not options else tuple(options)
+
+
+def _change(hosts: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    from mdmem.cli.render import print_json
+    from mdmem.errors import Usage
+
+    wanted = bool(hosts.changes) and not dry_run
+    if as_json:
+        if wanted and not yes:
+            raise Usage(problem="--json does not ask", remedy="say --yes or --dry-run")
+    elif hosts.changes:
+        print(hosts.diff(), end="")
+    for note in hosts.notes():
+        print(f"mdmem: {note}", file=sys.stderr)
+    if wanted and not yes:
+        if not sys.stdin.isatty():
+            raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
+        wanted = click.confirm("Write this?", err=True)
+    if wanted:
+        hosts.apply()
+    if as_json:
+        print_json({"applied": wanted, "files": [each.path for each in hosts.changes], "diff": hosts.diff()})
+    elif not hosts.changes:
+        print("nothing to do")
+    return 0
+
+
+@command("tool", epilog="""Example: mdmem tool '{"command": "view", "path": "/memories"}'""")
+@click.argument("given", metavar="[COMMAND]", default="-")
+@click.option(
+    "--dialect",
+    type=click.Choice(["python", "docs"]),
+    default="python",
+    show_default=True,
+    help="Answer as Anthropic's Python SDK does, or as the documentation of its memory tool says.",
+)
+@click.pass_obj
+def tool_command(target: Target, given: str, dialect: Dialect) -> int:
+    """Do what a memory tool is told: view, create, str_replace, insert, delete, rename.
+
+    COMMAND is JSON as a model gives it; without it, each line of standard input is one. Each line of the
+    output is an answer: {"content": "…", "is_error": false}. The folder /memories is the namespace.
+    """
+    from mdmem.adapters.memory_tool import Tool
+
+    tool, failed = Tool(target.open(), dialect), False
+    for line in sys.stdin.buffer if given == "-" else [given]:
+        if line.strip():
+            answer = _answer(tool, line)
+            failed = failed or answer["is_error"]
+            print(json.dumps(answer, ensure_ascii=False), flush=True)
+    return int(failed)
+
+
+def _answer(tool: Tool, line: bytes | str) -> dict[str, Any]:
+    from mdmem.errors import ToolRefused
+
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return {"content": f"The command is not JSON: {error}", "is_error": True}
+    if not isinstance(given, dict):
+        return {"content": "The command is not a JSON object.", "is_error": True}
+    try:
+        return {"content": tool.call(given), "is_error": False}
+    except ToolRefused as error:
+        return {"content": error.words, "is_error": True}
+
+
+_MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
+
+
+def answer(target: Target, event: str) -> int:
+    """Answer a hook; whatever goes wrong is a note on standard error, and the exit code is 0."""
+    from mdmem.errors import MdmemError, VaultNotFound
+
+    try:
+        signal.signal(signal.SIGALRM, _out_of_time)
+        signal.alarm(_MOST_SECONDS)
+        _answer_hook(target, event)
+    except VaultNotFound:
+        pass
+    except MdmemError as error:
+        _note(str(error))
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
+        _note(f"{type(error).__name__}: {error}")
+    finally:
+        signal.alarm(0)
+    return 0
+
+
+def _answer_hook(target: Target, event: str) -> None:
+    given = _given()
+    memory = target.open()
+    from mdmem.adapters.hooks import answer
+
+    told = answer(memory, event, given)
+    if told is not None:
+        print(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
+
+
+def _given() -> dict[str, Any]:
+    from mdmem.errors import Usage
+
+    text = sys.stdin.buffer.read()
+    try:
+        given = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Usage(problem=f"standard input is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise Usage(problem="standard input is not a JSON object")
+    return given
+
+
+def _out_of_time(_signal: int, _frame: object) -> None:
+    raise TimeoutError(f"no answer within {_MOST_SECONDS} s")
+
+
+def _note(text: str) -> None:
+    print(f"mdmem hook: {text}", file=sys.stderr)
+
+
+@command("hook", epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
+@click.argument("event", metavar="EVENT")
+@click.pass_obj
+def hook_command(target: Target, event: str) -> int:
+    """Answer a hook of Claude Code or Codex.
+
+    EVENT is session-start, user-prompt, post-edit, pre-compact or stop. What the host says is read from
+    standard input as JSON; the answer has the form that the host reads. It never fails a turn of the agent:
+    whatever goes wrong is a note on standard error. Without a vault it says nothing.
+    """
+    return answer(target, event)
+
+
+_READERS = (
+    "codex",
+    "claude",
+    "cursor",
+    "copilot",
+    "gemini",
+    "agents",
+    "copilot-code-review",
+    "copilot-cloud-agent",
+)
+_WRITTEN = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
+
+Verb = Callable[[Any], Any]
+
+
+@group("project")
+def project_command() -> None:
+    """Project memory: the AGENTS.md of the namespace; in a repository, the one at its root."""
+
+
+@project_command.command("load", epilog="Example: mdmem project load")
+@read_command
+def project_load(memory: Memory, as_json: bool) -> None:
+    """Print the project memory exactly as it is; its hash goes to standard error."""
+    print_document(memory.project.load(), as_json=as_json)
+
+
+@project_command.command("summary", epilog="Example: mdmem project summary --max-chars 2000")
+@click.option("--max-chars", type=click.IntRange(0), help="At most so many characters.")
+@read_command
+def project_summary(memory: Memory, max_chars: int | None, as_json: bool) -> None:
+    """Print its preferences and decisions."""
+    text = memory.project.summary(max_chars)
+    if as_json:
+        print_json({"summary": text})
+    else:
+        print(text)
+
+
+@project_command.command("append", epilog="Example: mdmem project append Decisions 'Use SQLite' --date")
+@click.argument("section")
+@text_argument("entry")
+@click.option("--date", is_flag=True, help="Write today's date before it.")
+@change_command
+def project_append(section: str, entry: str, date: bool) -> Verb:
+    """Add a bullet to a section, which is made if it is not there."""
+    return lambda m: m.project.append(section, entry, date=date)
+
+
+@project_command.command("step", epilog="Example: mdmem project step deploy done 'on Friday'")
+@click.argument("id_", metavar="ID")
+@click.argument("status")
+@click.argument("note", default="")
+@click.option("--section", default="Workflow", show_default=True, help="Where it stands.")
+@change_command
+def project_step(id_: str, status: str, note: str, section: str) -> Verb:
+    """Say how a step of the workflow stands."""
+    return lambda m: m.project.step(id_, status, note, section=section)
+
+
+@project_command.command("params", epilog="Example: mdmem project params model=large temperature=0.2")
+@click.argument("pairs", nargs=-1, required=True, metavar="NAME=VALUE")
+@click.option("--section", default="Parameters", show_default=True, help="Where they stand.")
+@change_command
+def project_params(pairs: tuple[str, ...], section: str) -> Verb:
+    """Record parameters. VALUE is read as YAML."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"{pair!r} is not NAME=VALUE")
+        values[name] = read_value(value)
+    return lambda m: m.project.params(values, section=section)
+
+
+@project_command.command("resolve", epilog="Example: mdmem project resolve --for src/app.py --tool codex")
+@click.option("--for", "for_file", metavar="FILE", required=True, help="A file of the workspace.")
+@click.option("--tool", type=click.Choice(_READERS), required=True, help="Who reads.")
+@read_command
+def project_resolve(memory: Memory, for_file: str, tool: str, as_json: bool) -> None:
+    """Print what a coding tool would read for a file; which files that is goes to standard error."""
+    resolved = memory.project.resolve(for_file, tool)
+    if as_json:
+        print_json(resolved.as_dict())
+        return
+    _print_read(resolved)
+    sys.stderr.flush()
+    print(resolved.text)
+
+
+def _print_read(resolved: Resolved) -> None:
+    for number, found in enumerate(resolved.files, 1):
+        kept = f"{found.bytes_kept:,} of {found.bytes:,} bytes"
+        cut = f", cut: {found.limit}" if found.limit else ""
+        print(f"{number:3}  {_about(found)}  {kept}{cut}", file=sys.stderr)
+    for found in resolved.left_out:
+        print(f"  -  {_about(found)}  not read", file=sys.stderr)
+    for finding in resolved.findings:
+        print(f"  !  {finding}", file=sys.stderr)
+    count = f"{len(resolved.files)} files, about {resolved.tokens:,} tokens"
+    print(f"{resolved.tool} for {resolved.file}: {count} (as of {resolved.as_of})\n", file=sys.stderr)
+
+
+def _about(found: Found) -> str:
+    return f"{found.path}  [{found.scope}] {found.reason}"
+
+
+@project_command.command("audit", epilog="Example: mdmem project audit")
+@read_command
+def project_audit(memory: Memory, as_json: bool) -> None:
+    """Compare what coding tools read: what only some see, what is cut or dead, and what it costs."""
+    audit = memory.project.audit()
+    if as_json:
+        print_json(audit.as_dict())
+        return
+    for cost in audit.costs:
+        kept = f"{cost.bytes_kept:,} of {cost.bytes:,} bytes"
+        print(f"{cost.tokens:7,} tokens  {cost.tool:20} {cost.files} files, {kept}, for {cost.file}")
+    print_findings(audit.findings, "text")
+
+
+@project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
+@click.option(
+    "--tool", "tools", multiple=True, type=click.Choice(_WRITTEN), help="Only its files; repeatable."
+)
+@click.option("--bring-back", is_flag=True, help="First take what somebody wrote there into the vault.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
+@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@read_command
+def project_sync(
+    memory: Memory, tools: tuple[str, ...], bring_back: bool, check: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
+    synced = memory.project.sync(tools, bring_back=bring_back, check=check or dry_run)
+    if as_json:
+        print_json(synced.as_dict())
+    elif dry_run:
+        print(synced.diff(), end="")
+    _print_synced(synced, is_silent=as_json or dry_run)
+    return int(bool(synced.left) and (check or not dry_run))
+
+
+def _print_synced(synced: Synced, *, is_silent: bool) -> None:
+    for one in synced.differences:
+        done = "created" if one.before is None else "deleted" if one.after is None else "changed"
+        state = done if one.path in synced.written else one.state
+        if not is_silent or not one.is_mended:
+            to = sys.stderr if is_silent else sys.stdout
+            print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
+    if not synced.differences and not is_silent:
+        print("nothing to change")

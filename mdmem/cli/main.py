@@ -1,0 +1,344 @@
+"""The program `mdmem`: its command tree, what a command line names, and what becomes of an error."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import importlib
+import io
+import os
+import re
+import sys
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import click
+
+from mdmem import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mdmem.memory.memory import Memory
+
+
+ENVIRONMENT = {
+    "vault": "MDMEM_VAULT",
+    "user": "MDMEM_USER",
+    "project": "MDMEM_PROJECT",
+    "actor": "MDMEM_ACTOR",
+}
+"""The variables that stand in for options."""
+
+
+class Target(NamedTuple):
+    """Which memories the command line names: the vault, the scope, and who asks."""
+
+    vault: str | None
+    user: str | None
+    project: str | None
+    resource: str | None
+    shared: bool
+    actor: str
+
+    def open(self) -> Memory:
+        """The memories.
+
+        Raises:
+            VaultNotFound, Usage, PathRefused: there are none.
+        """
+        from mdmem.errors import Usage
+        from mdmem.memory.memory import open as open_memory
+        from mdmem.vault.paths import Scope
+
+        kind, slash, identifier = (self.resource or "").partition("/")
+        if self.resource and not (kind and slash and identifier):
+            raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
+        scope = Scope(
+            user=self.user,
+            project=self.project,
+            resource_type=kind or None,
+            resource_id=identifier or None,
+            shared=self.shared,
+        )
+        return open_memory(self.vault, scope, actor=self.actor)
+
+
+# `- one more`, or a frontmatter with its lines; not `--title=Use SQLite`.
+_NO_OPTION = re.compile(r"-[^\s=]*\s|-{3,}\Z")
+_MARK = "\0"  # no argument of a program holds one
+
+
+class Command(click.Command):
+    """A command that takes for an option only what can be one: its name has no blanks."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        texts = {_MARK + text: text for text in args if _NO_OPTION.match(text)}
+        rest = super().parse_args(ctx, [_MARK + text if _MARK + text in texts else text for text in args])
+
+        def text_of(value: Any) -> Any:
+            return tuple(map(text_of, value)) if isinstance(value, tuple) else texts.get(value, value)
+
+        if texts:
+            ctx.params = {name: text_of(value) for name, value in ctx.params.items()}
+        return rest
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.command, cls=Command)
+group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.group, cls=Group)
+
+
+# Which module each command lives in.
+_COMMANDS = {
+    "append": "edit",
+    "backlinks": "references",
+    "check": "find",
+    "completion": "main",
+    "context": "find",
+    "delete-lines": "edit",
+    "doctor": "find",
+    "graph": "references",
+    "grep": "find",
+    "history": "edit",
+    "hook": "agents",
+    "import": "make",
+    "index": "serve",
+    "init": "make",
+    "install": "agents",
+    "insert": "edit",
+    "ls": "find",
+    "mcp": "serve",
+    "mv": "edit",
+    "new": "make",
+    "notes": "kinds",
+    "preferences": "kinds",
+    "prepend": "edit",
+    "project": "agents",
+    "refs": "references",
+    "render": "make",
+    "replace": "edit",
+    "restore": "edit",
+    "rm": "edit",
+    "rules": "kinds",
+    "schema": "make",
+    "search": "find",
+    "section": "edit",
+    "set": "edit",
+    "show": "find",
+    "tags": "references",
+    "template": "make",
+    "tool": "agents",
+    "undo": "edit",
+    "uninstall": "agents",
+    "unset": "edit",
+    "watch": "serve",
+    "working": "kinds",
+    "write": "edit",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names, and imports a command's module when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of all commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """The command of this name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"mdmem.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        return command
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, "--version", message="mdmem %(version)s")
+@click.option(
+    "--vault", metavar="DIR", envvar=ENVIRONMENT["vault"], help="The vault; else it is looked for upward."
+)
+@click.option("--user", metavar="ID", envvar=ENVIRONMENT["user"], help="The memory of this user.")
+@click.option("--project", metavar="ID", envvar=ENVIRONMENT["project"], help="The memory about this project.")
+@click.option("--resource", metavar="TYPE/ID", help="The memory about this resource.")
+@click.option("--shared", is_flag=True, help="The memory that all users share.")
+@click.option(
+    "--actor",
+    metavar="NAME",
+    envvar=ENVIRONMENT["actor"],
+    default="",
+    help="Who changes it, for the history.",
+)
+@click.pass_context
+def app(
+    ctx: click.Context,
+    vault: str | None,
+    user: str | None,
+    project: str | None,
+    resource: str | None,
+    shared: bool,
+    actor: str,
+) -> None:
+    """Keep an agent's memory as plain Markdown and JSON files.
+
+    \b
+    mdmem init                                   make a vault in ./memories
+    mdmem notes append db "One file." --title SQLite
+    mdmem search sqlite                          find it
+    mdmem replace notes/db.md "One" "A single"   change exactly that
+    mdmem undo                                   take it back
+
+    Every command has --json; every change has --dry-run, which prints the diff.
+    """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
+    ctx.obj = Target(vault, user, project, resource, shared, actor)
+
+
+_REFUSED = 2
+_BUG = 3
+_INTERRUPTED = 130
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+# What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
+_UNWRITABLE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EBADF,
+    errno.ENXIO,
+    errno.EAGAIN,
+)
+_COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
+
+
+def _run(arguments: list[str]) -> int:
+    """What click's own `main` does, except that an interrupt and a closed pipe are left to the caller.
+
+    Returns:
+        The exit code.
+    """
+    instruction = os.environ.get(_COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {}, "mdmem", _COMPLETE, instruction)
+    as_json = "--json" in takewhile(lambda argument: argument != "--", arguments)
+    try:
+        with app.make_context("mdmem", arguments.copy()) as context:
+            code = app.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except OSError:
+        raise  # errors of the vault are errors of ours: this is the output
+    except Exception as error:  # noqa: BLE001 - the one boundary: what is expected becomes a message, a bug says so
+        return _failed(error, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception, *, as_json: bool = False) -> int:
+    """Say what went wrong; the exit code."""
+    from mdmem.cli.render import print_error, print_usage
+    from mdmem.errors import MdmemError
+
+    if isinstance(error, click.ClickException):
+        print_usage(error, as_json=as_json)
+        return error.exit_code
+    if isinstance(error, MdmemError):
+        print_error(error, as_json=as_json)
+        return error.exit_code
+    import traceback
+
+    traceback.print_exception(error)
+    print("mdmem: this is a bug in mdmem; nothing that it was told to do was half done", file=sys.stderr)
+    return _BUG
+
+
+@click.command("completion", epilog='Example: eval "$(mdmem completion bash)"')
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell, to be evaluated in its start-up file."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is not None:
+        print(kind(ctx.find_root().command, {}, "mdmem", "_MDMEM_COMPLETE").source())
+
+
+def program() -> NoReturn:
+    """Be the program: run it, and end this process with its exit code."""
+    # It is over before collecting garbage would pay, and importing sets collections off.
+    gc.disable()
+    _prepare_streams()
+    code = main(sys.argv[1:])
+    # Taking the interpreter down, object by object, takes a tenth of what a search does, and closing a
+    # database waits for the disk. A vault survives the end of a process at any moment.
+    os._exit(code)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program with `arguments`, until all that it prints is out.
+
+    Returns:
+        The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
+    """
+    try:
+        code = _run([*arguments])
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return 0  # the reader has seen enough
+    except OSError as error:
+        if error.errno in _EXHAUSTED:
+            print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
+            return _REFUSED
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            return _failed(error)
+        _drop_output()
+        with contextlib.suppress(OSError):  # it may be standard error that cannot be written
+            told = f"cannot write the output: {error.strerror}; a change that was made stands"
+            print(f"mdmem: {told}", file=sys.stderr)
+        return _REFUSED
+    return code
+
+
+def _prepare_streams() -> None:
+    """Make the standard streams such that nothing printed is lost, refused, or obeyed by a terminal."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It is closed, and the next file to be opened would take its number.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        kind: type[io.TextIOWrapper[Any]] = io.TextIOWrapper
+        if stream.isatty():
+            from mdmem.cli.render import Terminal
+
+            kind = Terminal
+        elif isinstance(stream.buffer, io.BufferedWriter):
+            # A name or a text that the locale's encoding lacks must not end the program.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            continue
+        # With PYTHONUNBUFFERED, Python would not notice that only a part of a text was written.
+        file = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115 - until the end
+        setattr(sys, name, kind(file, "utf-8", "backslashreplace", line_buffering=True))
+
+
+def _drop_output() -> None:
+    # Else Python complains when it closes what could not be written.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,119 @@
+"""The command that serves the Model Context Protocol.
+
+The commands that keep the index: index, watch.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import sys
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from mdmem.cli.main import command
+from mdmem.cli.options import read_command
+from mdmem.cli.render import print_json, progress_bar
+
+if TYPE_CHECKING:
+    from mdmem.cli.main import Target
+    from mdmem.memory.memory import Memory
+    from mdmem.memory.watch import Event
+
+
+@command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")
+@click.option(
+    "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on this machine."
+)
+@click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
+@click.option("--thread", metavar="ID", help="The thread whose working memory is given and written.")
+@click.option(
+    "--budget",
+    type=click.IntRange(200, 25_000),
+    default=6_000,
+    show_default=True,
+    metavar="TOKENS",
+    help="About how long an answer may be.",
+)
+@click.pass_obj
+def mcp_command(target: Target, port: int | None, read_only: bool, thread: str | None, budget: int) -> None:
+    """Serve the memories to an agent: tools, resources and prompts of the Model Context Protocol.
+
+    It speaks on standard input and output, or with --http at http://127.0.0.1:PORT/mcp (0: a free port) to
+    clients that give the bearer token MDMEM_MCP_TOKEN; without that variable, a token is made and printed on
+    standard error. What --vault, --user, --project and --resource name is all that a client can reach,
+    besides the rules that everybody shares.
+    """
+    from mdmem.errors import ExtraMissing
+
+    if find_spec("mcp") is None:
+        raise ExtraMissing(extra="mcp", package="mcp")
+    import anyio
+
+    from mdmem.mcp.answer import Bound
+    from mdmem.mcp.server import MemoryServer
+
+    bound = Bound(memory=target.open(), thread=thread, read_only=read_only, budget=budget)
+    server = MemoryServer(bound)
+    # What was imported stays; a server lives long enough for the rest to be collected.
+    gc.freeze()
+    gc.enable()
+    if port is not None:
+        from mdmem.mcp.http import serve_http
+
+        serve_http(server, port, partial(print, "mdmem:", file=sys.stderr, flush=True))
+        return
+    # The thread that reads standard input cannot be interrupted; a vault survives the end of a process.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(server.serve_stdio)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@command("index", epilog="Example: mdmem index --rebuild")
+@click.option("--rebuild", is_flag=True, help="Make it anew, whatever it says.")
+@read_command
+def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
+    """Make the index say what the files say; every command that needs it does so by itself."""
+    with ExitStack() as bar:
+        synced = memory.sync(rebuild=rebuild, progress=progress_bar(bar, "indexing"))
+    memories = len(memory.ls(where=["path"]))
+    if as_json:
+        print_json({**synced._asdict(), "memories": memories})
+        return
+    counts = ", ".join(
+        f"{len(getattr(synced, name)):,} {name}" for name in ("created", "changed", "moved", "removed")
+    )
+    print(f"{counts}; {memories:,} {'memory' if memories == 1 else 'memories'}")
+
+
+@command("watch", epilog="Example: mdmem watch --json")
+@click.option(
+    "--poll-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Also look at every file this often; without it, where the file system does not tell everything.",
+)
+@read_command
+def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> None:
+    """Print what happens to memories and to what they cite, an event a line, until it is stopped."""
+    signal.signal(signal.SIGTERM, _end)
+    with memory.watch(poll_seconds=poll_seconds) as events:
+        for event in events:
+            print(json.dumps(event.as_dict(), ensure_ascii=False) if as_json else _line(event), flush=True)
+
+
+def _end(*_: object) -> NoReturn:
+    raise click.exceptions.Exit(0)
+
+
+def _line(event: Event) -> str:
+    """An event for people: `stale  notes/db.md:3  src/app.py#L1-L2  moved  moved to src/app.py#L3-L4`."""
+    place = f"{event.path}:{event.line}" if event.line else event.path
+    moved = f"{event.old} → {event.path}" if event.old else place
+    return "  ".join(filter(None, (event.kind, moved, event.target, event.code, event.message)))

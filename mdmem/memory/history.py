@@ -1,0 +1,189 @@
+"""What a caller saw of a memory, named by its hash, and whether it is still there.
+
+Going back: what a memory held before, and what a change would leave if it had not been made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
+from mdmem.text.diff import unified
+from mdmem.text.document import Document, parse
+from mdmem.text.merge import merge
+from mdmem.vault.paths import check_memory
+from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.text.document import Document
+    from mdmem.vault.trash import Entry, FileChange
+    from mdmem.vault.vault import Vault
+
+
+_LEAST_HASH = 8  # hexadecimal digits by which a content can be named
+
+
+def required(vault: Vault, path: str, base: str | None) -> Document:
+    """The memory at `path`, which must be what `base` says, where one is given.
+
+    Raises:
+        MemoryNotFound: there is none.
+        Conflict: it has moved on; with the difference, where what the caller saw is still kept.
+    """
+    document = vault.read(check_memory(path))
+    compare(vault, document, base)
+    return document
+
+
+def found(vault: Vault, path: str, base: str | None) -> Document | None:
+    """As `required`, with None where there is no memory and no `base` says that there should be."""
+    if base is not None:
+        return required(vault, path, base)
+    return vault.find(check_memory(path))
+
+
+def compare(vault: Vault, document: Document, base: str | None) -> None:
+    """Refuse to go on where a document is not what `base` says.
+
+    Raises:
+        Conflict: as `required`.
+        Usage: `base` has fewer than eight digits.
+    """
+    if base is None or document.hash.startswith(digits(base)):
+        return
+    full = next((h for h in _hashes(vault, document.path) if h.startswith(digits(base))), None)
+    content = vault.content(full) if full else None
+    text = content.decode("utf-8", "replace") if content is not None else None
+    from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
+
+    diff = unified(text, document.text, document.path) if text is not None else ""
+    raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)
+
+
+def digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
+    """The beginning of a hash, long enough to name one content, as hashes are written.
+
+    Raises:
+        Usage: fewer than eight digits.
+    """
+    if len(hash) < _LEAST_HASH:
+        raise Usage(problem=f"a hash is named by {_LEAST_HASH} digits or more, not {hash!r}")
+    return hash.lower()
+
+
+def encoded(path: str, text: str) -> bytes:
+    """The UTF-8 of a text that is to become the memory at `path`.
+
+    Raises:
+        NotEncodable: it has a lone surrogate.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NotEncodable(path=path, offset=error.start) from None
+
+
+def _hashes(vault: Vault, path: str) -> Iterator[str]:
+    for entry in vault.history():
+        for file in entry.files:
+            if file.path == path:
+                yield from filter(None, (file.after, file.before))
+
+
+_SHORT = 12  # digits of a hash in a message
+_NEAR = 3  # how many of the last changes are named where another one is asked for
+
+
+def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
+    """The plan that gives a memory what it held before its last change, or the content with a hash.
+
+    Raises:
+        NamedNotFound: nothing of that memory is kept, or not that.
+        Usage: the hash has fewer than eight digits.
+    """
+    name = check_memory(path)
+    start = digits(wanted) if wanted is not None else None
+    kept = [f for e in vault.history() for f in e.files if f.path == name and f.before]
+    before, back = _standing(vault, kept[0]) if kept else (vault.find(name), None)
+    now = before.hash if before else None
+    hashes = [f.before for f in kept if f.before]
+    wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
+    data = next((data for h in wanting if (data := vault.trash.content(h)) is not None), None)
+    if data is None:
+        near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
+        raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
+    change = Change(path=name, before=before, content=data, merge=False, back=back)
+    return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
+
+
+def change_named(vault: Vault, identifier: str | None) -> Entry:
+    """The change with this id, or the last one.
+
+    Raises:
+        NamedNotFound: there is no such change.
+    """
+    entries = list(vault.history())
+    entry = next((e for e in entries if identifier in {None, e.id}), None)
+    if entry is None:
+        near = tuple(e.id for e in entries[:_NEAR])
+        raise NamedNotFound(kind="change", name="last" if identifier is None else identifier, near=near)
+    return entry
+
+
+def undone(vault: Vault, entry: Entry) -> EditPlan:
+    """The plan that takes a change back; what has changed since stays, where the two can be told apart.
+
+    Raises:
+        Conflict: a memory has changed since, in the same place.
+        NamedNotFound: what it held before is not kept any more.
+        UndoRefused: the change touched memories outside of the namespace as well.
+    """
+    if entry.is_part:
+        raise UndoRefused(change=entry.id)
+    changes = tuple(change for file in entry.files for change in _undone(vault, entry, file))
+    return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
+
+
+def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
+    """What takes back one file of a change; nothing where it is as it was before."""
+    now, back = _standing(vault, file)
+    digest = now.hash if now else None
+    if digest == file.before:
+        return
+    data = _kept(vault, entry, file.before) if file.before else None
+    if digest != file.after:
+        data = _without(vault, file, data, now)
+    yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+
+
+def _standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
+    """What stands where a change was made; and the change, when it deleted a file whose place is free.
+
+    A file whose name is another Unicode spelling of the same path is another one, which stays.
+    """
+    if file.after is None and vault.find(file.path, spelled=file.spelled) is None:
+        return None, file
+    return vault.find(file.path), None
+
+
+def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
+    """What a memory that has changed since would be without the change."""
+    after = vault.trash.content(file.after) if file.after else None
+    if now is None or before is None or after is None:
+        raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
+    base = parse(file.path, after, now.limits)
+    merged = merge(base, parse(file.path, before, now.limits), now)
+    if merged.text is None:
+        diff = unified(base.text, now.text, file.path)
+        raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
+    return encoded(file.path, merged.text)
+
+
+def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:
+    # The entry comes from the history of this namespace: what it names may be seen.
+    data = vault.trash.content(digest)
+    if data is None:
+        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
+    return data

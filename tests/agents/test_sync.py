@@ -1,0 +1,514 @@
+"""The tools' files follow the project memory and the rules, and what others wrote is never lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import mdmem
+from mdmem.agents.files import Places, Source
+from mdmem.agents.sync import Synced, ToolFiles
+from mdmem.errors import Conflict, EditRefused, Usage
+from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.vault.paths import Scope
+
+PYTHON = "---\nglobs: ['*.py']\n---\n# Python\n\nType everything.\n"
+OWN = (
+    ".claude/rules/mdmem/python.md",
+    ".cursor/rules/mdmem/python.mdc",
+    ".github/instructions/mdmem/python.instructions.md",
+)
+MAIN = ("codex", "claude", "cursor", "copilot", "gemini", "agents")
+
+
+def opened(top: Path, *, mounted: bool = True) -> Memory:
+    """A repository whose AGENTS.md is a memory, or one that has its project memory in the vault."""
+    top = Path(os.path.realpath(top))
+    for folder in ("home", "managed", "repo"):
+        (top / folder).mkdir()
+    if mounted:
+        (top / "repo/.git").mkdir()
+    memory = open_memory(mdmem.init(top / "repo/memories").root)
+    memory.project.places = Places(
+        workspace=str(top / "repo"), home=str(top / "home"), managed=str(top / "managed"), top=str(top)
+    )
+    return memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    memory = opened(tmp_path)
+    memory.write("AGENTS.md", "# Demo\n\n- use files\n")
+    memory.write("rules/python.md", PYTHON)
+    memory.write("rules/style.md", "Be short.\n")
+    return memory
+
+
+def file(memory: Memory, name: str) -> Path:
+    return Path(memory.vault.workspace, name)
+
+
+def states(synced: Synced) -> dict[str, str]:
+    return {one.path: one.state for one in synced.differences}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+# README: `mdmem project sync` writes each tool's files …
+def test_every_tool_reads_memory_and_rules_after_a_sync(memory: Memory) -> None:
+    synced = memory.project.sync()
+    assert set(synced.written) == {"AGENTS.md", "CLAUDE.md", "GEMINI.md", *OWN}
+    for tool in MAIN:
+        text = memory.project.resolve("src/app.py", tool).text
+        assert "- use files" in text
+        assert "Be short." in text
+        assert "memories/rules/python.md" in text
+        assert ("Type everything." in text) == (tool in {"claude", "cursor", "copilot"})
+        assert "Type everything." not in memory.project.resolve("app.rb", tool).text
+    assert memory.project.audit().findings == () or {f.code for f in memory.project.audit().findings} == {
+        "glob-dead"
+    }
+
+
+def test_a_check_writes_nothing_and_is_clean_after_a_sync(memory: Memory) -> None:
+    before = memory.project.sync(check=True)
+    assert before.written == ()
+    assert set(states(before).values()) == {"missing"}
+    assert not file(memory, "CLAUDE.md").exists()
+    memory.project.sync()
+    assert memory.project.sync(check=True).differences == ()
+    assert memory.project.sync() == Synced(differences=())
+
+
+def test_the_diff_of_a_check_is_what_a_sync_writes(memory: Memory) -> None:
+    diff = memory.project.sync(check=True).diff()
+    assert "+++ b/CLAUDE.md" in diff
+    assert "+@AGENTS.md" in diff
+    assert memory.project.sync().diff() == diff
+
+
+def test_only_the_files_of_some_tools(memory: Memory) -> None:
+    assert memory.project.sync(["codex"]).written == ("AGENTS.md",)
+    assert set(memory.project.sync(["cursor", "gemini"]).written) == {"GEMINI.md", OWN[1]}
+    with pytest.raises(Usage):
+        memory.project.sync(["emacs"])
+
+
+def test_the_mounted_memory_is_changed_by_a_plan_that_can_be_undone(memory: Memory) -> None:
+    before = file(memory, "AGENTS.md").read_bytes()
+    memory.project.sync()
+    assert memory.history("AGENTS.md")[0].message == "AGENTS.md: project sync"
+    memory.undo()
+    assert file(memory, "AGENTS.md").read_bytes() == before
+
+
+def test_bytes_of_others_stay_with_their_line_ends(memory: Memory) -> None:
+    claude, agents = file(memory, "CLAUDE.md"), file(memory, "AGENTS.md")
+    claude.write_bytes(b"\xef\xbb\xbf# Ours\r\n\r\nkeep  \r\n")
+    agents.write_bytes(b"# Demo\r\n\r\n- a")
+    memory.project.sync()
+    assert claude.read_bytes().startswith(b"\xef\xbb\xbf# Ours\r\n\r\nkeep  \r\n\r\n<!-- mdmem:begin")
+    assert agents.read_bytes().startswith(b"# Demo\r\n\r\n- a\r\n\r\n<!-- mdmem:begin")
+    for path in (claude, agents):
+        assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
+    memory.write("rules/more.md", "More.\n")
+    assert memory.project.sync().written == ("AGENTS.md",)
+    assert memory.project.sync(check=True).differences == ()
+
+
+def test_a_project_memory_that_is_not_mounted_is_copied(tmp_path: Path) -> None:
+    memory = opened(tmp_path, mounted=False)
+    memory.write("AGENTS.md", "# Demo\n\n- use files\n")
+    memory.project.sync()
+    text = file(memory, "AGENTS.md").read_text()
+    assert "- use files" in text
+    assert "from memories/AGENTS.md" in text
+    memory.project.append("Decisions", "SQLite")
+    assert states(memory.project.sync(check=True)) == {"AGENTS.md": "outdated"}
+    memory.project.sync()
+    assert "- SQLite" in memory.project.resolve("a.py", "gemini").text
+
+
+def test_without_memory_and_rules_there_is_nothing_to_write(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    assert memory.project.sync() == Synced(differences=())
+    assert sorted(os.listdir(memory.vault.workspace)) == [".git", "memories"]
+
+
+def test_a_rule_that_is_gone_or_off_takes_its_files_with_it(memory: Memory) -> None:
+    memory.project.sync()
+    memory.set("rules/python.md", {"enabled": False})
+    assert {
+        path: state for path, state in states(memory.project.sync()).items() if path in OWN
+    } == dict.fromkeys(OWN, "stale")
+    assert not any(file(memory, name).exists() for name in OWN)
+    assert "python" not in file(memory, "AGENTS.md").read_text()
+    assert memory.project.sync(check=True).differences == ()
+
+
+def test_an_import_that_people_wrote_is_enough(memory: Memory) -> None:
+    file(memory, "CLAUDE.md").write_text("# Ours\n\n@AGENTS.md\n")
+    file(memory, "GEMINI.md").write_text("@./AGENTS.md\n")
+    memory.project.sync()
+    assert file(memory, "CLAUDE.md").read_text() == "# Ours\n\n@AGENTS.md\n"
+    assert file(memory, "GEMINI.md").read_text() == "@./AGENTS.md\n"
+
+
+def test_a_link_to_the_memory_is_enough(memory: Memory) -> None:
+    file(memory, "CLAUDE.md").symlink_to("AGENTS.md")
+    assert "CLAUDE.md" not in states(memory.project.sync())
+    assert file(memory, "CLAUDE.md").is_symlink()
+    assert memory.project.sync(check=True).differences == ()
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", ".claude", ".cursor/rules"])
+def test_nothing_is_written_through_a_link(name: str, memory: Memory, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    target = outside if name != "CLAUDE.md" else outside / "file.md"
+    if name == "CLAUDE.md":
+        target.write_text("mine\n")
+    file(memory, name).parent.mkdir(exist_ok=True)
+    file(memory, name).symlink_to(target)
+    synced = memory.project.sync()
+    refused = [one.path for one in synced.left]
+    assert len(refused) == 1
+    assert refused[0].startswith(name)
+    assert sorted(os.listdir(outside)) == (["file.md"] if name == "CLAUDE.md" else [])
+    if name == "CLAUDE.md":
+        assert target.read_text() == "mine\n"
+
+
+def test_what_is_not_utf_8_is_left_as_it_is(memory: Memory) -> None:
+    file(memory, "CLAUDE.md").write_bytes(b"caf\xe9\n")
+    assert [(one.path, one.state) for one in memory.project.sync().left] == [("CLAUDE.md", "refused")]
+    assert file(memory, "CLAUDE.md").read_bytes() == b"caf\xe9\n"
+
+
+def test_a_rule_of_the_same_name_that_people_wrote_is_left_as_it_is(memory: Memory) -> None:
+    own = file(memory, OWN[1])
+    own.parent.mkdir(parents=True)
+    own.write_text("mine\n")
+    assert [(one.path, one.state) for one in memory.project.sync().left] == [(OWN[1], "foreign")]
+    assert own.read_text() == "mine\n"
+
+
+def test_what_was_edited_is_told_and_not_overwritten(memory: Memory) -> None:
+    memory.project.sync()
+    edit(file(memory, OWN[0]), "Type everything.", "Type most.")
+    edit(file(memory, "CLAUDE.md"), "@AGENTS.md", "@AGENTS.md\nUse tabs.")
+    memory.write("rules/more.md", "More.\n")
+    synced = memory.project.sync()
+    assert synced.written == ("AGENTS.md",)
+    assert {one.path: one.state for one in synced.left} == {OWN[0]: "edited", "CLAUDE.md": "edited"}
+    assert "Type most." in file(memory, OWN[0]).read_text()
+
+
+def test_what_was_edited_can_be_brought_back(memory: Memory) -> None:
+    memory.project.sync()
+    edit(file(memory, OWN[0]), "Type everything.", "Type most.")
+    edit(file(memory, "CLAUDE.md"), "@AGENTS.md", "@AGENTS.md\nUse tabs.")
+    edit(file(memory, "AGENTS.md"), "Be short.", "Be short.\nBe kind.")
+    synced = memory.project.sync(bring_back=True)
+    assert synced.left == ()
+    assert memory.show("rules/python.md").text == PYTHON.replace("everything", "most")
+    text = memory.show("AGENTS.md").text
+    assert text.startswith("# Demo\n\n- use files\n")
+    assert text.endswith("<!-- mdmem:end -->\n\nUse tabs.\n")
+    assert memory.show("rules/style.md").text == "Be short.\nBe kind.\n"
+    assert "Type most." in file(memory, OWN[1]).read_text()
+    assert memory.project.sync(check=True).differences == ()
+
+
+STYLE, NAMES = "rules/style.md", "rules/names.md"
+STYLES = "---\npriority: 2\n---\n\n# Style\n\nBe short.\n\n## When\n\nAlways.\n"
+HELLO = "## Hello\n\nNew."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("Be short.", "Be brief.", {STYLE: STYLES.replace("short", "brief")}),
+        ("Be short.\n", "Be short.\nBe kind.\n", {STYLE: STYLES.replace("short.\n", "short.\nBe kind.\n")}),
+        ("Always.\n", "Always.\n\n- kind\n", {STYLE: f"{STYLES}\n- kind\n"}),
+        ("Always.\n", "", {STYLE: STYLES.replace("\nAlways.\n", "")}),
+        ("No x.", "No y.\n\nNo z.", {NAMES: "No y.\n\nNo z.\n"}),
+        ("Be short.", "Be brief.\n\n- a", {STYLE: STYLES.replace("short.", "brief.\n\n- a")}),
+        ("## names", f"{HELLO}\n\n## names", {"AGENTS.md": HELLO}),
+        ("## Style", "First.\n\n## Style", {"AGENTS.md": "First."}),
+        ("<!-- mdmem:end", "Last.\n<!-- mdmem:end", {"AGENTS.md": "Last."}),
+        # Not clearly the text of one memory.
+        ("## Style", "## Fashion", None),
+        ("## Style\n\nBe short.\n\n## When\n\nAlways.\n\n", "", None),
+        ("No x.", "", None),
+        ("Always.\n\n## names\n\nNo x.", "Both.", None),
+        ("Read the rule before", "Never read the rule before", None),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_change_in_a_block_goes_to_the_memory_that_it_came_from(
+    memory: Memory, old: str, new: str, changed: dict[str, str] | None, newline: str
+) -> None:
+    memory.write(STYLE, STYLES, overwrite=True)
+    memory.write(NAMES, "No x.\n")
+    memory.project.sync()
+    before = {path: memory.show(path).text for path in (STYLE, NAMES, "rules/python.md", "AGENTS.md")}
+    target = file(memory, "AGENTS.md")
+    edit(target, old, new)
+    target.write_bytes(target.read_bytes().replace(b"\n", newline.encode()))
+
+    synced = memory.project.sync(bring_back=True)
+
+    assert (synced.left == ()) == (changed is not None)
+    for path in before.keys() - {"AGENTS.md"}:
+        assert memory.show(path).text == (changed or {}).get(path, before[path])
+    outside = (
+        memory.show("AGENTS.md").text.replace("\r\n", "\n").partition("<!-- mdmem:end -->\n")[2].strip("\n")
+    )
+    assert outside == (changed or {}).get("AGENTS.md", "")
+    if changed is None:
+        assert "by hand" in synced.left[0].reason
+        assert new in target.read_bytes().decode().replace("\r\n", "\n")
+    else:
+        assert memory.project.sync(check=True).differences == ()
+
+
+def test_a_copied_project_memory_is_changed_where_it_was_changed(tmp_path: Path) -> None:
+    memory = opened(tmp_path, mounted=False)
+    memory.write("AGENTS.md", "---\ntags: [a]\n---\n# Demo\n\n- use files\n\n")
+    memory.write(STYLE, "Be short.\n")
+    memory.project.sync()
+    edit(file(memory, "AGENTS.md"), "- use files", "- use databases")
+    edit(file(memory, "AGENTS.md"), "<!-- mdmem:end", f"\n{HELLO}\n<!-- mdmem:end")
+    edit(file(memory, "AGENTS.md"), "## style\n\nBe short.", "## style\n\nBe brief.\n\nBe short.")
+
+    assert memory.project.sync(bring_back=True).left == ()
+
+    text = "---\ntags: [a]\n---\n# Demo\n\n- use databases\n\n"
+    assert memory.show("AGENTS.md").text == f"{text}{HELLO}\n\n"
+    assert memory.show(STYLE).text == "Be brief.\n\nBe short.\n"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", OWN[0]])
+def test_what_changed_on_both_sides_is_left_to_whoever_changed_it(memory: Memory, name: str) -> None:
+    memory.project.sync()
+    memory.replace(STYLE, "short", "clear")
+    memory.replace("rules/python.md", "everything", "nothing")
+    before = [memory.show(path).text for path in (STYLE, "rules/python.md")]
+    edit(file(memory, name), "Be short." if name == "AGENTS.md" else "everything", "Be brief.")
+
+    synced = memory.project.sync(bring_back=True)
+
+    assert [(one.path, one.state) for one in synced.left] == [(name, "edited")]
+    assert "and what it is made of was, too" in synced.left[0].reason
+    assert [memory.show(path).text for path in (STYLE, "rules/python.md")] == before
+
+
+def test_what_goes_into_a_rule_keeps_its_line_ends(memory: Memory) -> None:
+    memory.write("rules/python.md", PYTHON.replace("\n", "\r\n"), base=memory.show("rules/python.md").hash)
+    memory.project.sync()
+    edit(file(memory, OWN[0]), "Type everything.", "Type most.\n\nOr less.")
+    memory.project.sync(bring_back=True)
+    expected = PYTHON.replace("everything.", "most.\n\nOr less.").replace("\n", "\r\n")
+    assert memory.show("rules/python.md").data == expected.encode()
+
+
+def test_of_two_texts_for_one_rule_the_second_stays_where_it_is(memory: Memory) -> None:
+    memory.project.sync()
+    edit(file(memory, OWN[0]), "Type everything.", "Type most.")
+    edit(file(memory, OWN[1]), "Type everything.", "Type nothing.")
+    synced = memory.project.sync(bring_back=True)
+    assert [(one.path, one.state) for one in synced.left] == [(OWN[1], "edited")]
+    assert "Type most." in memory.show("rules/python.md").text
+    assert "Type nothing." in file(memory, OWN[1]).read_text()
+
+
+def test_a_header_that_was_edited_is_never_overwritten(memory: Memory) -> None:
+    memory.project.sync()
+    edit(file(memory, OWN[0]), "**/*.py", "**/*.pyx")
+    assert [(one.path, one.state) for one in memory.project.sync(bring_back=True).left] == [
+        (OWN[0], "edited")
+    ]
+    assert "*.pyx" in file(memory, OWN[0]).read_text()
+
+
+def test_what_is_overwritten_is_kept(memory: Memory) -> None:
+    memory.project.sync()
+    before = file(memory, OWN[0]).read_bytes()
+    memory.replace("rules/python.md", "everything", "most")
+    memory.project.sync()
+    kept = Path(memory.vault.root, ".mdmem/local/instructions")
+    assert before in [path.read_bytes() for path in kept.iterdir()]
+    assert file(memory, OWN[0]).read_bytes() != before
+    assert os.listdir(Path(memory.vault.root, ".mdmem/local/staging")) == []
+
+
+def test_permissions_stay(memory: Memory) -> None:
+    file(memory, "CLAUDE.md").write_text("mine\n")
+    file(memory, "CLAUDE.md").chmod(0o600)
+    memory.project.sync()
+    assert file(memory, "CLAUDE.md").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+def test_a_file_that_changed_in_between_is_a_conflict(name: str, memory: Memory) -> None:
+    assert memory.project.places
+    differences = memory.project.sync(check=True).differences
+    difference = next(one for one in differences if one.path == name)
+    file(memory, name).write_text("theirs\n")
+    with pytest.raises(Conflict) as conflict:
+        ToolFiles(memory.vault, Source(memory.project.places)).write(difference)
+    assert conflict.value.path == name
+    assert "+theirs" in conflict.value.diff
+    assert file(memory, name).read_text() == "theirs\n"
+
+
+def test_a_file_that_another_one_synced_in_between_is_no_conflict(memory: Memory) -> None:
+    assert memory.project.places
+    late = memory.project.sync(check=True).differences
+    memory.project.sync()
+    before = {one.path: file(memory, one.path).read_bytes() for one in late}
+    for difference in late:
+        ToolFiles(memory.vault, Source(memory.project.places)).write(difference)
+    assert {path: file(memory, path).read_bytes() for path in before} == before
+    assert len(memory.history("AGENTS.md")) == 2
+
+
+def test_a_rule_that_holds_a_mark_is_refused(memory: Memory) -> None:
+    memory.write("rules/bad.md", "<!-- mdmem:end -->\n")
+    with pytest.raises(EditRefused) as refused:
+        memory.project.sync()
+    assert refused.value.path == "memories/rules/bad.md"
+    assert not file(memory, "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("scope", [Scope(user="alice"), Scope(project="demo")])
+def test_what_is_private_goes_into_no_shared_file(scope: Scope, memory: Memory) -> None:
+    with pytest.raises(Usage):
+        open_memory(memory.vault.root, scope).project.sync()
+
+
+def test_rules_of_a_user_are_in_no_file(memory: Memory) -> None:
+    open_memory(memory.vault.root, Scope(user="alice")).write("rules/secret.md", "Only mine.\n")
+    memory.project.sync()
+    for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md"):
+        assert "Only mine." not in file(memory, name).read_text()
+
+
+LINES = st.sampled_from(["text", "", "# Title", "```", "é 日本", "- a", "@docs/x.md", "> q"])
+TEXTS = st.builds(
+    lambda lines, newline: newline.join(lines).encode(),
+    st.lists(LINES, min_size=1, max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+)
+GLOBS = st.lists(st.sampled_from(["*.py", "src/", "{a,b}/**", "!x.py", "docs/*.md"]), max_size=3)
+
+
+@settings(max_examples=20)
+@given(
+    shared=st.dictionaries(st.sampled_from(["AGENTS.md", "CLAUDE.md", "GEMINI.md"]), TEXTS),
+    rules=st.dictionaries(st.sampled_from(["a", "b", "sub/c"]), st.tuples(GLOBS, TEXTS), max_size=3),
+    later=st.dictionaries(st.sampled_from(["a", "b"]), st.tuples(GLOBS, TEXTS), max_size=2),
+)
+def test_a_check_is_clean_after_every_sync_and_others_bytes_stay(
+    shared: dict[str, bytes],
+    rules: dict[str, tuple[list[str], bytes]],
+    later: dict[str, tuple[list[str], bytes]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    memory = opened(tmp_path_factory.mktemp("sync"))
+    for name, data in shared.items():
+        file(memory, name).write_bytes(data)
+    for written in (rules, later):
+        for name, (globs, data) in written.items():
+            path = Path(memory.vault.root, "rules", f"{name}.md")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(f"---\nglobs: {globs}\n---\n".encode() + data)
+        assert memory.project.sync().left == ()
+        assert memory.project.sync(check=True).differences == ()
+        for name, data in shared.items():
+            assert file(memory, name).read_bytes().startswith(data)
+    for name in (*rules, *later):
+        Path(memory.vault.root, "rules", f"{name}.md").unlink(missing_ok=True)
+    memory.project.sync()
+    assert memory.project.sync(check=True).differences == ()
+
+
+# --------------------------------------------------------------------------------- what an audit advises
+
+
+def hints(memory: Memory) -> dict[str, str]:
+    return {f.path: f.hint for f in memory.project.audit().findings if f.code == "seen-by-some"}
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_an_audit_advises_a_sync_that_does_what_was_advised(tmp_path: Path, mounted: bool) -> None:
+    memory = opened(tmp_path, mounted=mounted)
+    memory.write(STYLE, "Be short.\n")
+    file(memory, "AGENTS.md").write_text("# Demo\n")
+    assert hints(memory)["AGENTS.md"] == "run `mdmem project sync`"
+
+    memory.project.sync()
+
+    assert "AGENTS.md" not in hints(memory)
+
+
+def test_an_audit_advises_no_sync_where_there_is_nothing_to_write(tmp_path: Path) -> None:
+    memory = opened(tmp_path, mounted=False)
+    file(memory, "AGENTS.md").write_text("# Demo\n")
+    file(memory, "CLAUDE.md").write_text("Mine.\n")
+    told = hints(memory)
+    assert memory.project.sync() == Synced(differences=())
+    assert told["AGENTS.md"].startswith("make it the project memory")
+    assert "`mdmem project append`" in told["CLAUDE.md"]
+
+    config = Path(memory.vault.root, ".mdmem/config.toml")
+    config.write_text(config.read_text() + '"AGENTS.md" = "../AGENTS.md"\n')
+    again = open_memory(memory.vault.root)
+    again.project.places = memory.project.places
+    assert again.project.sync().left == ()
+    assert "AGENTS.md" not in hints(again)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("GEMINI.md", "<!-- mdmem:begin\n", "GEMINI.md: the marks of its block are broken"),
+        ("GEMINI.md", None, "GEMINI.md: it is a symbolic link"),
+        (
+            OWN[1],
+            "---\nalwaysApply: false\nglobs: '*.py'\n---\nMine.\n",
+            "a file of somebody else's stands there",
+        ),
+    ],
+)
+def test_an_audit_says_what_a_sync_refuses(memory: Memory, name: str, text: str | None, reason: str) -> None:
+    target = file(memory, name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if text is None:
+        target.symlink_to("/nowhere")
+    else:
+        target.write_text(text)
+    file(memory, "a.py").write_text("")
+
+    told = hints(memory)[name if name == OWN[1] else "AGENTS.md"]
+
+    assert told.startswith(reason)
+    assert "project sync" not in told
+    assert name in {one.path for one in memory.project.sync().left}
+
+
+def test_an_audit_of_a_scope_says_that_a_sync_is_everyones(memory: Memory) -> None:
+    mine = open_memory(memory.vault.root, Scope(user="alice"))
+    mine.project.places = memory.project.places
+
+    assert hints(mine)["AGENTS.md"].endswith("without --user, --project and --resource")
+    with pytest.raises(Usage):
+        mine.project.sync()

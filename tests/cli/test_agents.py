@@ -1,0 +1,402 @@
+"""`mdmem install` and `mdmem uninstall`: settings of hosts, shown, asked for, and taken back to the byte.
+
+`mdmem tool`: commands of a model in, answers out, both JSON.
+
+The commands of project memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mdmem
+from mdmem.agents.hosts import HOSTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli, Files
+
+
+SCOPES = [
+    (host, scope)
+    for host in HOSTS
+    for scope in ("--user", "--project")
+    if (host, scope) != ("windsurf", "--project")
+]
+JSON_TEXT = '\ufeff{\r\n\t// mine\r\n\t"other": [1, 2,], /* kept */\r\n}'
+TOML_TEXT = "# mine\r\nmodel = 'x' # kept\r\n\r\n[table]\r\na.b = 1"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without settings, and a project with a vault, in which commands run."""
+    for name in [
+        *(n for n in os.environ if n.startswith(("MDMEM_", "XDG_"))),
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+    ]:
+        monkeypatch.delenv(name, raising=False)
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    (project / ".git").mkdir(parents=True)
+    mdmem.init(project / "memories")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(project)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "mdmem").write_text("#!/bin/sh\n")
+    (programs / "mdmem").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    return home
+
+
+def everything(folder: Path) -> dict[str, bytes | None]:
+    """Every file and folder below, as it is; the vault and our own state aside."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if "memories" not in path.parts and ".local" not in path.parts
+    }
+
+
+def written(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.suffix in {".json", ".toml"})
+
+
+@pytest.mark.parametrize(("host", "scope"), SCOPES)
+# README: Every other byte of the settings stays …
+def test_install_and_uninstall_leave_everything_as_it_was(
+    cli: Cli, home: Path, host: str, scope: str
+) -> None:
+    root = home.parent
+    before = everything(root)
+    said = cli.ok("install", host, scope, "--yes").out
+    assert "+++ " in said
+    made = [path for path in written(root) if path.name != "hosts.json" and "memories" not in path.parts]
+    assert made
+    cli.ok("uninstall", host, scope, "--yes")
+    assert everything(root) == before
+    # Again, with files of somebody else in those places.
+    for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((TOML_TEXT if path.suffix == ".toml" else JSON_TEXT).encode())
+    before = everything(root)
+    cli.ok("install", host, scope, "--yes")
+    assert everything(root).keys() == before.keys()
+    assert all(
+        everything(root)[name] != before[name] for name in before if before[name] and "bin/" not in name
+    )
+    cli.ok("uninstall", host, scope, "--yes")
+    assert everything(root) == before
+
+
+@pytest.mark.parametrize(("host", "scope"), SCOPES)
+def test_uninstall_without_a_receipt_takes_the_entries_out(
+    cli: Cli, home: Path, host: str, scope: str
+) -> None:
+    cli.ok("install", host, scope, "--yes")
+    shutil.rmtree(home / ".local")
+    cli.ok("uninstall", host, scope, "--yes")
+    for path in written(home.parent):
+        assert "mdmem" not in path.read_text() or "memories" in path.parts
+    assert cli.ok("uninstall", host, scope, "--yes").out == "nothing to do\n"
+
+
+def servers(path: Path, key: str) -> Any:
+    return json.loads(path.read_text())[key]["mdmem"]
+
+
+def test_a_project_names_its_vault_by_what_the_host_puts_in(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    for host in ("claude-code", "cursor", "vscode", "zed", "codex"):
+        cli.ok("--user", "alice", "install", host, "--yes")
+    options = ["--user", "alice", "mcp"]
+    claude = {
+        "type": "stdio",
+        "command": "mdmem",
+        "args": ["--vault", "${CLAUDE_PROJECT_DIR:-.}/memories", *options],
+    }
+    assert servers(project / ".mcp.json", "mcpServers") == claude
+    cursor = {"command": "mdmem", "args": ["--vault", "${workspaceFolder}/memories", *options]}
+    assert servers(project / ".cursor/mcp.json", "mcpServers") == cursor
+    assert servers(project / ".vscode/mcp.json", "servers") == {"type": "stdio", **cursor}
+    zed = {"command": "mdmem", "args": ["--vault", str(project / "memories"), *options]}
+    assert servers(project / ".zed/settings.json", "context_servers") == zed
+    codex = tomllib.loads((project / ".codex/config.toml").read_text())
+    assert codex["mcp_servers"]["mdmem"] == {"command": "mdmem", "args": options}
+
+
+def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    cli.ok("install", "claude-code", "--yes")
+    hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
+    assert set(hooks) == {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"}
+    assert hooks["PostToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
+    (project / "memories/notes").mkdir()
+    (project / "memories/notes/a.md").write_text("---\ntags: 5\n---\n")
+    command = hooks["PostToolUse"][0]["hooks"][0]["command"]
+    assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories --shared hook post-edit'
+    given = {"tool_name": "Write", "tool_input": {"file_path": str(project / "memories/notes/a.md")}}
+    ended = subprocess.run(
+        ["sh", "-c", command.replace("mdmem", f"{sys.executable} -m mdmem", 1)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home,
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(project)},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "notes/a.md:2: schema-type" in json.loads(ended.stdout)["reason"]
+
+
+def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
+    folder = home / ".codex"
+    folder.mkdir()
+    cli.ok("install", "codex", "--user", "--yes")
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch"
+    vault = str(home.parent / "project/memories")
+    command = f"mdmem --vault {vault} --shared hook stop"
+    assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
+    cli.ok("uninstall", "codex", "--user", "--yes")
+    (folder / "hooks.json").write_text('{"hooks": {}}')
+    cli.ok("install", "codex", "--user", "--yes")
+    assert "hooks" not in tomllib.loads((folder / "config.toml").read_text())
+    assert set(json.loads((folder / "hooks.json").read_text())["hooks"]) == set(config["hooks"])
+    cli.ok("uninstall", "codex", "--user", "--yes")
+    assert (folder / "hooks.json").read_text() == '{"hooks": {}}'
+    assert not (folder / "config.toml").exists()
+
+
+# README: `mdmem install` shows the difference first …
+def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
+    before = everything(home.parent)
+    ended = cli("install", "cursor")
+    assert ended.code == 2
+    assert "+++ " in ended.out
+    assert "say --yes" in ended.errors
+    assert everything(home.parent) == before
+    shown = cli.ok("install", "cursor", "--dry-run").out
+    assert shown.startswith("--- /dev/null\n+++ b/.cursor/mcp.json\n")
+    assert everything(home.parent) == before
+    ended = cli("install", "cursor", "--json")
+    assert ended.code == 2
+    assert everything(home.parent) == before
+
+
+def test_json_says_what_was_written(cli: Cli, home: Path) -> None:
+    told = cli.ok("install", "cursor", "--json", "--yes").json
+    assert told["applied"] is True
+    assert told["files"] == [str(home.parent / "project/.cursor/mcp.json")]
+    assert "+++ b/.cursor/mcp.json" in told["diff"]
+    told = cli.ok("install", "cursor", "--json", "--yes").json
+    assert told == {"applied": False, "files": [], "diff": ""}
+
+
+def test_on_a_terminal_it_asks(cli: Cli, home: Path) -> None:
+    place = home.parent / "project/.cursor/mcp.json"
+    code, seen = cli.on_terminal("install", "cursor", question="Write this?", answer="n\n")
+    assert code == 0
+    assert "+++ b/.cursor/mcp.json" in seen
+    assert not place.exists()
+    cli.on_terminal("install", "cursor", question="Write this?", answer="y\n")
+    assert place.exists()
+
+
+def test_a_link_is_followed_and_named(cli: Cli, home: Path) -> None:
+    real = home / "dotfiles.json"
+    real.write_text("{}")
+    link = home / ".cursor/mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    ended = cli.ok("install", "cursor", "--user", "--yes")
+    assert f"{link} is reached by a link: {real} is what is written" in ended.errors
+    assert link.is_symlink()
+    assert "mdmem" in real.read_text()
+    cli.ok("uninstall", "cursor", "--user", "--yes")
+    assert (link.is_symlink(), real.read_text()) == (True, "{}")
+
+
+def test_a_link_of_a_project_is_not_followed(cli: Cli, home: Path) -> None:
+    """The project may be a stranger's: what it links to would be written in his place."""
+    project = home.parent / "project"
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles/settings.json").write_text("{}")
+    for name, target in ((".claude", "dotfiles"), (".mcp.json", "dotfiles/settings.json")):
+        (project / name).symlink_to(home / target)
+        before = everything(home.parent)
+        for verb in ("install", "uninstall"):
+            ended = cli(verb, "claude-code", "--project", "--yes")
+            assert (ended.code, "symbolic link" in ended.errors) == (2, True)
+        assert everything(home.parent) == before
+        (project / name).unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_link_to_somebody_elses_file_is_not_followed(cli: Cli, home: Path) -> None:
+    theirs = home.parent / "theirs.json"
+    theirs.write_text("{}")
+    os.chown(theirs, 65534, 65534)
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").symlink_to(theirs)
+    ended = cli("install", "cursor", "--user", "--yes")
+    assert (ended.code, "which belongs to another user" in ended.errors) == (2, True)
+    assert theirs.read_text() == "{}"
+
+
+def test_what_install_overwrites_is_kept(cli: Cli, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").write_text('{"mine": 1}')
+    cli.ok("install", "cursor", "--user", "--yes")
+    kept = home / ".local/state/mdmem/kept"
+    assert b'{"mine": 1}' in [path.read_bytes() for path in kept.iterdir()]
+
+
+def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:
+    text = '{"mcpServers": {"mdmem": {"command": "another"}}}'
+    (home.parent / "project/.mcp.json").write_text(text)
+    before = everything(home.parent)
+    ended = cli("install", "claude-code", "--yes")
+    assert ended.code == 2
+    assert "mcpServers.mdmem is there already, with another value" in ended.errors
+    assert everything(home.parent) == before
+
+
+def test_a_host_without_project_settings_says_so(cli: Cli, home: Path) -> None:
+    ended = cli("install", "windsurf", "--project", "--yes")
+    assert (ended.code, "say --user" in ended.errors) == (2, True)
+    cli.ok("install", "windsurf", "--yes")
+    assert (home / ".codeium/windsurf/mcp_config.json").exists()
+
+
+def test_both_scopes_at_once_are_refused(cli: Cli, home: Path) -> None:
+    assert cli("install", "cursor", "--user", "--project").code == 2
+    assert not list(home.iterdir())
+
+
+def test_a_vault_that_is_gone_does_not_keep_its_entries(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    cli.ok("install", "cursor", "--yes")
+    shutil.rmtree(project / "memories")
+    cli.ok("uninstall", "cursor", "--yes")
+    assert sorted(path.name for path in project.iterdir()) == [".git"]
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--dry-run"]])
+def test_without_the_extra_that_the_server_needs_nothing_is_installed(home: Path, options: list[str]) -> None:
+    without = (
+        "import sys; sys.modules['mcp'] = None; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", without, "install", "cursor", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "pip install 'mdmem[mcp]'" in ended.stderr
+    assert not everything(home)
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def test_one_command_is_an_argument(cli: Cli, files: Files) -> None:
+    files.write("notes/db.md", "ü\n".encode())
+    ended = cli.ok("tool", '{"command": "view", "path": "/memories/notes/db.md"}')
+    text = "Here's the content of /memories/notes/db.md with line numbers:\n     1\tü\n     2\t"
+    assert lines(ended.data) == [{"content": text, "is_error": False}]
+
+
+# README: `mdmem tool` does the same six commands …
+def test_each_line_is_a_command_and_a_failed_one_ends_nothing(cli: Cli, files: Files) -> None:
+    commands = [
+        {"command": "create", "path": "/memories/a.md", "file_text": "one\n"},
+        {"command": "create", "path": "/memories/a.md", "file_text": "two\n"},
+        {"command": "delete", "path": "/memories/a.md"},
+    ]
+    given = b"\n".join(json.dumps(command).encode() for command in commands) + b"\n\nnonsense\n[]\n"
+    ended = cli("tool", stdin=given)
+    assert ended.code == 1
+    assert [each["is_error"] for each in lines(ended.data)] == [False, True, False, True, True]
+    assert lines(ended.data)[1]["content"] == "File /memories/a.md already exists"
+    assert lines(ended.data)[4]["content"] == "The command is not a JSON object."
+    assert not files.everything()
+
+
+def test_the_namespace_is_what_the_model_sees(cli: Cli, files: Files) -> None:
+    files.write("users/alice/a.md", b"one\n")
+    ended = cli.ok("--user", "alice", "tool", '{"command": "view", "path": "/memories"}')
+    assert lines(ended.data)[0]["content"].endswith("4B\t/memories/a.md")
+
+
+TEXT = b"# Demo\r\n\r\nWhat it is.\r\n\r\n## Decisions\r\n\r\n- Use SQLite\r\n"
+
+
+def test_it_is_printed_exactly(cli: Cli, files: Files) -> None:
+    assert cli("project", "load").code == 1
+    files.write("AGENTS.md", TEXT)
+    assert cli.ok("project", "load").data == TEXT
+    assert cli.ok("project", "load", "--json").json["path"] == "AGENTS.md"
+
+
+def test_a_bullet_is_written_in_place(cli: Cli, files: Files) -> None:
+    files.write("AGENTS.md", TEXT)
+    cli.ok("project", "append", "Decisions", "- Use click")
+    assert files.read("AGENTS.md") == TEXT + b"- Use click\r\n"
+
+
+def test_steps_and_parameters_have_sections_of_their_own(cli: Cli, files: Files) -> None:
+    files.write("AGENTS.md", b"# Demo\n")
+    cli.ok("project", "step", "deploy", "done", "on Friday")
+    cli.ok("project", "step", "deploy", "undone")
+    cli.ok("project", "params", "model=large", "temperature=0.2", "stop=[a, b]", "note=a: b")
+    assert files.read("AGENTS.md").decode() == (
+        "# Demo\n\n## Workflow\n\n- [deploy] undone\n\n## Parameters\n\n- model: large\n- temperature: 0.2\n"
+        '- stop: ["a", "b"]\n- note: a: b\n'
+    )
+
+
+def test_a_date_is_written_when_asked(cli: Cli, files: Files) -> None:
+    files.write("AGENTS.md", TEXT)
+    cli.ok("project", "append", "Decisions", "--date", stdin=b"From standard input\n")
+    assert files.read("AGENTS.md").decode().splitlines()[-1].endswith(": From standard input")
+
+
+def test_the_summary_is_what_was_decided(cli: Cli, files: Files) -> None:
+    files.write("AGENTS.md", TEXT)
+    assert cli.ok("project", "summary").out == "## Decisions\r\n\r\n- Use SQLite\n"
+    assert "Decisions" in cli.ok("project", "summary", "--json").json["summary"]
+    assert "left out" in cli.ok("project", "summary", "--max-chars", "5").out
+    assert cli("project", "summary", "--max-chars", "-1").code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["append", "Decisions", " "],
+        ["append", " ", "entry"],
+        ["step", "[x]", "done"],
+        ["step", "x", " "],
+        ["params", "novalue"],
+        ["params", "a:b=c"],
+        ["append", "None > Such", "entry"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli: Cli, files: Files, arguments: list[str]) -> None:
+    files.write("AGENTS.md", TEXT)
+    assert cli("project", *arguments).code in {1, 2}
+    assert files.read("AGENTS.md") == TEXT
+
+
+def test_a_project_has_its_own(cli: Cli, files: Files) -> None:
+    cli.ok("--project", "demo", "project", "append", "Decisions", "Use SQLite")
+    assert list(files.everything()) == ["projects/demo/AGENTS.md"]

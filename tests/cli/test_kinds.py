@@ -1,0 +1,246 @@
+"""The commands of notes.
+
+The commands of working memory.
+
+The commands of preferences.
+
+The commands of rules.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, Files
+
+
+def test_a_note_grows_by_sections(cli: Cli, files: Files) -> None:
+    assert cli.ok("notes", "append", "db", "One file.", "--title", "SQLite").out.startswith(
+        "created notes/db.md  "
+    )
+    cli.ok("notes", "append", "notes/db.md", "--title", "Why", stdin=b"Small.\n")
+    assert files.read("notes/db.md") == b"## SQLite\n\nOne file.\n\n## Why\n\nSmall.\n"
+
+
+def test_a_note_can_be_made_one_section(cli: Cli, files: Files) -> None:
+    files.write("notes/db.md", b"---\ntags: [db] # kept\n---\n\n## Old\n\ntext\n")
+    seen = cli.ok("show", "notes/db.md", "--hash").out.strip()
+    assert cli("notes", "overwrite", "db", "New.", "--base", "00000000").code == 2
+    assert "-## Old" in cli.ok("notes", "overwrite", "db", "New.", "--title", "T", "--dry-run").out
+    cli.ok("notes", "overwrite", "db", "New.", "--title", "T", "--base", seen)
+    assert files.read("notes/db.md") == b"---\ntags: [db] # kept\n---\n\n## T\n\nNew.\n"
+
+
+def test_a_note_is_read_exactly(cli: Cli, files: Files) -> None:
+    files.write("notes/deep/db.md", b"\xef\xbb\xbf# DB\r\n")
+    ended = cli.ok("notes", "read", "deep/db")
+    assert ended.data == b"\xef\xbb\xbf# DB\r\n"
+    assert ended.errors.startswith("notes/deep/db.md  ")
+    assert cli.ok("notes", "read", "deep/db", "--json").json["text"] == "\ufeff# DB\r\n"
+    assert cli("notes", "read", "none").code == 1
+
+
+def test_notes_are_listed_with_their_titles(cli: Cli, files: Files) -> None:
+    files.write("notes/a.md", b"# First\n")
+    files.write("notes/deep/b.md", b"---\ntitle: Second\n---\n")
+    files.write("other.md", b"# Other\n")
+    assert cli.ok("notes", "list").out == "notes/a.md\tFirst\nnotes/deep/b.md\tSecond\n"
+    assert [note["title"] for note in cli.ok("notes", "list", "deep", "--json").json] == ["Second"]
+    assert cli("notes", "list", "none").code == 1
+
+
+def test_notes_of_a_user_are_their_own(cli: Cli, files: Files) -> None:
+    cli.ok("--user", "alice", "notes", "append", "a", "text", "--title", "T")
+    assert list(files.everything()) == ["users/alice/notes/a.md"]
+    assert cli.ok("--user", "bob", "notes", "list").out == ""
+
+
+THREAD = ("--thread", "t1")
+
+
+def test_a_thread_has_a_state_that_is_replaced(cli: Cli, files: Files) -> None:
+    cli.ok("working", "update", "Tests red.", *THREAD)
+    assert files.read("working/threads/t1.md") == b"Tests red.\n"
+    cli.ok("working", "find-and-replace", "red", "green", *THREAD)
+    assert cli.ok("working", "get", *THREAD).out == "Tests green.\n"
+    assert cli.ok("working", "get", *THREAD, "--json").json == {"content": "Tests green."}
+    cli.ok("working", "find-and-replace", "", "- next", *THREAD)
+    assert cli.ok("working", "get", *THREAD).out == "Tests green.\n\n- next\n"
+    cli.ok("working", "clear", *THREAD)
+    assert not files.everything()
+
+
+def test_what_is_not_there_prints_nothing_and_ends_with_one(cli: Cli) -> None:
+    assert cli("working", "get", *THREAD) == (1, b"", "")
+    assert cli("working", "get", *THREAD, "--json").json == {"content": ""}
+
+
+def test_a_template_begins_what_is_not_there(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/templates/state.md", b"State of {{ name }}.\n")
+    begun = cli.ok("working", "get", *THREAD, "--template", "state", "--var", "name=T1")
+    assert begun.out == "State of T1.\n"
+    assert files.read("working/threads/t1.md") == b"State of T1.\n"
+
+
+def test_a_json_memory_is_merged_and_checked(cli: Cli, files: Files) -> None:
+    files.write(
+        ".mdmem/schemas/step.json", b'{"type": "object", "properties": {"step": {"type": "integer"}}}'
+    )
+    owner = ("--resource", "r/1")
+    cli.ok("working", "update", '{"step": 1, "note": "x"}', *owner, "--schema", "step")
+    cli.ok("working", "merge", '{"step": 2, "note": null}', *owner)
+    content = json.loads(cli.ok("working", "get", *owner).out)
+    assert content["step"] == 2
+    assert "note" not in content
+    assert cli("working", "merge", '{"step": "two"}', *owner).code == 2
+    assert list(files.everything()) == ["working/resources/r%2F1.json"]
+
+
+@pytest.mark.parametrize("patch", ["{", "nothing", "[" * 100_000])
+def test_a_patch_that_is_not_json_is_refused(cli: Cli, patch: str) -> None:
+    ended = cli("working", "merge", patch, *THREAD)
+    assert ended.code == 2
+    assert "mdmem: the patch is not JSON" in ended.errors
+
+
+@pytest.mark.parametrize("owner", [[], [*THREAD, "--resource", "r1"], ["--thread", ".."], ["--thread", ""]])
+def test_a_working_memory_belongs_to_one_thread_or_resource(cli: Cli, files: Files, owner: list[str]) -> None:
+    assert cli("working", "update", "text", *owner).code == 2
+    assert not files.everything()
+
+
+def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
+    cli.ok("working", "update", "text", *THREAD, "--ttl", "3600")
+    files.write("working/threads/old.md", b"---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
+    files.write("working/resources/r.json", b'{"a": 1}\n')
+    lines = cli.ok("working", "list").out.splitlines()
+    assert lines[0] == "thread\told\tworking/threads/old.md\texpired"
+    assert lines[1].startswith("thread\tt1\tworking/threads/t1.md\texpires 2")
+    assert lines[2] == "resource\tr\tworking/resources/r.json"
+    assert [info["expired"] for info in cli.ok("working", "list", "--json").json] == [True, False, False]
+    assert "-old" in cli.ok("working", "sweep", "--dry-run").out
+    assert cli.ok("working", "sweep").out == "deleted working/threads/old.md\n"
+    assert len(cli.ok("working", "list", "--json").json) == 2
+
+
+def test_a_stale_base_is_refused(cli: Cli, files: Files) -> None:
+    cli.ok("working", "update", "one", *THREAD)
+    seen = cli.ok("show", "working/threads/t1.md", "--hash").out.strip()
+    cli.ok("working", "update", "two", *THREAD, "--base", seen)
+    assert cli("working", "update", "three", *THREAD, "--base", seen).code == 2
+    assert files.read("working/threads/t1.md") == b"two\n"
+
+
+FADED = b"---\nvalue: old\nstrength: 0.7\nconfidence: 0.8\nupdated: 2001-01-01T00:00:00Z\n---\n"
+
+
+def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -> None:
+    cli.ok("preferences", "set", "ui", "theme", "dark", "--why", "Said so.", "--strength", "0.5")
+    assert list(files.everything()) == ["preferences/ui/theme.md"]
+    assert b"Said so." in files.read("preferences/ui/theme.md")
+    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme\tdark\t0.50\n"
+    cli.ok("preferences", "set", "ui", "theme", "dark")
+    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme\tdark\t0.80\n"
+    cli.ok("preferences", "delete", "ui", "theme")
+    assert not files.everything()
+    assert cli("preferences", "delete", "ui", "theme").code == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("5", 5), ("no", "no"), ("[a, b]", ["a", "b"]), ("a: b", "a: b"), ('"5"', "5"), ("#1", "#1")],
+)
+def test_a_value_is_read_as_yaml(cli: Cli, given: str, value: object) -> None:
+    cli.ok("preferences", "set", "ui", "x", given)
+    (found,) = cli.ok("preferences", "get", "ui", "x", "--json").json
+    assert found["value"] == value
+
+
+def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
+    files.write("preferences/ui/old.md", FADED)
+    cli.ok("preferences", "set", "ui", "new", "x")
+    assert "old" not in cli.ok("preferences", "list").out
+    assert cli("preferences", "get", "ui", "old").code == 1
+    assert cli.ok("preferences", "list", "ui", "--hidden").out.splitlines()[1].endswith("(faded)")
+    assert cli.ok("preferences", "get", "ui", "old", "--hidden", "--json").json[0]["hidden"] is True
+    assert cli.ok("preferences", "sweep", "--dry-run").out
+    assert cli.ok("preferences", "sweep").out == "deleted preferences/ui/old.md\n"
+
+
+def test_preferences_are_ranked_and_counted(cli: Cli) -> None:
+    for key, strength in (("a", "0.3"), ("b", "0.9"), ("c", "0.6")):
+        cli.ok("preferences", "set", "ui", key, "x", "--strength", strength)
+    assert [p["key"] for p in cli.ok("preferences", "top", "2", "--json").json] == ["b", "c"]
+    stats = cli.ok("preferences", "stats")
+    assert "total: 3\n" in stats.out
+    assert "by_category: ui 3\n" in stats.out
+    assert cli.ok("preferences", "stats", "--json").json["mean_strength"] == 0.6
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--strength", "2"],
+        ["--strength", "x"],
+        ["--confidence", "-1"],
+        ["--policy", "none"],
+        ["--base", "00000000"],
+    ],
+)
+def test_wrong_options_are_refused(cli: Cli, files: Files, options: list[str]) -> None:
+    assert cli("preferences", "set", "ui", "theme", "dark", *options).code in {1, 2}
+    assert not files.everything()
+
+
+def test_a_stronger_preference_can_be_kept(cli: Cli) -> None:
+    cli.ok("preferences", "set", "ui", "theme", "dark", "--strength", "0.9")
+    ended = cli.ok(
+        "preferences", "set", "ui", "theme", "light", "--strength", "0.2", "--policy", "keep-stronger"
+    )
+    assert ended.out.startswith("nothing to change: kept preference ui/theme")
+
+
+@pytest.fixture
+def ruled(files: Files) -> Files:
+    files.write("rules/style.md", b"---\npriority: 5\n---\n# Style\n\nShort words.\n")
+    files.write("rules/python.md", b"---\nglobs: ['*.py', 'src/**']\n---\n# Python\n\nType everything.\n")
+    files.write("rules/off.md", b"---\nenabled: false\n---\n# Off\n\nNever mind.\n")
+    files.write("users/alice/rules/mine.md", b"# Mine\n\nNo emoji.\n")
+    return files
+
+
+@pytest.mark.usefixtures("ruled")
+def test_rules_are_listed_by_importance(cli: Cli) -> None:
+    lines = cli.ok("rules", "list").out.splitlines()
+    assert lines == ["   5  global   style  Style", "   0  global   python  Python  *.py, src/**"]
+    assert "(disabled)" in cli.ok("rules", "list", "--disabled").out
+    rules = cli.ok("--user", "alice", "rules", "list", "--json").json
+    assert [(rule["name"], rule["scope"]) for rule in rules] == [
+        ("style", "global"),
+        ("python", "global"),
+        ("mine", "user"),
+    ]
+
+
+@pytest.mark.usefixtures("ruled")
+def test_rules_are_chosen_by_the_file_that_they_are_about(cli: Cli) -> None:
+    assert "python" in cli.ok("rules", "list", "--for", "src/app.py").out
+    assert "python" not in cli.ok("rules", "list", "--for", "README.txt").out
+
+
+@pytest.mark.usefixtures("ruled")
+def test_the_text_is_what_a_model_is_given(cli: Cli) -> None:
+    text = cli.ok("rules", "text", "--for", "a.py").out
+    assert text == "# Style\n\nShort words.\n\n# Python\n\nType everything.\n"
+    assert cli.ok("rules", "text", "--for", "a.py", "--json").json == {"text": text.rstrip("\n")}
+    assert "rules left out" in cli.ok("rules", "text", "--max-chars", "30").out
+    assert cli("rules", "text", "--max-chars", "-1").code == 2
+
+
+def test_no_rules_are_no_error(cli: Cli) -> None:
+    assert cli.ok("rules", "list").out == ""
+    assert cli.ok("rules", "text").out == "\n"

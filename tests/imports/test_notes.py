@@ -1,0 +1,310 @@
+"""An Obsidian vault is taken in byte for byte; links that lead nowhere or to several are named.
+
+Claude Code's memory folder is taken in as it is: names become titles and aliases, types stay.
+
+A folder of basic-memory is taken in as it is: only what its links call a note is added, as aliases.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mdmem
+from mdmem.errors import Usage
+from mdmem.memory.memory import Memory, open as open_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+HOME = """\
+---
+aliases: [Start]
+---
+[[Daily]] and [[Twin]] and ![[picture.png]]
+[here](sub/Other%20note.md) but [[Nowhere]]
+"""
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return open_memory(mdmem.init(tmp_path / "memories").root)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    root = tmp_path / "vault"
+    for path, text in {
+        "Home.md": HOME,
+        "Daily.md": "[[Start]]\r\n",
+        "a/Twin.md": "one\n",
+        "b/Twin.md": "two\n",
+        "sub/Other note.md": "[[Home#Nothing|home]]\n",
+        "picture.png": "not really",
+        ".obsidian/app.json": "{}",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    return root
+
+
+def test_notes_are_taken_as_they_are_and_unclear_links_are_warnings(memory: Memory, source: Path) -> None:
+    applied = memory.import_("obsidian", str(source), to="notes/vault")
+    assert {file.path for file in applied.files} == {
+        f"notes/vault/{name}"
+        for name in ("Home.md", "Daily.md", "a/Twin.md", "b/Twin.md", "sub/Other note.md")
+    }
+    for name in ("Home.md", "Daily.md"):
+        assert memory.show(f"notes/vault/{name}").data == (source / name).read_bytes()
+    assert applied.plan.left_out == ("picture.png: no Markdown",)
+    assert [(w.path, w.position.line, w.code, w.severity) for w in applied.plan.warnings] == [
+        ("notes/vault/Home.md", 4, "ambiguous-link", "warning"),
+        ("notes/vault/Home.md", 5, "dangling-link", "warning"),
+    ]
+    assert "a/Twin.md, b/Twin.md" in applied.plan.warnings[0].message
+    assert "'Nowhere'" in applied.plan.warnings[1].message
+
+
+def test_a_plan_reports_the_same_and_writes_nothing(memory: Memory, source: Path) -> None:
+    before = memory.ls()
+    plan = memory.plan.import_("obsidian", str(source))
+    assert len(plan.warnings) == 2
+    assert memory.ls() == before
+
+
+def test_a_note_that_cannot_be_read_is_left_out_and_the_rest_is_taken(memory: Memory, source: Path) -> None:
+    (source / "deep.md").write_text("---\n" + "a: " + "[" * 40 + "]" * 40 + "\n---\n[[Home]]\n")
+    applied = memory.import_("obsidian", str(source))
+    assert len(applied.files) == 5
+    assert any("deep.md" in reason for reason in applied.plan.left_out)
+
+
+FEEDBACK = """\
+---
+name: terse-answers
+description: No summary at the end of an answer
+type: feedback
+modified: 2026-03-01T10:00:00Z
+---
+
+The user reads the diff. See [[user-role]].
+"""
+ROLE = """\
+---
+name: user-role
+description: Who the user is
+metadata:
+  type: user
+---
+
+Writes Go.
+"""
+
+
+@pytest.fixture
+def claude_code_memory(tmp_path: Path) -> Memory:
+    return open_memory(mdmem.init(tmp_path / "memories").root)
+
+
+@pytest.fixture
+def claude_code_source(tmp_path: Path) -> Path:
+    folder = tmp_path / "projects" / "-home-me-app" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("# Memory\n\n- [Answers](feedback_terse.md)\n")
+    (folder / "feedback_terse.md").write_text(FEEDBACK)
+    (folder / "user_role.md").write_text(ROLE)
+    (folder.parent / "session.jsonl").write_text("{}\n")
+    return folder
+
+
+@pytest.mark.parametrize("of_repository", [True, False])
+def test_its_files_keep_what_they_say_and_links_lead_where_they_led(
+    claude_code_memory: Memory, claude_code_source: Path, *, of_repository: bool
+) -> None:
+    named = claude_code_source.parent if of_repository else claude_code_source
+    applied = claude_code_memory.import_("claude-code", str(named), to="notes/claude")
+    assert applied.plan.left_out == ()
+    feedback = claude_code_memory.show("notes/claude/feedback_terse.md")
+    assert feedback.body == FEEDBACK.rpartition("---\n")[2]
+    assert {name: feedback.fields[name] for name in ("type", "title", "aliases", "modified", "name")} == {
+        "type": "feedback",
+        "title": "terse-answers",
+        "aliases": ["terse-answers"],
+        "modified": "2026-03-01T10:00:00Z",
+        "name": "terse-answers",
+    }
+    assert claude_code_memory.show("notes/claude/user_role.md").fields["type"] == "user"
+    found = {r.target: r.state for r in claude_code_memory.references.list(types=["note"])}
+    assert found == {"notes/claude/feedback_terse.md": "ok", "notes/claude/user_role.md": "ok"}
+    assert claude_code_memory.check() == []
+
+
+def test_the_same_again_changes_nothing(claude_code_memory: Memory, claude_code_source: Path) -> None:
+    claude_code_memory.import_("claude-code", str(claude_code_source))
+    assert not claude_code_memory.import_("claude-code", str(claude_code_source)).files
+
+
+BREWING = """\
+---
+title: Coffee Brewing Methods
+type: note
+tags: [coffee, brewing]  # two
+permalink: main/coffee/coffee-brewing-methods
+created: 2024-01-31
+---
+
+# Coffee Brewing Methods
+
+## Observations
+- [method] Pour over gives more clarity #brewing (personal experience)
+
+## Relations
+- requires [[Proper Grinding]]
+- relates_to [[main/beans/origins]]
+"""
+
+
+@pytest.fixture
+def basic_memory_memory(tmp_path: Path) -> Memory:
+    return open_memory(mdmem.init(tmp_path / "memories").root)
+
+
+@pytest.fixture
+def basic_memory_source(tmp_path: Path) -> Path:
+    root = tmp_path / "basic-memory"
+    for path, text in {
+        "coffee/Coffee Brewing Methods.md": BREWING,
+        "coffee/grinding.md": "---\ntitle: Proper Grinding\ntype: Technique\naliases: grind\n---\n\nx\n",
+        "beans/origins.md": "---\ntitle: origins\npermalink: main/beans/origins\n---\nBeans\n",
+        "plain.md": "no frontmatter\r\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    return root
+
+
+def test_a_note_keeps_every_byte_but_gets_its_names(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    assert applied.plan.left_out == ()
+    brewing = basic_memory_memory.show("notes/coffee/Coffee Brewing Methods.md")
+    assert brewing.fields["aliases"] == ["main/coffee/coffee-brewing-methods"]
+    without = [
+        line
+        for line in brewing.text.splitlines()
+        if "aliases" not in line and line != ("  - main/coffee/coffee-brewing-methods")
+    ]
+    assert without == BREWING.splitlines()
+    assert basic_memory_memory.show("notes/plain.md").data == b"no frontmatter\r\n"
+    assert basic_memory_memory.show("notes/coffee/grinding.md").fields["aliases"] == [
+        "grind",
+        "Proper Grinding",
+    ]
+    assert basic_memory_memory.check() == []
+
+
+def test_links_by_title_and_by_permalink_resolve(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    found = {
+        r.target: {place.state for place in r.places}
+        for r in basic_memory_memory.references.list(types=["note"])
+    }
+    assert found == {"notes/coffee/grinding.md": {"ok"}, "notes/beans/origins.md": {"ok"}}
+
+
+def test_the_same_again_changes_nothing_and_undo_takes_it_back(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source), to="notes/bm")
+    assert len(applied.files) == 4
+    assert not basic_memory_memory.import_("basic-memory", str(basic_memory_source), to="notes/bm").files
+    basic_memory_memory.undo(applied.id)
+    assert not [listed for listed in basic_memory_memory.ls() if listed.path.startswith("notes/bm")]
+
+
+def test_what_is_no_memory_is_named_and_the_rest_is_taken(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    (basic_memory_source / "picture.png").write_bytes(b"\x89PNG")
+    (basic_memory_source / "latin.md").write_bytes(b"caf\xe9\n")
+    (basic_memory_source / "bad.md").write_text("---\ntags: 3\n---\n")
+    (basic_memory_source / "what?.md").write_text("a name that not every system can hold\n")
+    (basic_memory_source / "link.md").symlink_to(basic_memory_source / "plain.md")
+    (basic_memory_source / ".obsidian").mkdir()
+    (basic_memory_source / ".obsidian" / "app.md").write_text("hidden\n")
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    reasons = sorted(applied.plan.left_out)
+    assert [reason.split(": ")[0] for reason in reasons] == [
+        "'notes/what?.md'",
+        "latin.md:1",
+        "link.md",
+        "notes/bad.md",
+        "picture.png",
+    ]
+    assert len(applied.files) == 4
+
+
+def test_what_differs_from_what_stands_there_is_left_out(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    basic_memory_memory.write("notes/plain.md", "mine\n")
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    assert len(applied.plan.left_out) == 1
+    assert basic_memory_memory.show("notes/plain.md").text == "mine\n"
+
+
+def test_of_two_names_that_differ_only_in_case_one_is_taken(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    (basic_memory_source / "Plain.md").write_text("other\n")
+    if len(list(basic_memory_source.glob("*lain.md"))) == 1:
+        pytest.skip("this file system does not tell them apart")
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    assert applied.plan.left_out == ("notes/plain.md: differs only in case from notes/Plain.md",)
+
+
+def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(
+    basic_memory_memory: Memory, basic_memory_source: Path
+) -> None:
+    for name in ("caf\u00e9.md", "cafe\u0301.md", "Coffee/other.md"):
+        (basic_memory_source / name).parent.mkdir(exist_ok=True)
+        (basic_memory_source / name).write_text(name)
+    if (
+        len(list(basic_memory_source.glob("caf*.md"))) == 1
+        or len(list(basic_memory_source.glob("[cC]offee"))) == 1
+    ):
+        pytest.skip("this file system does not tell them apart")
+    applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    assert applied.plan.left_out == (
+        "notes/caf\u00e9.md: has the same name as notes/caf\u00e9.md",
+        "notes/coffee/Coffee Brewing Methods.md: differs only in case from notes/Coffee",
+        "notes/coffee/grinding.md: differs only in case from notes/Coffee",
+    )
+
+
+def test_a_reason_does_not_quote_a_secret(basic_memory_memory: Memory, basic_memory_source: Path) -> None:
+    token = "AKIA" + "QWERTYUIOPASDF23"
+    (basic_memory_source / "bad.md").write_text(f"---\ncreated: {token}\n---\n")
+    (reason,) = basic_memory_memory.import_("basic-memory", str(basic_memory_source)).plan.left_out
+    assert reason.startswith("notes/bad.md: line 2: ")
+    assert token not in reason
+
+
+def test_a_folder_that_is_not_there_is_refused(basic_memory_memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(Usage, match="no such folder"):
+        basic_memory_memory.import_("basic-memory", str(tmp_path / "none"))
+    with pytest.raises(Usage, match="mcp-memory, basic-memory"):
+        basic_memory_memory.import_("other", str(tmp_path))
+
+
+def test_progress_is_told(basic_memory_memory: Memory, basic_memory_source: Path) -> None:
+    told: list[tuple[int, int]] = []
+    basic_memory_memory.plan.import_(
+        "basic-memory", str(basic_memory_source), progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
+_MOST_LINES = 20  # that a message names
+
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class MdmemError(Exception):
@@ -259,8 +261,9 @@ class TextAmbiguous(Refused):
 
     @property
     def message(self) -> str:
-        where = ", ".join(map(str, self.lines))
+        where = ", ".join(map(str, self.lines[:_MOST_LINES]))
         times = len(self.lines)
+        where += f" and {times - _MOST_LINES} more" if times > _MOST_LINES else ""
         found = f"{times} times, in lines {where}" if times > 1 else f"once, in line {where}"
         return f"{self.path}: {_shortened(self.old)} occurs {found}; expected {self.expected}"
 

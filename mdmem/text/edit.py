@@ -5,9 +5,12 @@ The nearest lines to a text that was not found, and what differs.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain
+from operator import gt
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -17,8 +20,6 @@ from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.regex import Allowance, expanded, foreign, regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mdmem.text.document import Document
 
 _CRLF = regex(r"\r\n")
@@ -116,60 +117,62 @@ def replace(
             path=document.path, reason="the text to replace is empty", remedy="say what to replace"
         )
     if regex:
-        edits = _matches(document, old, new, allowance or Allowance())
+        starts, ends, texts = _matches(document, old, new, allowance or Allowance())
     else:
-        edits = _occurrences(document.text, old, fitted(document, new))
-    if not edits:
+        starts = array("l", _occurrences(document.text, old))
+        ends = array("l", (at + len(old) for at in starts))
+        texts = [fitted(document, new)] * len(starts)
+    if not starts:
         near = () if regex else nearest(document, old)
         raise TextNotFound(path=document.path, old=old, near=near)
-    overlapping = any(before.end > after.start for before, after in pairwise(edits))
-    if overlapping or (count != "all" and len(edits) != count):
-        lines = tuple(document.lines.number(edit.start) for edit in edits)
-        expected = len(edits) if count == "all" else count
+    overlapping = any(map(gt, ends, starts[1:]))
+    if overlapping or (count != "all" and len(starts) != count):
+        lines = tuple(map(document.lines.number, starts))
+        expected = len(starts) if count == "all" else count
         raise TextAmbiguous(
             path=document.path, old=old, expected=expected, lines=lines, overlapping=overlapping
         )
-    return _few(document, edits)
+    if len(starts) <= _MOST_EDITS:
+        return list(map(TextEdit, starts, ends, texts))
+    gaps = (document.text[end:start] for end, start in zip(ends, starts[1:], strict=False))
+    changed = "".join(chain.from_iterable(zip(texts, gaps, strict=False)))
+    return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
 
 
-def _few(document: Document, edits: list[TextEdit]) -> list[TextEdit]:
-    """The same change; very many edits as one from the first to the last, which take a fifth of the room."""
-    if len(edits) <= _MOST_EDITS:
-        return edits
-    start, end = edits[0].start, edits[-1].end
-    changed = splice(document.text, edits, document.path)
-    return [TextEdit(start, end, changed[start : len(changed) - (len(document.text) - end)])]
-
-
-def _occurrences(text: str, old: str, new: str) -> list[TextEdit]:
-    edits = []
+def _occurrences(text: str, old: str) -> Iterator[int]:
     at = text.find(old)
     while at != -1:
-        edits.append(TextEdit(at, at + len(old), new))
+        yield at
         # One further, not len(old): occurrences that overlap make "exactly once" a guess.
         at = text.find(old, at + 1)
-    return edits
 
 
-def _matches(document: Document, old: str, new: str, allowance: Allowance) -> list[TextEdit]:
+def _matches(
+    document: Document, old: str, new: str, allowance: Allowance
+) -> tuple[array[int], array[int], list[str]]:
+    """Where the matches start and end, and what stands for each."""
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")
     pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
     has_groups = "\\" in new
     # The allowance is for the pattern: what becomes of a million matches is looked at when it is done.
-    found = []
+    starts, ends, texts = array("l"), array("l"), []
     for match in allowance.finditer(pattern, plain):
-        if match.start() == match.end():
+        start, end = match.span()
+        if start == end:
             raise EditRefused(
                 path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
             )
-        found.append((match.span(), expanded(match, new) if has_groups else new))
-    edits = []
-    for span, text in found:
-        start, end = (at + bisect_left(pairs, at) for at in span) if pairs else span
-        edits.append(TextEdit(start, end, _ended(document, text, Span(start, end))))
-    return edits
+        starts.append(start)
+        ends.append(end)
+        texts.append(expanded(match, new) if has_groups else new)
+    if pairs:
+        starts, ends = (array("l", (at + bisect_left(pairs, at) for at in each)) for each in (starts, ends))
+    if has_groups or "\n" in new or "\r" in new:
+        spans = map(Span, starts, ends)
+        texts = [_ended(document, text, span) for text, span in zip(texts, spans, strict=True)]
+    return starts, ends, texts
 
 
 def _ended(document: Document, text: str, span: Span) -> str:

@@ -482,6 +482,11 @@ def test_very_many_replacements_are_one_edit_that_does_the_same(regex: bool) -> 
     assert splice(document.text, [edit]) == document.text.replace("x", "yy")
     assert (edit.start, edit.end) == (7, 7 + 2 * 10_001 - 1)
     assert len(replace(parse_text("a.md", "x," * 10_000), "x", "yy", count="all", regex=regex)) == 10_000
+    with pytest.raises(TextAmbiguous) as caught:
+        replace(document, "x", "yy", regex=regex)
+    assert len(caught.value.lines) == 10_001
+    assert "occurs 10001 times, in lines 1, 1, " in caught.value.message
+    assert "1 and 9981 more; expected 1" in caught.value.message
 
 
 def near(text: str, old: str) -> list[tuple[int, str]]:

@@ -1,17 +1,26 @@
-"""Repositories that a stranger could send: nothing in them runs, hangs, fills memory, or writes elsewhere."""
+"""Repositories that a stranger could send: nothing in them runs, hangs, fills memory, or writes elsewhere.
+
+Each is committed, cloned, and then met by every command, by `watch` and by `mcp`. Git carries files, links,
+names and a committed `.mdmem/local`; pipes, sparse files, git's own settings and repositories around it come
+with an archive or a disk: those are made in the clone (`afterwards`).
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import chdir, closing, contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,9 +29,12 @@ from mdmem.memory.memory import Memory
 from mdmem.vault.mark import signed
 from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands
+from tests.mcp.test_stdio import call, lines_of
 
 MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000
 GIGABYTES = 3 << 30
+HANG_SECONDS = 60.0
+TEMPLATE = "{% for i in range(10 ** 12) %}x{% endfor %}"
 STAGED = "20260101T000000000000-abcd"
 MEMORIES: Mapping[str, str] = {
     "notes/a.md": "---\ntags: [fruit]\n---\n\n# Apple\n\nAn apple: [[b]], [app](../../src/app.py#L1).\n",
@@ -42,6 +54,7 @@ READS: Sequence[Sequence[str]] = (
     ("check",),
     ("history",),
     ("context",),
+    ("context", "apple"),
     ("rules", "text"),
     ("preferences", "list"),
     ("working", "list"),
@@ -109,6 +122,7 @@ READS: Sequence[Sequence[str]] = (
 # Those that run until somebody ends them, and those that write into the settings of other programs.
 OTHERS = {"mcp", "watch", "install", "uninstall"}
 WRITES: Sequence[Sequence[str]] = (
+    ("undo",),  # when nobody here has changed anything
     ("write", "notes/mine.md", "Mine.\n"),
     ("append", "notes/mine.md", "More."),
     ("undo",),
@@ -121,6 +135,9 @@ WRITES: Sequence[Sequence[str]] = (
 ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md")}
 
 
+Build = Callable[["Place"], object]
+
+
 class Place:
     """Where a case is built: a home, in it a repository that a stranger has sent, and a vault in that."""
 
@@ -131,29 +148,40 @@ class Place:
         self.vault = self.work / "memories"
         self.local = self.vault / ".mdmem/local"
         self.marks = folder / "marks"
+        self.later: list[Build] = []
 
-    def write(self, path: str, text: str | bytes) -> None:
-        file = self.vault / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    def afterwards(self, build: Build) -> None:
+        """Make in the clone what git does not carry."""
+        self.later.append(build)
 
-    def sparse(self, path: str, size: int = GIGABYTES) -> None:
-        self.write(path, b"")
-        os.truncate(self.vault / path, size)
-
-    def link(self, path: str, target: str | Path) -> None:
+    def free(self, path: str) -> Path:
+        """Where something is to stand in the vault: its folder is made, what stood there is gone."""
         file = self.vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.is_dir() and not file.is_symlink():
             shutil.rmtree(file)
         file.unlink(missing_ok=True)
+        return file
+
+    def write(self, path: str, text: str | bytes) -> None:
+        self.free(path).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def link(self, path: str, target: str) -> None:
+        """A link; `~` at the beginning of its target is the home."""
+        file = self.free(path)
+        if target.startswith("~"):
+            target = os.path.relpath(f"{self.home}{target[1:]}", file.parent)
         file.symlink_to(target)
 
+    def sparse(self, path: str) -> None:
+        def make(place: Place) -> None:
+            place.write(path, b"")
+            os.truncate(place.vault / path, GIGABYTES)
+
+        self.afterwards(make)
+
     def pipe(self, path: str) -> None:
-        file = self.vault / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        os.mkfifo(file)
+        self.afterwards(lambda place: os.mkfifo(place.free(path)))
 
     def git(self, *words: str) -> None:
         subprocess.run(["git", *words], cwd=self.work, check=True, capture_output=True)
@@ -165,12 +193,23 @@ class Place:
         path.chmod(0o755)
         return f"{path} {name}"
 
+    def changed(self, before: Mapping[str, str]) -> set[str]:
+        """What is no longer as it was."""
+        after = self.state()
+        return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
     def state(self) -> dict[str, str]:
         """Every file that is not local state of the vault, or git's."""
         return dict(self._state(self.folder))
 
     def _state(self, folder: Path) -> Iterator[tuple[str, str]]:
-        for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        try:
+            entries = sorted(os.scandir(folder), key=lambda each: each.name)
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            return
+        for entry in entries:
             name = os.path.relpath(entry.path, self.folder)
             if name in {"home/work/memories/.mdmem/local", "home/work/.git", "state", "cache"}:
                 continue
@@ -193,12 +232,18 @@ def digest(text: str) -> str:
 
 # ----------------------------------------------------------------------------------------------- the cases
 
-Build = Callable[[Place], object]
 CASES: dict[str, Build] = {}
+# Each case of above broke mdmem once. These never did: they are kept because they guard a promise.
+GUARDS: dict[str, Build] = {}
 
 
 def case(build: Build) -> Build:
     CASES[build.__name__.replace("_", " ")] = build
+    return build
+
+
+def guard(build: Build) -> Build:
+    GUARDS[build.__name__.replace("_", " ")] = build
     return build
 
 
@@ -217,6 +262,14 @@ def planted(place: Place) -> dict[str, object]:
     return record(place, *files, ("notes/b.md", "evil\n", MEMORIES["notes/b.md"]))
 
 
+@contextmanager
+def elsewhere(place: Place) -> Iterator[None]:
+    """As the stranger, whose key is another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(place.folder / "state"))
+        yield
+
+
 @case
 def a_record_of_a_change_to_take_back(place: Place) -> None:
     place.write(f".mdmem/local/staging/{STAGED}.many", json.dumps(planted(place)))
@@ -228,9 +281,15 @@ def a_record_of_a_change_to_finish(place: Place) -> None:
 
 
 @case
+def a_record_of_one_file(place: Place) -> None:
+    told = record(place, ("AGENTS.md", "other\n", "# Agents\n"))
+    place.write(f".mdmem/local/staging/{STAGED}.0", "evil\n")
+    place.write(f".mdmem/local/staging/{STAGED}.one", json.dumps(told))
+
+
+@case
 def a_record_that_another_machine_signed(place: Place) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(place.folder / "stranger"))
+    with elsewhere(place):
         place.write(f".mdmem/local/staging/{STAGED}.many", signed(planted(place)))
 
 
@@ -239,9 +298,9 @@ def records_of_gigabytes_links_and_pipes(place: Place) -> None:
     place.sparse(f".mdmem/local/staging/{STAGED}.many")
     place.sparse(f".mdmem/local/staging/{STAGED}.0")
     place.link(".mdmem/local/staging/x.one", "/dev/zero")
-    place.link(".mdmem/local/staging/x.0", place.home / ".bashrc")
+    place.link(".mdmem/local/staging/x.0", "~/.bashrc")
     place.pipe(".mdmem/local/staging/y.done")
-    (place.local / "staging/z.many").mkdir()
+    place.write(".mdmem/local/staging/z.many/z", "")
 
 
 @case
@@ -268,77 +327,74 @@ def a_log_of_what_never_happened(place: Place) -> None:
 
 @case
 def a_trash_with_folders_and_links_in_it(place: Place) -> None:
-    (place.local / "trash" / digest("Mine.\n")).mkdir(parents=True)
-    place.link(f".mdmem/local/trash/{digest('Mine.' + chr(10) + 'More.' + chr(10))}", place.home / ".bashrc")
+    place.write(f".mdmem/local/trash/{digest('Mine.' + chr(10))}/x", "")
+    place.link(f".mdmem/local/trash/{digest('Mine.' + chr(10) + 'More.' + chr(10))}", "~/.bashrc")
 
 
-@case
+@guard
 def local_state_that_is_a_link_to_the_home(place: Place) -> None:
-    place.link(".mdmem/local", place.home)
+    place.link(".mdmem/local", "~")
 
 
-@case
+@guard
 def an_index_and_a_trash_that_are_links(place: Place) -> None:
     for name in ("index", "trash", "staging"):
-        place.link(f".mdmem/local/{name}", place.home)
+        place.link(f".mdmem/local/{name}", "~")
 
 
-@case
+@guard
 def a_lock_that_is_a_pipe(place: Place) -> None:
     place.pipe(".mdmem/local/lock")
-
-
-@case
-def a_lock_that_is_a_link(place: Place) -> None:
-    place.link(".mdmem/local/lock", place.home / ".bashrc")
-
-
-@case
-def an_index_that_asks_without_end(place: Place) -> None:
-    (place.local / "index/text").mkdir(parents=True)
-    with closing(sqlite3.connect(place.local / "index/database.sqlite")) as database:
-        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS path FROM n"
-        database.executescript(f"CREATE VIEW documents AS {endless}; PRAGMA user_version = 1;")
-    place.write(".mdmem/local/index/database.sqlite-wal", b"x" * 100)
-    place.write(".mdmem/local/index/text/meta.json", "[" * 100_000)
     place.pipe(".mdmem/local/index/lock")
 
 
+@guard
+def a_lock_that_is_a_link(place: Place) -> None:
+    place.link(".mdmem/local/lock", "~/.bashrc")
+
+
 @case
-def an_index_that_tells_of_other_moves(place: Place) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(place.folder / "stranger"))
+def an_index_that_grows_without_end(place: Place) -> None:
+    with elsewhere(place):
         memory = Memory(str(place.vault))
         memory.sync()
         folder = memory.index.folder
         memory.index.close()
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 300000000)"
     with closing(sqlite3.connect(f"{folder}/database.sqlite")) as database:
-        database.execute("INSERT INTO moves VALUES ('notes/b.md', 'notes/evil.md')")
-        database.execute("UPDATE documents SET path = 'notes/evil.md' WHERE path = 'notes/a.md'")
+        database.execute("CREATE TABLE more (x)")
+        for event in ("INSERT", "UPDATE", "DELETE"):
+            filling = f"INSERT INTO more {numbers} SELECT x FROM n"
+            database.execute(f"CREATE TRIGGER t{event} BEFORE {event} ON documents BEGIN {filling}; END")
         database.commit()
 
 
 @case
 def mounts_of_what_programs_obey(place: Place) -> None:
-    place.write(".mdmem/config.toml", '[mounts]\n"a.md" = "../../.ssh/authorized_keys"\n')
+    (place.work / ".envrc").write_text("mine\n")
+    place.write(".mdmem/config.toml", '[mounts]\n"a.md" = "../.envrc"\n')
 
 
 @case
 def mounts_in_a_home_that_is_a_repository(place: Place) -> None:
-    shutil.rmtree(place.work / ".git")
-    subprocess.run(["git", "init", "--quiet", str(place.home)], check=True)
+    def around(place: Place) -> None:
+        shutil.rmtree(place.work / ".git")
+        subprocess.run(["git", "init", "--quiet", str(place.home)], check=True)
+
     place.write(".mdmem/config.toml", '[mounts]\n"a.md" = "../../.bashrc"\n')
+    place.afterwards(around)
 
 
 @case
 def a_mount_through_a_link(place: Place) -> None:
-    (place.work / "AGENTS.md").unlink()
-    (place.work / "AGENTS.md").symlink_to("../.bashrc")
+    (place.work / ".envrc").write_text("mine\n")
+    (place.work / "a.md").symlink_to(".envrc")
+    place.write(".mdmem/config.toml", '[mounts]\n"a.md" = "../a.md"\n')
 
 
 @case
 def thousands_of_mounts(place: Place) -> None:
-    mounts = "".join(f'"{number}.md" = "../{number}.md"\n' for number in range(6_000))
+    mounts = "".join(f'"{number}.md" = "../{number}.md"\n' for number in range(40_000))
     place.write(".mdmem/config.toml", f"[mounts]\n{mounts}")
 
 
@@ -347,7 +403,7 @@ def a_config_of_gigabytes(place: Place) -> None:
     place.sparse(".mdmem/config.toml")
 
 
-@case
+@guard
 def a_config_that_is_a_pipe(place: Place) -> None:
     place.pipe(".mdmem/config.toml")
 
@@ -364,12 +420,14 @@ def a_config_without_limits(place: Place) -> None:
 
 
 @case
-def schemas_that_are_none(place: Place) -> None:
+def schemas_that_lead_from_one_to_another(place: Place) -> None:
     place.pipe(".mdmem/schemas/pipe.json")
     place.link(".mdmem/schemas/zero.json", "/dev/zero")
     place.write(".mdmem/schemas/deep.json", "[" * 50_000)
     place.write(".mdmem/schemas/list.json", "[]")
     place.write(".mdmem/schemas/far.json", '{"$ref": "http://127.0.0.1:9/x.json"}')
+    for name, to in (("note", "near"), ("near", "far"), ("preference", "pipe"), ("rule", "zero")):
+        place.write(f".mdmem/schemas/{name}.json", json.dumps({"$ref": to}))
 
 
 @case
@@ -378,12 +436,39 @@ def a_schema_of_gigabytes(place: Place) -> None:
 
 
 @case
+def schemas_with_patterns_that_never_end(place: Place) -> None:
+    patterns = ("(a|aa)+$", "a*" * 12 + "b", "(a|b|ab)*c", r"(\w|\d)*c", "(.|a)*c")
+    fields = {f"k{number}": {"pattern": pattern} for number, pattern in enumerate(patterns)}
+    place.write(".mdmem/schemas/note.json", json.dumps({"properties": fields}))
+    lines = "".join(f"k{number}: {'a' * 60}?\n" for number in range(len(patterns)))
+    place.write("notes/b.md", f"---\n{lines}---\n\n# Pear\n")
+
+
+@case
+def a_schema_that_asks_twice_at_each_level(place: Place) -> None:
+    levels = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**levels, "d30": {"required": ["k"]}}}
+    place.write(".mdmem/schemas/note.json", json.dumps(schema))
+
+
+@case
+def a_schema_of_all_sections(place: Place) -> None:
+    wanted = {"x-body": {"sections": [f"Section {n}" for n in range(100_000)]}}
+    place.write(".mdmem/schemas/note.json", json.dumps(wanted))
+
+
+@guard
 def templates_without_end(place: Place) -> None:
-    place.write(".mdmem/templates/note.md", "{% for i in range(10 ** 12) %}x{% endfor %}")
+    place.write(".mdmem/templates/note.md", TEMPLATE)
     place.write(".mdmem/templates/self.md", "{% include 'self.md' %}")
     place.write(".mdmem/templates/call.md", "{{ ''.__class__.__mro__[1].__subclasses__() }}")
     place.pipe(".mdmem/templates/pipe.md")
     place.link(".mdmem/templates/zero.md", "/dev/zero")
+
+
+@case
+def a_template_of_gigabytes(place: Place) -> None:
+    place.sparse(".mdmem/templates/note.md")
 
 
 @case
@@ -392,19 +477,18 @@ def memories_that_are_no_files(place: Place) -> None:
     place.link("notes/zero.md", "/dev/zero")
     place.link("notes/passwd.md", "/etc/passwd")
     place.link("notes/loop.md", "loop.md")
-    place.link("notes/folder", place.home)
+    place.link("notes/folder", "~")
     place.sparse("notes/large.md")
     place.sparse("notes/large.json")
-    with socket.socket(socket.AF_UNIX) as made:
-        here = os.getcwd()
-        os.chdir(place.vault / "notes")
-        try:
+
+    def bind(place: Place) -> None:
+        with socket.socket(socket.AF_UNIX) as made, chdir(place.vault / "notes"):
             made.bind("socket.md")
-        finally:
-            os.chdir(here)
+
+    place.afterwards(bind)
 
 
-@case
+@guard
 def memories_with_odd_names(place: Place) -> None:
     names = (
         "-rf.md",
@@ -421,7 +505,7 @@ def memories_with_odd_names(place: Place) -> None:
     (place.vault / os.fsdecode(b"odd/\xff.md")).write_text("An apple.\n")
 
 
-@case
+@guard
 def memories_that_grow_when_they_are_read(place: Place) -> None:
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     place.write("notes/laughs.md", f"---\na0: &a0 x\n{laughs}---\n")
@@ -432,18 +516,47 @@ def memories_that_grow_when_they_are_read(place: Place) -> None:
 
 
 @case
+def a_memory_of_one_key_again_and_again(place: Place) -> None:
+    place.write("notes/keys.json", '{"a": 1' + ', "a": 1' * 500_000 + "}")
+
+
+@case
+def a_memory_of_one_line(place: Place) -> None:
+    place.write("notes/line.md", "apple " * 500_000 + "\n")
+
+
+@guard
+def memories_of_one_thing_again_and_again(place: Place) -> None:
+    for number, unit in enumerate(("#a", "[a](", "a ^b\n\n", "> ", "`code.py#L1` ", "[[b]]")):
+        place.write(f"notes/many{number}.md", "apple " + unit * (100_000 // len(unit)))
+
+
+@guard
+def folders_without_end(place: Place) -> None:
+    def deepen(place: Place) -> None:
+        descriptor = os.open(place.vault / "notes", os.O_RDONLY)
+        for _ in range(600):
+            os.mkdir("d" * 10, dir_fd=descriptor)
+            below = os.open("d" * 10, os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        os.close(descriptor)
+
+    place.afterwards(deepen)
+
+
+@guard
 def citations_of_what_cannot_be_read(place: Place) -> None:
-    os.mkfifo(place.work / "pipe.py")
+    place.pipe("../pipe.py")
+    place.sparse("../large.py")
     (place.work / "zero.py").symlink_to("/dev/zero")
-    (place.work / "large.py").touch()
-    os.truncate(place.work / "large.py", GIGABYTES)
     cited = ("pipe.py#L1", "zero.py#L1", "large.py#L1", "../.bashrc#L1", "/etc/passwd#L1", ".git/config#L1")
     place.write("notes/cites.md", "".join(f"`{each}` [x](../../{each})\n" for each in cited))
 
 
-@case
+@guard
 def files_of_tools_that_lead_elsewhere(place: Place) -> None:
-    os.mkfifo(place.work / "GEMINI.md")
+    place.pipe("../GEMINI.md")
     (place.work / "CLAUDE.md").write_text("@/dev/zero\n@CLAUDE.md\n@~/.bashrc\n")
     (place.work / ".cursor").symlink_to("../.config")
     (place.work / ".github").mkdir()
@@ -458,15 +571,25 @@ def rules_for_globs_without_end(place: Place) -> None:
 
 @case
 def settings_of_git_that_name_programs(place: Place) -> None:
+    def configure(place: Place) -> None:
+        for setting in (
+            *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
+            *(
+                "diff.external",
+                "core.fsmonitor",
+                "core.pager",
+                "core.sshCommand",
+                "gpg.program",
+                "alias.blame",
+            ),
+        ):
+            place.git("config", setting, place.program(setting))
+        place.git("config", "filter.evil.required", "true")
+        place.git("config", "log.showSignature", "true")
+        os.utime(place.vault / "notes/a.md", (1, 1))
+
     (place.work / ".gitattributes").write_text("* filter=evil diff=evil\n")
-    for setting in (
-        *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
-        *("diff.external", "core.fsmonitor", "core.pager", "core.sshCommand", "gpg.program", "alias.blame"),
-    ):
-        place.git("config", setting, place.program(setting))
-    place.git("config", "filter.evil.required", "true")
-    place.git("config", "log.showSignature", "true")
-    os.utime(place.vault / "notes/a.md", (1, 1))
+    place.afterwards(configure)
 
 
 # ----------------------------------------------------------------------------------------------- the tests
@@ -491,9 +614,25 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Place:
     place.git("init", "--quiet")
     place.git("config", "user.name", "a")
     place.git("config", "user.email", "a@example.org")
-    place.git("add", "--all")
-    place.git("commit", "--quiet", "--message", "m")
     return place
+
+
+def cloned(base: Place, folder: Path, *builds: Build) -> Place:
+    """A clone of what a stranger has committed, with what git does not carry."""
+    sent, got = Place(folder / "sent"), Place(folder / "got")
+    for place in (sent, got):
+        shutil.copytree(base.folder, place.folder, symlinks=True)
+    for build in builds:
+        build(sent)
+    sent.git("add", "--force", "--all")
+    sent.git("commit", "--quiet", "--message", "evil")
+    shutil.rmtree(got.work)
+    subprocess.run(["git", "clone", "--quiet", str(sent.work), str(got.work)], check=True)
+    for build in sent.later:
+        build(got)
+    shutil.rmtree(got.marks)
+    got.marks.mkdir()
+    return got
 
 
 @pytest.fixture(scope="module")
@@ -502,16 +641,19 @@ def worker(base: Place) -> Iterator[Commands]:
         yield made
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder, which is removed even where its folders are deeper than Python can go."""
+    yield tmp_path
+    subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("name", [*CASES, *GUARDS])
 # README: A vault may be a stranger's: its schemas, templates …
 def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
-    name: str, base: Place, worker: Commands, tmp_path: Path
+    name: str, base: Place, worker: Commands, folder: Path
 ) -> None:
-    shutil.copytree(base.folder, tmp_path, dirs_exist_ok=True, symlinks=True)
-    place = Place(tmp_path)
-    CASES[name](place)
-    shutil.rmtree(place.marks)
-    place.marks.mkdir()
+    place = cloned(base, folder, (CASES | GUARDS)[name])
     before = place.state()
     run = worker.on(place.vault).run
     edited = {"tool_input": {"file_path": str(place.vault / "notes/a.md")}, "cwd": str(place.work)}
@@ -520,23 +662,123 @@ def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
         assert ran.seconds < MOST_SECONDS, (arguments, ran)
         assert ran.kilobytes < MOST_KILOBYTES, (arguments, ran)
         if arguments in WRITES or arguments is READS[-1]:
-            after = place.state()
-            changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-            assert changed <= (ASKED_FOR if arguments in WRITES else set())
+            assert place.changed(before) <= (ASKED_FOR if arguments in WRITES else set()), arguments
     assert os.listdir(place.marks) == []
+
+
+# What can stand side by side in one repository, each of them out of the way of the others.
+TOGETHER: Mapping[str, Sequence[str]] = {
+    "memories": (
+        *("memories that are no files", "memories with odd names", "memories that grow when they are read"),
+        *("folders without end", "citations of what cannot be read", "files of tools that lead elsewhere"),
+        *("rules for globs without end", "settings of git that name programs", "a template of gigabytes"),
+        "schemas that lead from one to another",
+    ),
+    "sizes": ("a memory of one key again and again", "a memory of one line", "a schema of all sections"),
+    "records": (
+        *("a record of a change to take back", "a log of what never happened"),
+        *("schemas with patterns that never end", "an index that grows without end", "a lock that is a pipe"),
+        *("templates without end", "memories of one thing again and again"),
+    ),
+    "gigabytes": (
+        *("records of gigabytes links and pipes", "a log of gigabytes"),
+        *("a schema of gigabytes", "a lock that is a link"),
+    ),
+    "links": ("local state that is a link to the home", "a schema that asks twice at each level"),
+    "log": ("a log that is a pipe", "an index and a trash that are links"),
+    "config": ("a config of dots and brackets",),  # which `watch` refuses, and `mcp` with each call
+}
+
+
+@contextmanager
+def serving(place: Place, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that serves the vault; what it took is looked at when it has ended."""
+    errors = place.folder.parent / "errors"
+    before = place.state()
+    command = [sys.executable, "-m", "mdmem", "--vault", str(place.vault), *words]
+    with open(errors, "w") as to:
+        process = subprocess.Popen(
+            command,
+            cwd=place.work,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=to,
+            encoding="utf-8",
+            errors="replace",
+        )
+    assert process.stdin
+    assert process.stdout
+    killer = threading.Timer(HANG_SECONDS, process.kill)
+    killer.start()
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        killer.cancel()
+        process.stdout.close()
+    told = errors.read_text()
+    assert process.returncode in {0, 2, 130}, told
+    assert "Traceback" not in told
+    assert used.ru_utime + used.ru_stime < MOST_SECONDS
+    assert used.ru_maxrss < MOST_KILOBYTES
+    assert place.changed(before) <= ASKED_FOR
+    assert os.listdir(place.marks) == []
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_watching_it_runs_hangs_and_writes_nothing(
+    name: str, number: signal.Signals, base: Place, folder: Path
+) -> None:
+    place = cloned(base, folder, *(((CASES | GUARDS)[each]) for each in TOGETHER[name]))
+    with serving(place, "watch") as process:
+        assert process.stdout
+        if name == "config":
+            assert process.stdout.read() == ""
+            return
+        assert process.stdout.readline() == "ready\n"
+        place.write("notes/mine.md", "Mine.\n")
+        assert any(line == "created  notes/mine.md\n" for line in process.stdout)
+        process.send_signal(number)
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_serving_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder: Path) -> None:
+    place = cloned(base, folder, *(((CASES | GUARDS)[each]) for each in TOGETHER[name]))
+    calls = [
+        call(1, "ls"),
+        call(2, "search", query="apple"),
+        call(3, "grep", pattern="(a|aa)+$", regex=True),
+        call(4, "show", path="notes/a.md"),
+        call(5, "context", query="apple"),
+        call(6, "references", path="notes/a.md"),
+        {"id": 7, "method": "tools/list"},
+    ]
+    with serving(place, "mcp") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(lines_of(*calls).decode())
+        process.stdin.flush()
+        answered = [json.loads(line)["id"] for line in islice(process.stdout, 1 + len(calls))]
+    assert sorted(answered) == list(range(1 + len(calls)))
 
 
 def test_every_command_is_run() -> None:
     tried = {" ".join(words[:count]) for words in (*READS, *WRITES) for count in (1, 2)}
     assert {name for name in LEAVES if name not in tried} == OTHERS
+    together = {name for names in TOGETHER.values() for name in names}
+    assert together <= CASES.keys() | GUARDS.keys()
 
 
 def test_install_into_it_writes_through_no_link(base: Place, tmp_path: Path) -> None:
-    shutil.copytree(base.folder, tmp_path, dirs_exist_ok=True, symlinks=True)
-    place = Place(tmp_path)
-    (place.work / ".mcp.json").symlink_to(place.home / ".bashrc")
-    (place.work / ".claude").symlink_to(place.home / ".config")
-    os.mkfifo(place.work / ".vscode")
+    def link(place: Place) -> None:
+        (place.work / ".mcp.json").symlink_to("../.bashrc")
+        (place.work / ".claude").symlink_to("../.config")
+        place.pipe("../.vscode")
+
+    place = cloned(base, tmp_path, link)
     before = place.state()
     program = "import sys; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
     for host in ("claude-code", "vscode"):
@@ -548,14 +790,7 @@ def test_install_into_it_writes_through_no_link(base: Place, tmp_path: Path) -> 
 
 def test_what_git_tracks_of_local_state_is_named(base: Place, worker: Commands, tmp_path: Path) -> None:
     """And a clone of it does nothing of what the record in it says."""
-    shutil.copytree(base.folder, tmp_path, dirs_exist_ok=True, symlinks=True)
-    place = Place(tmp_path)
-    CASES["a record of a change to take back"](place)
-    place.git("add", "--force", "--all")
-    place.git("commit", "--quiet", "--message", "evil")
-    clone = Place(tmp_path / "clone")
-    clone.home.mkdir(parents=True)
-    subprocess.run(["git", "clone", "--quiet", str(place.work), str(clone.work)], check=True)
+    clone = cloned(base, tmp_path, CASES["a record of a change to take back"])
     before = clone.state()
     assert worker.on(clone.vault).run("ls").code == 0
     assert clone.state() == before

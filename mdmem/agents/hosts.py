@@ -213,6 +213,8 @@ class Setup(NamedTuple):
 
     changes: tuple[Change, ...]
     receipts: dict[str, Receipt]
+    unchanged: tuple[str, ...] = ()
+    project: str | None = None
 
     def diff(self) -> str:
         """The changes as one unified diff."""
@@ -226,7 +228,7 @@ class Setup(NamedTuple):
         return [f"{each.path} is reached by a link: {each.target} is what is written" for each in linked]
 
     def apply(self) -> None:
-        """Write the files.
+        """Write the files, and clear away what a killed process left beside those that need no change.
 
         Raises:
             EditRefused: one of them has changed since it was read.
@@ -241,6 +243,8 @@ class Setup(NamedTuple):
             _save(kept)
             raise
         _save(self.receipts)
+        for path in self.unchanged:
+            settings.clear(path, self.project)
 
 
 def _seen_from_here(path: str) -> str:
@@ -265,12 +269,14 @@ def install(name: str, bound: Bound) -> Setup:
         files = files._replace(hooks=files.servers)
     receipts = _load()
     found = additions_of(host, bound, files)
-    changes = [
-        settings.install(path, additions, receipts.get(os.path.realpath(path)), bound.project)
+    changes = {
+        path: settings.install(path, additions, receipts.get(os.path.realpath(path)), bound.project)
         for path, additions in found.items()
-    ]
-    made = tuple(change for change in changes if change)
-    return Setup(made, receipts | {each.target: each.receipt for each in made if each.receipt})
+    }
+    made = tuple(change for change in changes.values() if change)
+    unchanged = tuple(path for path, change in changes.items() if not change)
+    written = receipts | {each.target: each.receipt for each in made if each.receipt}
+    return Setup(made, written, unchanged, bound.project)
 
 
 def uninstall(name: str, project: str | None) -> Setup:

@@ -129,6 +129,14 @@ def write(changes: Sequence[Change]) -> None:
         raise
 
 
+def clear(path: str, project: str | None) -> None:
+    """Clear away what a killed process left beside a settings file that needs no change."""
+    place = _place(path, project)
+    content = outside.read(place, path)
+    if content:
+        outside.replace(place, path, content.data, content.data, _kept())
+
+
 def missing_folders(target: str) -> Iterator[str]:
     """The folders that have to be made for a file, the outermost first."""
     folder = os.path.dirname(target)
@@ -139,19 +147,22 @@ def missing_folders(target: str) -> Iterator[str]:
 
 def _write(change: Change) -> None:
     before, after = (None if text is None else text.encode() for text in (change.before, change.after))
-    folder = state_folder(_KEPT)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        kept = TrashFolder(folder, config.Trash())
-        outside.replace(change.place, change.path, before, after, kept, "install")
+        outside.replace(change.place, change.path, before, after, _kept(), "install")
     except Conflict:
         refuse(change.path, "it has changed meanwhile", "run the command again")
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason, folder = error.strerror or str(error), state_folder(_KEPT)
         raise StorageFailed(path=folder, action="keep what is overwritten", reason=reason) from None
     for made in reversed(change.folders) if after is None else ():
         with contextlib.suppress(OSError):
             os.rmdir(made)
+
+
+def _kept() -> TrashFolder:
+    folder = state_folder(_KEPT)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return TrashFolder(folder, config.Trash())
 
 
 def _place(path: str, project: str | None) -> Place:

@@ -137,7 +137,7 @@ def _change(hosts: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
         if not sys.stdin.isatty():
             raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
         wanted = click.confirm("Write this?", err=True)
-    if wanted:
+    if wanted or not (setup.changes or dry_run):
         hosts.apply()
     if as_json:
         print_json({"applied": wanted, "files": [each.path for each in hosts.changes], "diff": hosts.diff()})

@@ -1,0 +1,92 @@
+"""`mdmem install`, killed before any of its calls: each file is old or new, and what was begun is ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mdmem
+from mdmem.cli.main import main
+from mdmem.vault import files
+
+CALLS = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir")
+WORDS = ("install", "claude-code", "--yes")
+State = dict[str, bytes]
+
+
+def installed(root: Path, where: str, stop: int = 0) -> bool:
+    """Whether a process that installs was killed, before its call of the system number `stop`."""
+    child = os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code in {0, -signal.SIGKILL}
+        return code != 0
+    status, count = 1, 0
+
+    def stepped(call: Any) -> Any:
+        def step(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*given, **named)
+
+        return step
+
+    try:
+        os.chdir(root / "work")
+        os.environ["HOME"] = str(root / "home")
+        for name in CALLS:
+            setattr(os, name, stepped(getattr(os, name)))
+        files._rename = stepped(files._rename)
+        status = main(["--vault", str(root / "work/memories"), *WORDS, where])
+    finally:
+        os._exit(status)
+
+
+def made(root: Path) -> State:
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "work/.claude").mkdir(parents=True)
+    (root / "home/.claude").mkdir(parents=True)
+    mdmem.init(root / "work/memories")
+    for name in ("work/.mcp.json", "home/.claude.json"):
+        (root / name).write_text('{\n  "mcpServers": {"mine": {"command": "mine"}}\n}\n')
+    for name in ("work/.claude/settings.json", "home/.claude/settings.json"):
+        (root / name).write_text('{\n  // mine\n  "model": "mine"\n}\n')
+    return state(root)
+
+
+def state(root: Path) -> State:
+    """Every file but what the vault keeps for itself."""
+    every = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in every.items() if "/.mdmem/local/" not in name}
+
+
+@pytest.mark.parametrize("where", ["--user", "--project"])
+def test_killed_at_any_step_each_file_is_old_or_new(swift: Path, where: str) -> None:
+    root = swift / "place"
+    before = made(root)
+    assert not installed(root, where)
+    after = state(root)
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert len(changed) > 1
+    seen: set[frozenset[str]] = set()
+    killed, stop = True, 0
+    while killed:
+        stop += 1
+        made(root)
+        killed = installed(root, where, stop)
+        now = state(root)
+        for name in before.keys() | after.keys():
+            assert now.get(name) in {before.get(name), after.get(name)}, (stop, name)
+        beside = now.keys() - before.keys() - after.keys()
+        assert all(Path(name).name.startswith(".mdmem-") for name in beside), stop
+        seen.add(frozenset(name for name in changed if now.get(name) == after[name]))
+        assert not installed(root, where)
+        assert state(root) == after, stop
+    assert {frozenset(), frozenset(changed)} < seen  # and in between

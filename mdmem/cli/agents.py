@@ -121,27 +121,27 @@ def _bound_to(target: Target) -> tuple[str, ...]:
     return (*options, "--shared") if target.shared or not options else tuple(options)
 
 
-def _change(hosts: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def _change(setup: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     from mdmem.cli.render import print_json
     from mdmem.errors import Usage
 
-    wanted = bool(hosts.changes) and not dry_run
+    wanted = bool(setup.changes) and not dry_run
     if as_json:
         if wanted and not yes:
             raise Usage(problem="--json does not ask", remedy="say --yes or --dry-run")
-    elif hosts.changes:
-        print(hosts.diff(), end="")
-    for note in hosts.notes():
+    elif setup.changes:
+        print(setup.diff(), end="")
+    for note in setup.notes():
         print(f"mdmem: {note}", file=sys.stderr)
     if wanted and not yes:
         if not sys.stdin.isatty():
             raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
         wanted = click.confirm("Write this?", err=True)
     if wanted or not (setup.changes or dry_run):
-        hosts.apply()
+        setup.apply()
     if as_json:
-        print_json({"applied": wanted, "files": [each.path for each in hosts.changes], "diff": hosts.diff()})
-    elif not hosts.changes:
+        print_json({"applied": wanted, "files": [each.path for each in setup.changes], "diff": setup.diff()})
+    elif not setup.changes:
         print("nothing to do")
     return 0
 

@@ -116,7 +116,7 @@ class _Vocabulary:
         if not new:
             return
         together = " ".join(new)
-        if words.is_plain(together):
+        if together.isascii() and words.is_plain(together):
             # Each of them is one word of the index: one call serves all.
             for each, form in zip(new, words.analyzer().analyze(together), strict=True):
                 self.spelt[form].add(each)

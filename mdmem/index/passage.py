@@ -150,7 +150,7 @@ def _stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]
     text = document.text
     if document.is_json:
         for span in _shortened(text, 0, len(text)):
-            yield span, (), _written_out(_unescaped(text[slice(*span)]), plain=False)
+            yield span, (), words.written_out(_unescaped(text[slice(*span)]))
         return
     told = "\n".join(_values(fields_of(document)))
     if told:
@@ -159,11 +159,8 @@ def _stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]
     gaps = _GAP if "\r" in text else _PLAIN_GAP
     for region, heading in _regions(document):
         for span in _paragraphs(text, region, gaps):
-            yield span, heading, _written_out(text[slice(*span)], plain=plain)
-
-
-def _written_out(text: str, *, plain: bool) -> str:
-    return text if plain else words.written_out(text)
+            passage = text[slice(*span)]
+            yield span, heading, passage if plain else words.written_out(passage)
 
 
 def _regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mdmem.index.passage import Indexed
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
-VERSION = 3
+VERSION = 4
 
 _META = "meta.json"
 # Bytes for the documents that a writer has not flushed yet, shared by its threads; 15 MB each is the least. A

@@ -80,24 +80,31 @@ def _folding() -> tantivy.TextAnalyzerBuilder:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text need not be written out."""
-    return text.isascii() and not _has_humps(text)
+    """Whether a text, and any stretch of it, is the same written out."""
+    if _has_humps(text):
+        return False
+    return text.isascii() or (unicodedata.is_normalized("NFKC", text) and not _UNSPACED.search(text))
 
 
 def written_out(text: str) -> str:
     """A text with what its words are found by besides, behind it."""
-    if text.isascii():
-        return f"{text}\n{' '.join(_humps(text))}" if _has_humps(text) else text
-    text = unicodedata.normalize("NFKC", text)
-    pairs = [pair for run in _UNSPACED.findall(text) for pair in _pairs(run)]
-    return " ".join((_UNSPACED.sub(" ", text) if pairs else text, "\n", *_humps(text), *pairs))
+    found: list[str] = []
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        found = [pair for run in _UNSPACED.findall(text) for pair in _pairs(run)]
+    more = _humps(text) + found
+    if found:
+        text = _UNSPACED.sub(" ", text)
+    return f"{text}\n{' '.join(more)}" if more else text
 
 
 def _humps(text: str) -> list[str]:
     """The parts of each identifier that is written with capital letters inside: `HTTP Server`."""
     if not _has_humps(text):
         return []
-    parted = (" ".join(_PARTS.findall(word)) for word in dict.fromkeys(_LETTERS.findall(text)))
+    # Most words are lower case behind their first letter, and have one part.
+    humped = dict.fromkeys(word for word in _LETTERS.findall(text) if not word[1:].islower())
+    parted = (" ".join(_PARTS.findall(word)) for word in humped)
     return [parts for parts in parted if " " in parts]
 
 

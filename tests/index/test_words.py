@@ -99,4 +99,6 @@ def test_a_plain_text_is_one_that_stays_as_it_is() -> None:
     assert words.is_plain("Plain ASCII, with API and IDs.")
     assert words.written_out("Plain ASCII, with API and IDs.") == "Plain ASCII, with API and IDs."
     assert not words.is_plain("camelCase")
-    assert not words.is_plain("é")
+    assert words.is_plain("é")
+    assert not words.is_plain("e\u0301")
+    assert not words.is_plain("é 検索")

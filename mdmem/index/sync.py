@@ -8,6 +8,8 @@ was read that a later write could have left the same ones, it is read again, as 
 from __future__ import annotations
 
 import contextlib
+import gc
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,7 +91,11 @@ class Sync:
         # What is read as well as gone may be back by then; what is gone when it is read comes to this list.
         gone = sorted(set(work.gone) - todo)
         try:
-            with self._database.filling() if self._first else contextlib.nullcontext(), self._first_seen:
+            with (
+                self._database.filling() if self._first else contextlib.nullcontext(),
+                _uncollected() if len(todo) >= MANY else contextlib.nullcontext(),
+                self._first_seen,
+            ):
                 for path in work.gone:
                     if old := self._old(path):
                         self._first_seen.keep(path, (old.ident, old.hash))
@@ -269,6 +275,18 @@ class Sync:
             removed=tuple(sorted(self._gone.keys() - moved.keys())),
             moved=tuple(sorted(moved.items())),
         )
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for circles: what is parsed has none, and there is a lot of it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _name(path: str) -> str:

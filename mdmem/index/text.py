@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 VERSION = 4
 
 _META = "meta.json"
-# Bytes for the documents that a writer has not flushed yet, shared by its threads; 15 MB each is the least. A
-# first run is faster with two threads, and a larger heap leaves fewer segments behind.
-_SMALL, _LARGE = (15_000_000, 1), (100_000_000, 2)
+# Bytes for the documents that a writer has not flushed yet: the least, and what leaves fewer segments behind
+# a first run. One thread keeps up with what is parsed beside it; two took more memory, and no less time.
+_SMALL, _LARGE = 15_000_000, 50_000_000
 # What a place in a fast field is made of: 64 bits.
 _LINE_BITS, _COUNT_BITS = 22, 20
 _WORDS = "mdmem"
@@ -227,8 +227,8 @@ class TextIndex:
 
     def _writing(self) -> tantivy.IndexWriter:
         if self._writer is None:
-            heap, threads = _SMALL if self.searcher().num_docs else _LARGE
-            self._writer = self._index.writer(heap, threads)
+            heap = _SMALL if self.searcher().num_docs else _LARGE
+            self._writer = self._index.writer(heap, num_threads=1)
         return self._writer
 
     # -- reading ------------------------------------------------------------------------------------------

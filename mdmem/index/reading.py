@@ -27,9 +27,6 @@ _COARSE_NS = 1_000_000
 MOST_TOGETHER = 100
 """How many files a folder to read from may name at once."""
 
-MANY = 1_500
-"""From so many files on, other processes help; fewer are read faster than one starts."""
-
 
 class Folder(NamedTuple):
     """A folder to read from.
@@ -37,13 +34,11 @@ class Folder(NamedTuple):
     Attributes:
         root, parts: where it is: the names `parts` below the absolute path `root`.
         files: of each file, the path in the vault and the name in the folder.
-        known: hashes of content that need not be parsed again.
     """
 
     root: str
     parts: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
-    known: frozenset[str] = frozenset()
 
 
 class Read(NamedTuple):

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.index.database import Database, Entry, Seen
 from mdmem.index.first_seen import FirstSeen
 from mdmem.index.hit import day_of
-from mdmem.index.reading import MANY, MOST_TOGETHER, Folder, Read, Understood, read, retold, understand
+from mdmem.index.reading import MOST_TOGETHER, Folder, Read, Understood, read, retold, understand
 from mdmem.index.synced import Progress, Synced, moves
 
 if TYPE_CHECKING:  # many runs do without
     from collections.abc import Iterable, Iterator, Sequence
 
     from mdmem.index.passage import Indexed
-    from mdmem.index.readers import Answer
     from mdmem.index.text import TextIndex
     from mdmem.vault.vault import Vault
 
 # So many memories are committed at once: what an interrupted first run has done is kept.
 _BATCH = 5_000
+# From so many files on, looking for circles in memory takes a tenth of the time.
+_MANY = 1_000
 
 
 class Work(NamedTuple):
@@ -93,7 +94,7 @@ class Sync:
         try:
             with (
                 self._database.filling() if self._first else contextlib.nullcontext(),
-                _uncollected() if len(todo) >= MANY else contextlib.nullcontext(),
+                _uncollected() if len(todo) >= _MANY else contextlib.nullcontext(),
                 self._first_seen,
             ):
                 for path in work.gone:
@@ -106,7 +107,7 @@ class Sync:
                     for path, seen, why in work.problems
                 )
                 found = self._reads(sorted(todo), gone, progress)
-                reads = chain(((problem, None) for problem in problems), found)
+                reads = chain(problems, found)
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
                     self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
@@ -126,13 +127,11 @@ class Sync:
 
     # -- reading ------------------------------------------------------------------------------------------
 
-    def _reads(
-        self, paths: Sequence[str], gone: list[str], progress: Progress | None
-    ) -> Iterator[tuple[Read, Understood | None]]:
-        """The files that are there, understood where that is done already; the others are added to `gone`."""
-        done = 0
-        for folder, answers in self._answers(paths):
-            for (path, _), found in zip(folder.files, answers, strict=True):
+    def _reads(self, paths: Sequence[str], gone: list[str], progress: Progress | None) -> Iterator[Read]:
+        """The files that are there; the others are added to `gone`."""
+        limits, done = self._vault.config.limits, 0
+        for folder in self._folders(paths):
+            for (path, _), found in zip(folder.files, read(folder, limits), strict=True):
                 if found is None:
                     gone.append(path)
                 else:
@@ -141,31 +140,19 @@ class Sync:
             if progress:
                 progress(done, len(paths))
 
-    def _answers(self, paths: Sequence[str]) -> Iterator[tuple[Folder, Answer]]:
-        limits = self._vault.config.limits
-        if len(paths) >= MANY:
-            from mdmem.index.readers import readings  # noqa: PLC0415 - start-up
-
-            yield from readings(list(self._folders(paths, known=True)), limits)
-            return
-        for folder in self._folders(paths, known=False):
-            yield folder, [found and (found, None) for found in read(folder, limits)]
-
-    def _folders(self, paths: Sequence[str], *, known: bool) -> Iterator[Folder]:
-        """The files at `paths` by their folders, not too many at once; with what is `known` of each."""
+    def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
+        """The files at `paths` by their folders, not too many at once."""
         places = ((path, self._vault.place_of(path)) for path in paths)
         for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
             named = [(path, place.parts[-1]) for path, place in group]
             for start in range(0, len(named), MOST_TOGETHER):
-                some = tuple(named[start : start + MOST_TOGETHER])
-                olds = (self._old(path) for path, _ in some) if known else ()
-                yield Folder(root, parts, some, frozenset(old.hash for old in olds if old))
+                yield Folder(root, parts, tuple(named[start : start + MOST_TOGETHER]))
 
     # -- writing ------------------------------------------------------------------------------------------
 
     def _take(
         self,
-        reads: Iterable[tuple[Read, Understood | None]],
+        reads: Iterable[Read],
         gone: Sequence[str],
         *,
         more: bool = False,
@@ -174,18 +161,18 @@ class Sync:
         entries: list[Entry] = []
         same: list[tuple[str, Read]] = []
         texts: list[str] = []
-        for each, understood in reads:
+        for each in reads:
             old = self._old(each.path)
             is_same = old is not None and _is_as_it_was(old, each)
             if is_same:
                 same.append((each.path, each))
                 if each.path not in self._pending:
                     continue
-            elif old is None and understood is None and (left := self._came_from(each)):
+            elif old is None and (left := self._came_from(each)):
                 same.append((left.path, each))
                 texts += (left.path, each.path)
                 continue
-            found = understood or understand(each, self._vault.config.limits, texts=self._text is not None)
+            found = understand(each, self._vault.config.limits, texts=self._text is not None)
             if not is_same:
                 entries.append(self._entry(each, found))
                 self._note(old, entries[-1])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from setting import Setting
 
-_MOST_COLD = 2.5
+_MOST_COLD = 4.5
 _MOST_SYNC = 1.5
 _MOST_ONE = 0.005
 # The budgets are for the largest; the others show what grows with a vault.

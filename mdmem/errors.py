@@ -7,11 +7,13 @@
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
     └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, RipgrepMissing …
 
-Each class says what happened, where, and what to do next, from its fields.
+Each class says what happened, where, and what to do next, from its fields; one without a docstring means just
+what it says.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 _MOST_LINES = 20  # that a message names
@@ -22,8 +24,8 @@ class MdmemError(Exception):
     """The base of all errors of mdmem.
 
     A class lists its fields like a dataclass, keyword-only, and says by them what happened (`says`) and what
-    to do next (`advice`). They are no dataclasses: generating forty classes takes as long as the rest of a
-    small command's start.
+    to do next (`advice`, else the field `remedy`). They are no dataclasses: generating forty classes takes as
+    long as the rest of a small command's start.
     """
 
     code: ClassVar[str] = "error"
@@ -34,9 +36,10 @@ class MdmemError(Exception):
     advice: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls) -> None:
-        own = (name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar"))
-        cls.fields = (*cls.fields, *own)
+    def __init_subclass__(cls, *, code: str) -> None:
+        cls.code = code
+        cls.fields = (*cls.fields, *cls.__annotations__)
+        cls.__doc__ = cls.__doc__ or cls.says
 
     def __init__(self, **given: Any) -> None:
         super().__init__()
@@ -66,14 +69,15 @@ class MdmemError(Exception):
     @property
     def hint(self) -> str:
         """What to do next; empty when the message says it all."""
-        return self.advice.format(**self.values)
+        values = self.values
+        return self.advice.format(**values) if self.advice else str(values.get("remedy", ""))
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword-only fields do not travel through Exception.args, so a process pool could not return one.
-        return _rebuild, (type(self), self.values)
+        return partial(type(self), **self.values), ()
 
     def as_dict(self) -> dict[str, Any]:
         """The error as a JSON object: `code`, `message`, `hint`, and the fields that are plain values."""
@@ -81,51 +85,36 @@ class MdmemError(Exception):
         return {"code": self.code, "message": self.message, "hint": self.hint, **plain}
 
 
-def _rebuild(kind: type[MdmemError], values: dict[str, Any]) -> MdmemError:
-    return kind(**values)
-
-
-class Usage(MdmemError):
+class Usage(MdmemError, code="usage"):
     """An argument that cannot mean anything."""
 
-    code: ClassVar[str] = "usage"
-    says: ClassVar[str] = "{problem}"
-    advice: ClassVar[str] = "{remedy}"
+    says = "{problem}"
     problem: str
     remedy: str = ""
 
 
-class WrongType(Usage, TypeError):
+class WrongType(Usage, TypeError, code="wrong-type"):
     """An argument of a verb that is of a wrong type."""
-
-    code: ClassVar[str] = "wrong-type"
 
 
 # ---------------------------------------------------------------------------------------------- not found
 
 
-class NotFound(MdmemError):
+class NotFound(MdmemError, code="not-found"):
     """What was asked for is not there."""
 
-    code: ClassVar[str] = "not-found"
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
 
-class VaultNotFound(NotFound):
-    """No vault at, or above, a folder."""
-
-    code: ClassVar[str] = "vault-not-found"
-    exit_code: ClassVar[int] = 2
-    says: ClassVar[str] = "no vault found at or above {start}"
-    advice: ClassVar[str] = "make one with `mdmem init`, or name one with --vault or MDMEM_VAULT"
+class VaultNotFound(NotFound, code="vault-not-found"):
+    exit_code = 2
+    says = "no vault found at or above {start}"
+    advice = "make one with `mdmem init`, or name one with --vault or MDMEM_VAULT"
     start: str
 
 
-class MemoryNotFound(NotFound):
-    """No memory at a path."""
-
-    code: ClassVar[str] = "memory-not-found"
-    says: ClassVar[str] = "{path}: no such memory"
+class MemoryNotFound(NotFound, code="memory-not-found"):
+    says = "{path}: no such memory"
     path: str
     near: tuple[str, ...] = ()
 
@@ -142,10 +131,9 @@ class NearLine(NamedTuple):
     differs: str
 
 
-class TextNotFound(NotFound):
+class TextNotFound(NotFound, code="text-not-found"):
     """The text to replace does not stand in the memory."""
 
-    code: ClassVar[str] = "text-not-found"
     path: str
     old: str
     near: tuple[NearLine, ...] = ()
@@ -157,20 +145,15 @@ class TextNotFound(NotFound):
 
     @property
     def hint(self) -> str:
-        if not self.near and not self.left_out:
-            return "no line is similar: look at the memory again with `mdmem show`"
         near = [f"  line {n.line}: {_shortened(n.text)} ({n.differs})" for n in self.near]
-        told = ["nearest lines:", *near] if near else []
-        if self.left_out:
-            told += ["these could not be looked into:", *(f"  {each}" for each in self.left_out)]
-        return "\n".join(told)
+        unread = [f"  {each}" for each in self.left_out]
+        parts = ("nearest lines:", near), ("these could not be looked into:", unread)
+        lines = [line for title, part in parts if part for line in (title, *part)]
+        return "\n".join(lines) or "no line is similar: look at the memory again with `mdmem show`"
 
 
-class SectionNotFound(NotFound):
-    """No section with this heading or heading path."""
-
-    code: ClassVar[str] = "section-not-found"
-    says: ClassVar[str] = "{path}: no section {heading!r}"
+class SectionNotFound(NotFound, code="section-not-found"):
+    says = "{path}: no section {heading!r}"
     path: str
     heading: str
     near: tuple[str, ...] = ()
@@ -180,11 +163,8 @@ class SectionNotFound(NotFound):
         return f"its headings: {'; '.join(self.near)}" if self.near else "the memory has no headings"
 
 
-class FieldNotFound(NotFound):
-    """No such key in the frontmatter or JSON."""
-
-    code: ClassVar[str] = "field-not-found"
-    says: ClassVar[str] = "{path}: no field {key!r}"
+class FieldNotFound(NotFound, code="field-not-found"):
+    says = "{path}: no field {key!r}"
     path: str
     key: str
     near: tuple[str, ...] = ()
@@ -194,11 +174,10 @@ class FieldNotFound(NotFound):
         return f"its fields: {', '.join(self.near)}" if self.near else "it has no fields"
 
 
-class NamedNotFound(NotFound):
+class NamedNotFound(NotFound, code="name-not-found"):
     """No schema, template, rule, preference, change or version of this name."""
 
-    code: ClassVar[str] = "name-not-found"
-    says: ClassVar[str] = "no {kind} {name!r}"
+    says = "no {kind} {name!r}"
     kind: str
     name: str
     near: tuple[str, ...] = ()
@@ -211,48 +190,35 @@ class NamedNotFound(NotFound):
 # ------------------------------------------------------------------------------------------------ refused
 
 
-class Refused(MdmemError):
+class Refused(MdmemError, code="refused"):
     """The operation is understood and will not be done."""
 
-    code: ClassVar[str] = "refused"
 
-
-class PathRefused(Refused):
-    """A path that leaves its namespace, or names nothing that can be a memory."""
-
-    code: ClassVar[str] = "path-refused"
-    says: ClassVar[str] = "{path!r}: {reason}"
-    advice: ClassVar[str] = "{remedy}"
+class PathRefused(Refused, code="path-refused"):
+    says = "{path!r}: {reason}"
     path: str
     reason: str
     remedy: str = ""
 
 
-class AlreadyExists(Refused):
-    """A memory stands where a new one should be made."""
-
-    code: ClassVar[str] = "already-exists"
-    says: ClassVar[str] = "{path}: already exists"
-    advice: ClassVar[str] = "{remedy}"
+class AlreadyExists(Refused, code="already-exists"):
+    says = "{path}: already exists"
     path: str
     remedy: str = ""
 
 
-class EditRefused(Refused):
+class EditRefused(Refused, code="edit-refused"):
     """An edit that cannot be made exactly: empty text, overlap, a line or a value that is not there."""
 
-    code: ClassVar[str] = "edit-refused"
-    says: ClassVar[str] = "{path}: {reason}"
-    advice: ClassVar[str] = "{remedy}"
+    says = "{path}: {reason}"
     path: str
     reason: str
     remedy: str = ""
 
 
-class TextAmbiguous(Refused):
+class TextAmbiguous(Refused, code="text-ambiguous"):
     """The text to replace stands a different number of times than expected."""
 
-    code: ClassVar[str] = "text-ambiguous"
     path: str
     old: str
     expected: int
@@ -274,11 +240,10 @@ class TextAmbiguous(Refused):
         return "give more of the text around it, or say how many there are (--count N, --all)"
 
 
-class SectionAmbiguous(Refused):
+class SectionAmbiguous(Refused, code="section-ambiguous"):
     """A heading that stands more than once."""
 
-    code: ClassVar[str] = "section-ambiguous"
-    advice: ClassVar[str] = "give a heading path such as 'Design > Index'"
+    advice = "give a heading path such as 'Design > Index'"
     path: str
     heading: str
     lines: tuple[int, ...]
@@ -289,11 +254,10 @@ class SectionAmbiguous(Refused):
         return f"{self.path}: the heading {self.heading!r} stands {len(self.lines)} times, in lines {where}"
 
 
-class Conflict(Refused):
+class Conflict(Refused, code="conflict"):
     """The memory is no longer what the change was computed from."""
 
-    code: ClassVar[str] = "conflict"
-    advice: ClassVar[str] = "read it again, and make the change to what is there now"
+    advice = "read it again, and make the change to what is there now"
     path: str
     base: str | None
     actual: str | None
@@ -301,25 +265,19 @@ class Conflict(Refused):
 
     @property
     def message(self) -> str:
-        seen = f"{self.base[:12]}" if self.base else "absent"
-        now = f"{self.actual[:12]}" if self.actual else "absent"
-        text = f"{self.path}: changed since it was read (it was {seen}, it is {now})"
-        return f"{text}\n{self.diff}".rstrip("\n") if self.diff else text
+        was, now = (digest[:12] if digest else "absent" for digest in (self.base, self.actual))
+        return f"{self.path}: changed since it was read (it was {was}, it is {now})\n{self.diff}".rstrip("\n")
 
 
-class UndoRefused(Refused):
-    """A change that reached out of the namespace, of which no half is taken back."""
-
-    code: ClassVar[str] = "undo-refused"
-    says: ClassVar[str] = "change {change} reached memories outside of this scope as well; nothing was undone"
-    advice: ClassVar[str] = "undo it with a scope that holds them all, such as the whole vault"
+class UndoRefused(Refused, code="undo-refused"):
+    says = "change {change} reached memories outside of this scope as well; nothing was undone"
+    advice = "undo it with a scope that holds them all, such as the whole vault"
     change: str
 
 
-class Invalid(Refused):
+class Invalid(Refused, code="invalid"):
     """What would result breaks a schema, or cannot be read; nothing was written."""
 
-    code: ClassVar[str] = "invalid"
     findings: tuple[Any, ...] = ()
 
     @property
@@ -331,30 +289,23 @@ class Invalid(Refused):
         return "\n".join(dict.fromkeys(f.hint for f in self.findings if f.hint))
 
 
-class ToolRefused(Refused):
+class ToolRefused(Refused, code="tool-refused"):
     """A command of the memory tool that was not done; `words` is what the model is told."""
 
-    code: ClassVar[str] = "tool-refused"
-    says: ClassVar[str] = "{words}"
+    says = "{words}"
     words: str
 
 
-class ConfigInvalid(Refused):
-    """`.mdmem/config.toml` cannot be used."""
-
-    code: ClassVar[str] = "config-invalid"
-    says: ClassVar[str] = "{path}: {reason}"
-    advice: ClassVar[str] = "{remedy}"
+class ConfigInvalid(Refused, code="config-invalid"):
+    says = "{path}: {reason}"
     path: str
     reason: str
     remedy: str = ""
 
 
-class TemplateFailed(Refused):
+class TemplateFailed(Refused, code="template-failed"):
     """A template that cannot be parsed or rendered."""
 
-    code: ClassVar[str] = "template-failed"
-    advice: ClassVar[str] = "{remedy}"
     name: str
     line: int | None
     reason: str
@@ -366,104 +317,77 @@ class TemplateFailed(Refused):
         return f"template {where}: {self.reason}"
 
 
-class PatternInvalid(Refused):
-    """A regular expression or glob that cannot be compiled."""
-
-    code: ClassVar[str] = "pattern-invalid"
-    says: ClassVar[str] = "bad pattern {pattern!r}: {reason}"
-    advice: ClassVar[str] = "{remedy}"
+class PatternInvalid(Refused, code="pattern-invalid"):
+    says = "bad pattern {pattern!r}: {reason}"
     pattern: str
     reason: str
     remedy: str = "to look for the characters themselves, leave --regex away"
 
 
-class PatternTooSlow(Refused):
-    """A regular expression that was stopped because it takes too long, or too much memory."""
-
-    code: ClassVar[str] = "pattern-too-slow"
-    says: ClassVar[str] = "the pattern {pattern!r} was stopped: it takes more than {seconds:g} s"
-    advice: ClassVar[str] = "{remedy}"
+class PatternTooSlow(Refused, code="pattern-too-slow"):
+    says = "the pattern {pattern!r} was stopped: it takes more than {seconds:g} s"
     pattern: str
     seconds: float
     remedy: str = "make it simpler: a repeat inside a repeat, such as (a+)+, tries every way to divide a text"
 
 
-class LimitReached(Refused):
-    """A bound of the config would be passed."""
-
-    code: ClassVar[str] = "limit-reached"
-    says: ClassVar[str] = "{what}: the limit is {limit}"
-    advice: ClassVar[str] = "{remedy}"
+class LimitReached(Refused, code="limit-reached"):
+    says = "{what}: the limit is {limit}"
     what: str
     limit: int
     remedy: str = ""
 
 
-class DocumentRefused(Refused):
+class DocumentRefused(Refused, code="document-refused"):
     """Bytes that cannot be a memory; the file is left as it is."""
 
-    code: ClassVar[str] = "document-refused"
-    says: ClassVar[str] = "{path}: this cannot be a memory"
+    says = "{path}: this cannot be a memory"
     path: str
 
 
-class NotUtf8(DocumentRefused):
+class NotUtf8(DocumentRefused, code="not-utf8"):
     """Bytes that are not UTF-8, from the byte at `offset` (0-based) on."""
 
-    code: ClassVar[str] = "not-utf8"
-    says: ClassVar[str] = "{path}:{line}: not UTF-8: byte 0x{byte:02x} at offset {offset}"
-    advice: ClassVar[str] = "convert the file to UTF-8; mdmem leaves it as it is"
+    says = "{path}:{line}: not UTF-8: byte 0x{byte:02x} at offset {offset}"
+    advice = "convert the file to UTF-8; mdmem leaves it as it is"
     offset: int
     byte: int
     line: int
 
 
-class NotEncodable(DocumentRefused):
+class NotEncodable(DocumentRefused, code="not-encodable"):
     """Text that no UTF-8 can carry: a lone surrogate at `offset` (0-based, in characters)."""
 
-    code: ClassVar[str] = "not-encodable"
-    says: ClassVar[str] = "{path}: the new text has a lone surrogate at character {offset}"
-    advice: ClassVar[str] = "give text that is valid UTF-8"
+    says = "{path}: the new text has a lone surrogate at character {offset}"
+    advice = "give text that is valid UTF-8"
     offset: int
 
 
-class BinaryContent(DocumentRefused):
-    """A NUL byte at `offset` (0-based): not text."""
-
-    code: ClassVar[str] = "binary"
-    says: ClassVar[str] = "{path}: binary content: a NUL byte at offset {offset}"
-    advice: ClassVar[str] = "a memory is Markdown or JSON text"
+class BinaryContent(DocumentRefused, code="binary"):
+    says = "{path}: binary content: a NUL byte at offset {offset}"
+    advice = "a memory is Markdown or JSON text"
     offset: int
 
 
-class TooLarge(DocumentRefused):
-    """More bytes than `limit`."""
-
-    code: ClassVar[str] = "too-large"
-    says: ClassVar[str] = "{path}: {what} has {size:,} bytes; the limit is {limit:,}"
-    advice: ClassVar[str] = "split it, or raise the limit in .mdmem/config.toml under [limits]"
+class TooLarge(DocumentRefused, code="too-large"):
+    says = "{path}: {what} has {size:,} bytes; the limit is {limit:,}"
+    advice = "split it, or raise the limit in .mdmem/config.toml under [limits]"
     size: int
     limit: int
     what: str = "the file"
 
 
-class TooNested(DocumentRefused):
-    """Values nested deeper, or more of them once aliases are followed, than `limit`."""
-
-    code: ClassVar[str] = "too-nested"
-    says: ClassVar[str] = "{path}:{line}: {what}; the limit is {limit:,}"
-    advice: ClassVar[str] = "flatten the values"
+class TooNested(DocumentRefused, code="too-nested"):
+    says = "{path}:{line}: {what}; the limit is {limit:,}"
+    advice = "flatten the values"
     limit: int
     what: str
     line: int
 
 
-class TooManyParts(DocumentRefused):
-    """More headings, links, JSON values or the like than `limit`."""
-
-    code: ClassVar[str] = "too-many-parts"
-    says: ClassVar[str] = "{path}: there are more than {limit:,} {what}"
-    advice: ClassVar[str] = "split it, or raise max_parts in .mdmem/config.toml under [limits]"
+class TooManyParts(DocumentRefused, code="too-many-parts"):
+    says = "{path}: there are more than {limit:,} {what}"
+    advice = "split it, or raise max_parts in .mdmem/config.toml under [limits]"
     limit: int
     what: str
 
@@ -471,116 +395,82 @@ class TooManyParts(DocumentRefused):
 # -------------------------------------------------------------------------------------------- unavailable
 
 
-class Unavailable(MdmemError):
+class Unavailable(MdmemError, code="unavailable"):
     """Something outside the vault is missing or failing; nothing was changed."""
 
-    code: ClassVar[str] = "unavailable"
 
-
-class StorageFailed(Unavailable):
-    """The operating system refused a read or a write: disk full, permission denied, input/output error."""
-
-    code: ClassVar[str] = "storage-failed"
-    says: ClassVar[str] = "{path}: cannot {action}: {reason}"
-    advice: ClassVar[str] = "nothing was changed; free some space or mend the permissions, and try again"
+class StorageFailed(Unavailable, code="storage-failed"):
+    says = "{path}: cannot {action}: {reason}"
+    advice = "nothing was changed; free some space or mend the permissions, and try again"
     path: str
     action: str
     reason: str
 
 
-class SystemFailing(Unavailable):
+class SystemFailing(Unavailable, code="system-failing"):
     """The operating system has run out of something, or a device fails: it is not about one file.
 
     What goes on after it would go on with a part of the files, so that only what names each file that it
     leaves out may catch it.
     """
 
-    code: ClassVar[str] = "system-failing"
-    says: ClassVar[str] = "{path}: cannot {action}: {reason}"
-    advice: ClassVar[str] = "nothing was changed; see to what the system lacks, and try again"
+    says = "{path}: cannot {action}: {reason}"
+    advice = "nothing was changed; see to what the system lacks, and try again"
     path: str
     action: str
     reason: str
 
 
-class LockTimeout(Unavailable):
-    """Another process held the vault's write lock for longer than `seconds`."""
-
-    code: ClassVar[str] = "lock-timeout"
-    says: ClassVar[str] = "{path}: another process has been writing for {seconds:g} s"
-    advice: ClassVar[str] = (
-        "try again; the lock ends with the process that holds it, so no file has to be deleted"
-    )
+class LockTimeout(Unavailable, code="lock-timeout"):
+    says = "{path}: another process has been writing for {seconds:g} s"
+    advice = "try again; the lock ends with the process that holds it, so no file has to be deleted"
     path: str
     seconds: float
 
 
-class FileBusy(Unavailable):
-    """Another program kept the file open for writing for longer than `seconds`."""
-
-    code: ClassVar[str] = "file-busy"
-    says: ClassVar[str] = "{path}: another program has had it open for writing for {seconds:g} s"
-    advice: ClassVar[str] = (
-        "replacing it now could lose what that program writes; close it there, and try again"
-    )
+class FileBusy(Unavailable, code="file-busy"):
+    says = "{path}: another program has had it open for writing for {seconds:g} s"
+    advice = "replacing it now could lose what that program writes; close it there, and try again"
     path: str
     seconds: float
 
 
-class IndexDamaged(Unavailable):
-    """The index is not what it was written to be: torn, cut off, of another version, or no index at all."""
-
-    code: ClassVar[str] = "index-damaged"
-    says: ClassVar[str] = "{path}: cannot be used as an index: {reason}"
-    advice: ClassVar[str] = "nothing is lost: run `mdmem index --rebuild`, or delete the folder"
+class IndexDamaged(Unavailable, code="index-damaged"):
+    says = "{path}: cannot be used as an index: {reason}"
+    advice = "nothing is lost: run `mdmem index --rebuild`, or delete the folder"
     path: str
     reason: str
 
 
-class RipgrepMissing(Unavailable):
-    """The program `rg` is neither beside the interpreter nor on PATH."""
-
-    code: ClassVar[str] = "ripgrep-missing"
-    says: ClassVar[str] = "ripgrep (rg) was found neither beside the Python interpreter nor on PATH"
-    advice: ClassVar[str] = "install it: pip install 'ripgrep>=14.1,<15', or your system's package ripgrep"
+class RipgrepMissing(Unavailable, code="ripgrep-missing"):
+    says = "ripgrep (rg) was found neither beside the Python interpreter nor on PATH"
+    advice = "install it: pip install 'ripgrep>=14.1,<15', or your system's package ripgrep"
 
 
-class RipgrepTooOld(Unavailable):
-    """The `rg` that was found does not know an option that is needed."""
-
-    code: ClassVar[str] = "ripgrep-too-old"
-    says: ClassVar[str] = "{program} is {version}, which is too old"
-    advice: ClassVar[str] = "install a newer one: pip install 'ripgrep>=14.1,<15'"
+class RipgrepTooOld(Unavailable, code="ripgrep-too-old"):
+    says = "{program} is {version}, which is too old"
+    advice = "install a newer one: pip install 'ripgrep>=14.1,<15'"
     program: str
     version: str
 
 
-class RipgrepFailed(Unavailable):
-    """The program `rg` could not be run, or ended in a way that says nothing about the pattern."""
-
-    code: ClassVar[str] = "ripgrep-failed"
-    says: ClassVar[str] = "{program} failed: {reason}"
-    advice: ClassVar[str] = "see which one is used, and whether it works, with `mdmem doctor`"
+class RipgrepFailed(Unavailable, code="ripgrep-failed"):
+    says = "{program} failed: {reason}"
+    advice = "see which one is used, and whether it works, with `mdmem doctor`"
     program: str
     reason: str
 
 
-class ExtraMissing(Unavailable):
-    """A package that only an extra of mdmem brings."""
-
-    code: ClassVar[str] = "extra-missing"
-    says: ClassVar[str] = "the package {package!r} is not installed"
-    advice: ClassVar[str] = "install the extra that brings it: pip install 'mdmem[{extra}]'"
+class ExtraMissing(Unavailable, code="extra-missing"):
+    says = "the package {package!r} is not installed"
+    advice = "install the extra that brings it: pip install 'mdmem[{extra}]'"
     extra: str
     package: str
 
 
-class GitFailed(Unavailable):
-    """The program git could not do what it was asked, in a folder that is a repository."""
-
-    code: ClassVar[str] = "git-failed"
-    says: ClassVar[str] = "{path}: cannot {action}: {reason}"
-    advice: ClassVar[str] = "nothing was changed; see whether `git status` works in that folder"
+class GitFailed(Unavailable, code="git-failed"):
+    says = "{path}: cannot {action}: {reason}"
+    advice = "nothing was changed; see whether `git status` works in that folder"
     path: str
     action: str
     reason: str

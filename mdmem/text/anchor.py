@@ -10,7 +10,6 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.text.lines import new
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def headings(sections: Sequence[Section]) -> list[Heading]:
     """The headings of a document's sections, in order."""
     found = keys([section[0].title for section in sections])
     return [
-        new(Heading, (heading.line, path, unique, key))
+        Heading(heading.line, path, unique, key)
         for (heading, path, _, _), (unique, key) in zip(sections, found, strict=True)
     ]
 

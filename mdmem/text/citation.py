@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.lines import new
 from mdmem.text.regex import regex
 
 
@@ -156,7 +155,7 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
 def pin(text: str, at: int) -> tuple[str, Span]:
     """The pin that stands at `at`, a blank before it or not, and its span; empty at `at` without one."""
     found = _PIN.match(text, at)
-    return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", new(Span, (at, at)))
+    return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", Span(at, at))
 
 
 def _is_no_path(path: str) -> bool:

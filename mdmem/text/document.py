@@ -6,12 +6,13 @@ A document: the original bytes of a memory, and what is parsed from them when it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
-from mdmem.text.lines import Lines, lazy, new
+from mdmem.text.lines import Lines
 from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ class Document:
     text: str
     limits: Limits = DEFAULT_LIMITS
 
-    @lazy
+    @cached_property
     def hash(self) -> str:
         """The SHA-256 of the bytes, 64 hexadecimal digits."""
         import hashlib  # noqa: PLC0415 - start-up
 
         return hashlib.sha256(self.data).hexdigest()
 
-    @lazy
+    @property
     def is_json(self) -> bool:
         """Whether this is a JSON memory; otherwise it is Markdown."""
         return is_json(self.path)
@@ -94,12 +95,12 @@ class Document:
         post.metadata = deepcopy(dict(self.fields))
         return post
 
-    @lazy
+    @cached_property
     def lines(self) -> Lines:
         """The line table."""
         return Lines(self.text)
 
-    @lazy
+    @cached_property
     def frontmatter(self) -> frontmatter.Frontmatter:
         """The frontmatter; of a JSON memory, an absent one.
 
@@ -125,7 +126,7 @@ class Document:
         if size > limit:
             raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
 
-    @lazy
+    @cached_property
     def _json(self) -> Parsed:
         from mdmem.text.tree import parse_json  # noqa: PLC0415 - start-up
 
@@ -154,21 +155,21 @@ class Document:
         value = self.tree.value if self.tree else {}
         return value if isinstance(value, dict) else {}
 
-    @lazy
+    @cached_property
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
         if self.is_json or "frontmatter" in vars(self):
             start = self.frontmatter.span.end
         else:  # it may pass a limit, which is no matter to the body
             start = frontmatter.locate(self.text)[0].end
-        return new(Span, (start, len(self.text)))
+        return Span(start, len(self.text))
 
     @property
     def body(self) -> str:
         """The text that follows the frontmatter."""
         return self.text[slice(*self.body_span)]
 
-    @lazy
+    @cached_property
     def _scan(self) -> scan.Scan:
         from mdmem.text import scan  # noqa: PLC0415 - start-up
 
@@ -186,7 +187,7 @@ class Document:
         """The headings of the body, in order."""
         return self._scan.headings
 
-    @lazy
+    @cached_property
     def sections(self) -> tuple[scan.Section, ...]:
         """The section of each heading, in order."""
         from mdmem.text import scan  # noqa: PLC0415 - start-up
@@ -203,7 +204,7 @@ class Document:
         """The spans of fenced code."""
         return self._scan.fences
 
-    @lazy
+    @cached_property
     def _inline(self) -> inline.Inline:
         from mdmem.text import inline  # noqa: PLC0415 - start-up
 
@@ -258,7 +259,7 @@ class Document:
         """The URLs, in order."""
         return self._inline.urls
 
-    @lazy
+    @cached_property
     def findings(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the document itself, whatever its schema says."""
         flaws = self._json.flaws if self.is_json else self.frontmatter.flaws

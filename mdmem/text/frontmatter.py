@@ -13,7 +13,6 @@ import re
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.lines import new
 from mdmem.text.regex import regex
 from mdmem.text.tree import Flaw, Member, Node, Parsed, Style, resolve
 
@@ -97,7 +96,7 @@ def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
         else:
             node, at = _scalar(field), field.end()
         values[key] = node.value
-        members.append(new(Member, (key, new(Span, (begin, stop)), node)))
+        members.append(Member(key, Span(begin, stop), node))
     whole = Span(members[0].key_span.start, members[-1].node.span.end)
     return Node(values, whole, "mapping", "block", tuple(members)), at
 
@@ -116,7 +115,7 @@ def _scalar(match: re.Match[str]) -> Node:
         if value[-1] == " ":
             value = value.rstrip(" ")
             end = start + len(value)
-        return new(Node, (resolve(value), new(Span, (start, end)), "scalar", "plain", (), (), False))
+        return Node(resolve(value), Span(start, end), "scalar", "plain")
     if shape == _SINGLY:
         value = value.replace("''", "'")
     style: Style = "single" if shape == _SINGLY else "double"
@@ -167,7 +166,7 @@ def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, 
 
 def _list(items: list[Node], span: Span, style: Style) -> Node:
     values = [item.value for item in items]
-    return new(Node, (values, span, "list", style, (), tuple(items), False))
+    return Node(values, span, "list", style, items=tuple(items))
 
 
 BOM = "\ufeff"
@@ -214,7 +213,7 @@ def locate(text: str) -> tuple[Span, Span]:
     if not opening or not closing:
         return Span(start, start), Span(start, start)
     following, end = closing.span()
-    return new(Span, (start, end)), new(Span, (opening.end(), following))
+    return Span(start, end), Span(opening.end(), following)
 
 
 def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
@@ -232,7 +231,7 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
         text, inner, max_depth=max_depth, max_values=max_values
     )
     if node and node.kind == "mapping":
-        return new(Frontmatter, (span, inner, node, flaws))
+        return Frontmatter(span, inner, node, flaws)
     if node and not (node.kind == "scalar" and node.value is None):
         message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
         flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))

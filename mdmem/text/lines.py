@@ -1,47 +1,12 @@
-"""A property that is computed when it is first asked for, and then kept.
-
-The line table of a text: where each line starts, and what ends it.
-
-Rows that a note has many of, made without the constructor that `NamedTuple` writes.
-"""
+"""The line table of a text: where each line starts, and what ends it."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from functools import cached_property
 
 from mdmem.diagnostic import Position, Span
 from mdmem.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
-
-
-class lazy(Generic[T]):  # noqa: N801 - a decorator, as `property` is
-    """As `functools.cached_property`, without its lock, which costs more than much of what is computed.
-
-    Two threads that ask at the same moment both compute the value: it has to follow from the object alone.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-        self.__doc__ = compute.__doc__
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
-        """The value: this is asked only until it stands in the object itself."""
-        if instance is None:
-            return self
-        value = self._compute(instance)
-        instance.__dict__[self._name] = value
-        return value
-
 
 # Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
 # which are characters inside a line for Markdown, git and every editor.
@@ -54,7 +19,7 @@ class Lines:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    @lazy
+    @cached_property
     def starts(self) -> list[int]:
         """The offset of each line's first character; empty for an empty text."""
         text = self.text
@@ -92,7 +57,7 @@ class Lines:
         start, end = self.span(number)
         return self.text[start:end].rstrip("\r\n")
 
-    @lazy
+    @cached_property
     def newline(self) -> str:
         r"""The line end that the text uses most, `\n` when it has none."""
         text = self.text
@@ -102,7 +67,7 @@ class Lines:
         counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
         return max(counts, key=counts.__getitem__)
 
-    @lazy
+    @cached_property
     def uniform(self) -> bool:
         """Whether every line ends the same way."""
         return "\r" not in self.text or len(set(LINE_END.findall(self.text))) <= 1
@@ -113,6 +78,5 @@ def with_newline(text: str, newline: str) -> str:
     return LINE_END.sub(newline, text) if newline != "\n" or "\r" in text else text
 
 
-# `new(Span, (start, end))` is `Span(start, end)` in a third of the time: that constructor is a Python
-# function. Every field has to be given, in order.
+# For rows that a note has many of: `new(Span, (start, end))` is `Span(start, end)` in a third of the time.
 new = tuple.__new__

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.lines import new
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def destination(text: str, span: Span) -> Destination:
     if plain:
         target, anchor = plain.groups("")
         behind = plain.span(2) if plain.lastindex == 2 else (end, end)  # noqa: PLR2004 - it has an anchor
-        return new(Destination, (target, new(Span, plain.span(1)), anchor, new(Span, behind)))
+        return Destination(target, Span(*plain.span(1)), anchor, Span(*behind))
     written = text[start:end]
     found = _HASH.match(written) if "#" in written else None
     if not found:
@@ -134,11 +133,11 @@ def wikilink(found: re.Match[str], line: int, *, embed: bool) -> Link | None:
     start, end = found.span()
     alias, alias_span = _stripped(found, 3) if found[3] else ("", _empty(end))
     where = (target, target_span, anchor, anchor_span, alias, alias_span)
-    return new(Link, ("wikilink", embed, new(Span, (start - embed, end)), line, *where))
+    return Link("wikilink", embed, Span(start - embed, end), line, *where)
 
 
 def _empty(at: int) -> Span:
-    return new(Span, (at, at))
+    return Span(at, at)
 
 
 def _stripped(found: re.Match[str], group: int) -> tuple[str, Span]:
@@ -148,4 +147,4 @@ def _stripped(found: re.Match[str], group: int) -> tuple[str, Span]:
     if len(bare) < len(written):
         start = span[0] + len(written) - len(written.lstrip())
         span = start, start + len(bare)
-    return bare, new(Span, span)
+    return bare, Span(*span)

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic, Position, Span
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.index.hit import Hit
+    from mdmem.index.reference import Reference
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.text.document import Document
     from mdmem.text.edit import TextEdit
+    from mdmem.text.section import find_section
+    from mdmem.text.tokens import clipped, estimate, fenced, visible
+    from mdmem.text.yaml import read_value
     from mdmem.vault.config import init
-    from mdmem.vault.paths import Scope
+    from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.transaction import Applied
 
@@ -40,13 +44,22 @@ _HOMES = {
     "NotFound": "mdmem.errors",
     "PathRefused": "mdmem.errors",
     "Position": "mdmem.diagnostic",
+    "Reference": "mdmem.index.reference",
     "Refused": "mdmem.errors",
     "Scope": "mdmem.vault.paths",
     "Span": "mdmem.diagnostic",
     "TextEdit": "mdmem.text.edit",
     "Unavailable": "mdmem.errors",
+    "check_folder": "mdmem.vault.paths",
+    "check_memory": "mdmem.vault.paths",
+    "clipped": "mdmem.text.tokens",
+    "estimate": "mdmem.text.tokens",
+    "fenced": "mdmem.text.tokens",
+    "find_section": "mdmem.text.section",
     "init": "mdmem.vault.config",
     "open": "mdmem.memory.memory",
+    "read_value": "mdmem.text.yaml",
+    "visible": "mdmem.text.tokens",
 }
 
 __all__ = [
@@ -63,14 +76,23 @@ __all__ = [
     "NotFound",
     "PathRefused",
     "Position",
+    "Reference",
     "Refused",
     "Scope",
     "Span",
     "TextEdit",
     "Unavailable",
     "__version__",
+    "check_folder",
+    "check_memory",
+    "clipped",
+    "estimate",
+    "fenced",
+    "find_section",
     "init",
     "open",
+    "read_value",
+    "visible",
 ]
 
 

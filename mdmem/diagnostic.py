@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Severity = Literal["error", "warning"]
+SECRETS = "secret"
+SECRETS_HINT = "leave it out, or name where it is kept"
 
 
 class Span(NamedTuple):
@@ -52,6 +54,10 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.position.line}:{self.position.column}: {self.code} {self.message}"
+
+    def for_agent(self) -> Diagnostic:
+        """The finding as an agent is told it: not how a person would let a secret pass."""
+        return replace(self, hint=SECRETS_HINT) if self.code == SECRETS else self
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as a JSON object."""

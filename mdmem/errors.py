@@ -79,6 +79,12 @@ class MdmemError(Exception):
         # Keyword-only fields do not travel through Exception.args, so a process pool could not return one.
         return partial(type(self), **self.values), ()
 
+    def for_agent(self) -> Self:
+        """The error as an agent is told it; see `Diagnostic.for_agent`."""
+        if "findings" not in self.fields:
+            return self
+        return self.but(findings=tuple(finding.for_agent() for finding in self.values["findings"]))
+
     def as_dict(self) -> dict[str, Any]:
         """The error as a JSON object: `code`, `message`, `hint`, and the fields that are plain values."""
         plain = {name: _plain(value) for name, value in self.values.items()}

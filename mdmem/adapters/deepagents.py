@@ -8,11 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from mdmem.adapters.memory_tool import kept_as, shown_as
+from mdmem import check_folder
+from mdmem.adapters.memory_tool import SUFFIXES, kept_as, shown_as
 from mdmem.errors import ExtraMissing, MdmemError, MemoryNotFound, PathRefused
-from mdmem.text.document import SUFFIXES
-from mdmem.vault.paths import check_folder
-from mdmem.vault.screen import for_agent
 
 try:
     from deepagents.backends.protocol import (
@@ -185,7 +183,7 @@ def _info(listed: Listed) -> FileInfo:
 
 def _told(error: MdmemError, path: str) -> str:
     """An error in words, about the path that the agent gave."""
-    error = for_agent(error)
+    error = error.for_agent()
     return f"Error: {error.but(path=path) if 'path' in error.fields else error}"
 
 

@@ -9,10 +9,12 @@ against schemas, kept in the history.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 from urllib.parse import unquote
 
+from mdmem import Document, TextEdit, check_folder, check_memory
 from mdmem.errors import (
     AlreadyExists,
     Invalid,
@@ -23,25 +25,17 @@ from mdmem.errors import (
     TextNotFound,
     ToolRefused,
 )
-from mdmem.memory.content import sliding
-from mdmem.text import edit as text_edit
-from mdmem.text.document import SUFFIXES, Document
-from mdmem.text.edit import TextEdit
-from mdmem.text.regex import regex
-from mdmem.text.secret import masked
-from mdmem.vault import files
-from mdmem.vault.paths import check_folder, check_memory, join
-from mdmem.vault.plan import Change, EditPlan, edit
-from mdmem.vault.screen import for_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from mdmem import Change
     from mdmem.memory.memory import Memory
 
 Dialect = Literal["python", "docs"]
 
 ROOT = "/memories"
+SUFFIXES = (".md", ".json")  # of memories
 
 _MOST_LINES = 999_999
 _WIDTH = len(str(_MOST_LINES))
@@ -49,8 +43,8 @@ _AROUND = 2  # lines of the snippet on either side
 _DEPTH = 2
 # A listing of more would cost more than it tells; the folders below can be viewed one by one.
 _MOST_LISTED = 1_000
-_PROGRAM = regex(r"`mdmem [^`]*`")
-_WHOLE = regex(r"-?[0-9]{1,9}")
+_PROGRAM = re.compile(r"`mdmem [^`]*`")
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 _UNITS = ("B", "K", "M", "G")
 _KIB_BITS = 10
 # What models call files that this tool keeps as Markdown: `plan.txt` is the memory `plan.txt.md`.
@@ -128,17 +122,10 @@ class Tool:
 
     def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         """Replace a text that stands exactly once."""
-        changed = ""
-
-        def change(document: Document) -> list[TextEdit]:
-            nonlocal changed
-            edits = text_edit.replace(document, old_str, new_str)
-            changed = _snippet(document, edits)
-            return edits
-
         with _Words(self, path):
+            document = self._file(path)
             try:
-                self._edit(path, change)
+                change = self._memory.replace(document.path, old_str, new_str).plan.changes[0]
             except TextNotFound:
                 _refuse(
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
@@ -151,7 +138,7 @@ class Tool:
                 )
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-            f"{changed}"
+            f"{_snippet(change)}"
         )
 
     def insert(self, path: str, insert_line: int, insert_text: str) -> str:
@@ -169,7 +156,7 @@ class Tool:
             return _insertion(document, starts[insert_line], insert_text.rstrip("\n"))
 
         with _Words(self, path):
-            self._edit(path, change)
+            self._memory.edit(self._file(path).path, change)
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
@@ -205,17 +192,8 @@ class Tool:
 
     def clear(self) -> str:
         """Delete every memory of the namespace but mounted ones; the vault keeps what they held."""
-
-        def build() -> EditPlan:
-            mounted = self._vault.mounted("")
-            base = self._vault.namespace
-            paths = [found.path for found in self._vault.walk() if not found.problem]
-            documents = [self._vault.read(path) for path in paths if join(base, path) not in mounted]
-            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
-            return EditPlan(changes=changes, message="clear the memory")
-
         with _Words(self, ROOT):
-            self._vault.transact(build)
+            self._memory.clear()
         return "All memory cleared"
 
     # -- paths --------------------------------------------------------------------------------------------
@@ -255,7 +233,7 @@ class Tool:
             for count in range(1, len(parts)):
                 place = self._place("/".join(parts[:count]))
                 # No further than a link: what is behind it is not ours to look at.
-                if not files.is_folder(place):
+                if os.path.islink(place) or not os.path.isdir(place):
                     if os.path.isfile(place) and not os.path.islink(place):
                         raise MemoryNotFound(path=inside) from None
                     break
@@ -268,7 +246,7 @@ class Tool:
         return os.path.isdir(self._place(inside))
 
     def _place(self, inside: str) -> str:
-        return os.path.join(self._vault.root, join(self._vault.namespace, inside))
+        return os.path.join(self._vault.root, self._vault.namespace, inside)
 
     # -- what is told -------------------------------------------------------------------------------------
 
@@ -295,7 +273,7 @@ class Tool:
                 folder = "/".join(parts[:depth])
                 if folder not in told:
                     told.add(folder)
-                    yield f"{folder}/", self._bytes(join(inside, folder))
+                    yield f"{folder}/", self._bytes(os.path.join(inside, folder))
             if len(parts) <= _DEPTH:
                 yield shown_as("/".join(parts)), found.size
 
@@ -307,19 +285,15 @@ class Tool:
 
     # -- changes ------------------------------------------------------------------------------------------
 
-    def _edit(self, path: str, change: Callable[[Document], list[TextEdit]]) -> None:
-        """Change one memory; what it holds when it is locked is what `change` is given."""
+    def _file(self, path: str) -> Document:
+        """The memory at a path, which is to be changed."""
         inside = self._inside(path)
-        if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
+        document = self._found(inside)
+        if document is None:
             if self._docs:
                 self._refuse_as(_missing(path))
             _refuse(f"The path {path} is not a file.")
-
-        def build() -> EditPlan:
-            document = self._read(inside)
-            return sliding(self._vault, edit(document, change(document), f"edit {document.path}"))
-
-        self._vault.transact(build)
+        return document
 
     def _refuse_as(self, words: str) -> NoReturn:
         """Refuse in words that the documentation begins with `Error: `."""
@@ -332,8 +306,8 @@ class Tool:
         if isinstance(error, MemoryNotFound):
             return f"Error: {_missing(path)}" if self._docs else _missing(path)
         if isinstance(error, Invalid):
-            path = masked(path)
-            error = for_agent(error.but(findings=tuple(replace(each, path=path) for each in error.findings)))
+            findings = (replace(each, path=f"{ROOT}/{shown_as(each.path)}") for each in error.findings)
+            error = error.but(findings=tuple(findings)).for_agent()
         elif "path" in error.fields:
             error = error.but(path=path)
         # A model that has these commands alone cannot run the program.
@@ -419,12 +393,13 @@ def _numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _snippet(document: Document, edits: list[TextEdit]) -> str:
+def _snippet(change: Change) -> str:
     """The lines around a change, as they are afterwards."""
-    lines = text_edit.splice(document.text, edits).split("\n")
-    at = document.text.count("\n", 0, edits[0].start)
+    before = cast("Document", change.before)
+    after = cast("Document", change.after(before.limits))
+    at = before.text.count("\n", 0, change.edits[0].start) if change.edits else 0
     start = max(0, at - _AROUND)
-    return _numbered(lines[start : at + _AROUND + 1], start + 1)
+    return _numbered(after.text.split("\n")[start : at + _AROUND + 1], start + 1)
 
 
 def _line_starts(text: str) -> list[int]:
@@ -440,7 +415,8 @@ def _line_starts(text: str) -> list[int]:
 def _insertion(document: Document, at: int, new: str) -> list[TextEdit]:
     """The edits that insert lines, after which the text ends with a line end."""
     text, newline = document.text, document.lines.newline
-    new = text_edit.fitted(document, new)
+    if document.lines.uniform and "\r" not in new:
+        new = new.replace("\n", newline)
     if at < len(text) or not text or text.endswith("\n"):
         edits = [TextEdit(at, at, new + newline)]
     else:

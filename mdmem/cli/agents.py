@@ -1,15 +1,4 @@
-"""The commands that put mdmem into a host of agents, and take it out again.
-
-The command of the memory tool: commands of a model in, answers for it out.
-
-The answer to a host's hook, from standard input to standard output.
-
-An agent waits for it, so that click is not imported, which takes a tenth of the time or more.
-
-The command that a host's hooks run.
-
-The commands of project memory.
-"""
+"""The commands about agents and their hosts: install, uninstall, tool, hook, project."""
 
 from __future__ import annotations
 
@@ -28,9 +17,6 @@ from mdmem.cli.render import print_document, print_findings, print_json
 
 if TYPE_CHECKING:
     from mdmem.adapters.memory_tool import Dialect, Tool
-    from mdmem.agents.files import Found, Resolved
-    from mdmem.agents.hosts import Setup
-    from mdmem.agents.sync import Synced
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
 
@@ -60,13 +46,11 @@ def install_command(target: Target, host: str, *, user: bool, project: bool, **h
     hooks see what --vault, --user, --project and --resource before `install` name; without a user, project or
     resource what everyone shares, as with --shared.
     """
-    from mdmem.agents import hosts
-    from mdmem.agents.hosts import Bound
+    from mdmem.memory.instructions import install
 
     memory = target.open()
-    folder = _project(memory.vault.root, user=user, project=project, host=host)
-    bound = Bound(_program(), memory.vault.root, _bound_to(target), folder)
-    return _change(hosts.install(host, bound), **how)
+    where = _where(user=user, project=project)
+    return _change(install(host, memory.vault.root, memory.scope, _program(), project=where), **how)
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
@@ -76,34 +60,23 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool, *
 
     It shows the diff and asks. Where a file has changed since, only the entries themselves are taken out.
     """
-    from mdmem.agents import hosts
     from mdmem.errors import VaultNotFound
+    from mdmem.memory.instructions import uninstall
 
     try:
-        vault = target.open().vault.root
+        root = target.open().vault.root
     except VaultNotFound:
-        vault = ""  # it may be gone already
-    folder = _project(vault, user=user, project=project, host=host)
-    return _change(hosts.uninstall(host, folder), **how)
+        root = ""  # it may be gone already
+    return _change(uninstall(host, root, project=_where(user=user, project=project)), **how)
 
 
-def _project(vault: str, *, user: bool, project: bool, host: str) -> str | None:
-    """The folder of the project whose settings are meant; None for the user's own."""
-    from mdmem.agents.hosts import HOSTS
-    from mdmem.errors import Usage
-    from mdmem.vault.config import workspace_of
-
+def _where(*, user: bool, project: bool) -> bool | None:
+    """Whether the settings of the project are meant, or those of the user; None where nothing is said."""
     if user and project:
+        from mdmem.errors import Usage
+
         raise Usage(problem="--user and --project exclude each other", remedy="say one of them")
-    if user or (HOSTS[host].project is None and not project):
-        return None
-    here = os.path.realpath(os.getcwd())
-    if vault:
-        around = workspace_of(vault)
-        if os.path.commonpath((around, here)) == around:
-            return around
-    # `workspace_of` begins above what it is given.
-    return workspace_of(os.path.join(here, "memories"))
+    return project if user or project else None
 
 
 def _program() -> str:
@@ -114,15 +87,7 @@ def _program() -> str:
     return beside if which("mdmem") is None and os.path.exists(beside) else "mdmem"
 
 
-def _bound_to(target: Target) -> tuple[str, ...]:
-    named = (("--user", target.user), ("--project", target.project), ("--resource", target.resource))
-    options = [part for option, value in named if value for part in (option, value)]
-    # Without a scope, an agent would be served the memories of every user.
-    return (*options, "--shared") if target.shared or not options else tuple(options)
-
-
-def _change(setup: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    from mdmem.cli.render import print_json
+def _change(setup: Any, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     from mdmem.errors import Usage
 
     wanted = bool(setup.changes) and not dry_run
@@ -339,26 +304,18 @@ def project_resolve(memory: Memory, for_file: str, tool: str, as_json: bool) -> 
     if as_json:
         print_json(resolved.as_dict())
         return
-    _print_read(resolved)
-    sys.stderr.flush()
-    print(resolved.text)
-
-
-def _print_read(resolved: Resolved) -> None:
     for number, found in enumerate(resolved.files, 1):
         kept = f"{found.bytes_kept:,} of {found.bytes:,} bytes"
         cut = f", cut: {found.limit}" if found.limit else ""
-        print(f"{number:3}  {_about(found)}  {kept}{cut}", file=sys.stderr)
+        print(f"{number:3}  {found.path}  [{found.scope}] {found.reason}  {kept}{cut}", file=sys.stderr)
     for found in resolved.left_out:
-        print(f"  -  {_about(found)}  not read", file=sys.stderr)
+        print(f"  -  {found.path}  [{found.scope}] {found.reason}  not read", file=sys.stderr)
     for finding in resolved.findings:
         print(f"  !  {finding}", file=sys.stderr)
     count = f"{len(resolved.files)} files, about {resolved.tokens:,} tokens"
     print(f"{resolved.tool} for {resolved.file}: {count} (as of {resolved.as_of})\n", file=sys.stderr)
-
-
-def _about(found: Found) -> str:
-    return f"{found.path}  [{found.scope}] {found.reason}"
+    sys.stderr.flush()
+    print(resolved.text)
 
 
 @project_command.command("audit", epilog="Example: mdmem project audit")
@@ -392,11 +349,7 @@ def project_sync(
         print_json(synced.as_dict())
     elif dry_run:
         print(synced.diff(), end="")
-    _print_synced(synced, is_silent=as_json or dry_run)
-    return int(bool(synced.left) and (check or not dry_run))
-
-
-def _print_synced(synced: Synced, *, is_silent: bool) -> None:
+    is_silent = as_json or dry_run
     for one in synced.differences:
         done = "created" if one.before is None else "deleted" if one.after is None else "changed"
         state = done if one.path in synced.written else one.state
@@ -405,3 +358,4 @@ def _print_synced(synced: Synced, *, is_silent: bool) -> None:
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
     if not synced.differences and not is_silent:
         print("nothing to change")
+    return int(bool(synced.left) and (check or not dry_run))

@@ -223,8 +223,7 @@ def replace_command(
     if not across and not dry_run:
         print_applied(memory.replace(path, old, new, **options), as_json=as_json)
         return 0
-    wanted = memory.plan.replace(path, old, new, within=within or "", globs=globs, **options)
-    plan = memory.vault.prepare(wanted).plan
+    plan = memory.prepared(memory.plan.replace(path, old, new, within=within or "", globs=globs, **options))
     if dry_run or not as_json:
         print_diff(plan.diff(), plan, as_json=as_json)
     if dry_run:

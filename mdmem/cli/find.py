@@ -1,24 +1,19 @@
-"""The commands that read: show, ls, grep, check, doctor.
-
-The command of ranked search.
-
-The command of what an agent is given of its memory.
-"""
+"""The commands that read: show, ls, grep, check, doctor, search, context."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmem.cli.main import command
 from mdmem.cli.options import path_argument, read_command
-from mdmem.cli.render import print_document, print_findings, print_hits, print_json, print_results
+from mdmem.cli.render import print_coloured, print_document, print_findings, print_json
 
 if TYPE_CHECKING:
-    from mdmem.index.grep import Case
-    from mdmem.memory.memory import Memory
+    from mdmem import Hit, Memory
 
 
 @command("show", epilog="Example: mdmem show notes/db.md --section Decision")
@@ -37,9 +32,9 @@ def show_command(
         return
     span = None
     if heading is not None:
-        from mdmem.text.section import find
+        from mdmem import find_section
 
-        span = find(document, heading).span
+        span = find_section(document, heading).span
     print_document(document, span, number=number, as_json=as_json)
 
 
@@ -49,15 +44,13 @@ def show_command(
 @click.option("--where", multiple=True, metavar="CONDITION", help="Only memories of which this is true.")
 @click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
 @read_command
-def ls_command(
-    memory: Memory, within: str, globs: tuple[str, ...], where: tuple[str, ...], sort: str, as_json: bool
-) -> None:
+def ls_command(memory: Memory, as_json: bool, **options: Any) -> None:
     """List the memories below a folder.
 
     A CONDITION is FIELD=VALUE, or with !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it
     is not. Fields may be dotted; path, title, size, date and tag need no field.
     """
-    listed = memory.ls(within, globs=globs, where=where, sort=sort)
+    listed = memory.ls(**options)
     if as_json:
         print_json([entry.as_dict() for entry in listed])
         return
@@ -79,22 +72,41 @@ def ls_command(
 @click.option("--context", "-C", type=click.IntRange(0), default=0, help="Lines around each hit.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many hits.")
 @read_command
-def grep_command(
-    memory: Memory,
-    pattern: str,
-    within: str,
-    globs: tuple[str, ...],
-    regex: bool,
-    case: Case,
-    context: int,
-    limit: int | None,
-    as_json: bool,
-) -> int:
-    """Find the lines that match, each with its heading and date, in the order of path and line."""
-    hits = memory.grep(
-        pattern, within=within, globs=globs, regex=regex, case=case, context=context, limit=limit
-    )
-    return 0 if print_hits(hits, as_json=as_json) else 1
+def grep_command(memory: Memory, as_json: bool, **options: Any) -> int:
+    """Find the lines that match, each with its heading and date, in the order of path and line.
+
+    What could not be searched is named on standard error, behind them.
+    """
+    hits = memory.grep(**options)
+    above = None
+    for hit in hits:
+        if as_json:
+            # One object a line: the first can be read before the last is found.
+            print(json.dumps(hit.as_dict(), ensure_ascii=False))
+            above = hit
+            continue
+        if above is None or (hit.path, hit.heading) != (above.path, above.heading):
+            title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
+            sys.stdout.write("\n" if above else "")
+            print_coloured(hit.path, "magenta")
+            print(f"  {hit.date}{title}")
+        above = hit
+        _print_lines(hit)
+        if hit.left_out:
+            remedy = "raise --limit, or narrow with --in or --glob"
+            print(f"{hit.left_out} more left out: {remedy}", file=sys.stderr)
+    for finding in hits.findings:
+        print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
+    return 0 if above else 1
+
+
+def _print_lines(hit: Hit) -> None:
+    for number, line in enumerate(hit.before, hit.line - len(hit.before)):
+        print(f"{number}-{line}")
+    print_coloured(str(hit.line), "green")
+    print(f":{hit.text}")
+    for number, line in enumerate(hit.after, hit.line + 1):
+        print(f"{number}-{line}")
 
 
 @command("check", epilog="Example: mdmem check notes --format github")
@@ -139,19 +151,7 @@ def doctor_command(memory: Memory, fix: bool, as_json: bool) -> int:
 @click.option("--explain", is_flag=True, help="Say how each score was made.")
 @read_command
 def search_command(
-    memory: Memory,
-    words: tuple[str, ...],
-    within: str,
-    types: tuple[str, ...],
-    tags: tuple[str, ...],
-    since: str,
-    before: str,
-    limit: int,
-    budget: int | None,
-    context: int | None,
-    passages: bool,
-    explain: bool,
-    as_json: bool,
+    memory: Memory, words: tuple[str, ...], passages: bool, as_json: bool, **options: Any
 ) -> int:
     """Find the memories that fit best, each with its best lines in context.
 
@@ -161,21 +161,28 @@ def search_command(
     With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
     `show` takes it.
     """
-    results = memory.search(
-        " ".join(words),
-        within=within,
-        types=types,
-        tags=tags,
-        since=since,
-        before=before,
-        limit=limit,
-        budget=budget,
-        each="passage" if passages else "memory",
-        context=context,
-        explain=explain,
-    )
-    print_results(results, as_json=as_json)
-    return 0 if results.hits else 1
+    results = memory.search(" ".join(words), each="passage" if passages else "memory", **options)
+    code = 0 if results.hits else 1
+    if as_json:
+        print_json(results.as_dict())
+        return code
+    for number, hit in enumerate(results.hits):
+        title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
+        sys.stdout.write("\n" if number else "")
+        print_coloured(f"{hit.path}:{hit.line}", "magenta")
+        print(f"{title}  {hit.date}")
+        _print_lines(hit)
+        for part in results.explanations[number] if results.explanations else ():
+            print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
+    sys.stdout.flush()
+    if results.left_out:
+        tokens = results.left_out_tokens
+        beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""
+        remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
+        print(f"{results.left_out:,} more fit{beyond}: {remedy}", file=sys.stderr)
+    for note in results.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return code
 
 
 @command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")
@@ -189,21 +196,13 @@ def search_command(
 )
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
 @read_command
-def context_command(
-    memory: Memory,
-    words: tuple[str, ...],
-    files: tuple[str, ...],
-    thread: str | None,
-    budget: int,
-    estimated: bool,
-    as_json: bool,
-) -> None:
+def context_command(memory: Memory, words: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Print what an agent should know, as one Markdown text.
 
     Rules, project memory, preferences, pinned notes, the working memory of a thread, and passages that fit
     QUERY. What did not fit is listed at the end of the text, with its cost.
     """
-    found = memory.context(" ".join(words), files, thread, budget, estimated=estimated)
+    found = memory.context(" ".join(words), **options)
     if as_json:
         print_json(found.as_dict())
         return

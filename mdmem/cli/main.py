@@ -49,21 +49,20 @@ class Target(NamedTuple):
         Raises:
             VaultNotFound, Usage, PathRefused: there are none.
         """
+        import mdmem
         from mdmem.errors import Usage
-        from mdmem.memory.memory import open as open_memory
-        from mdmem.vault.paths import Scope
 
         kind, slash, identifier = (self.resource or "").partition("/")
         if self.resource and not (kind and slash and identifier):
             raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
-        scope = Scope(
+        scope = mdmem.Scope(
             user=self.user,
             project=self.project,
             resource_type=kind or None,
             resource_id=identifier or None,
             shared=self.shared,
         )
-        return open_memory(self.vault, scope, actor=self.actor)
+        return mdmem.open(self.vault, scope, actor=self.actor)
 
 
 # `- one more`, or a frontmatter with its lines; not `--title=Use SQLite`.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @json_option
 def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
     """Make a vault; inside a git repository its AGENTS.md is mounted as project memory."""
-    from mdmem.vault.config import init
+    from mdmem import init
 
     made = init(folder, dry_run=dry_run)
     if as_json:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Kinds, Memory
 
 _EMPTY = "mdmem.empty"
-_IN_ONE_LINE = ("plain", "single", "double", "flow")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +46,8 @@ def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
 
 
 def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from mdmem import visible
     from mdmem.errors import MdmemError
-    from mdmem.text.tokens import visible
 
     try:
         memory = Target(**ctx.find_root().params).open()
@@ -127,27 +126,14 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
 
 
 def read_value(text: str) -> Any:
-    """A value given on the command line: as YAML in one line has it, else the text itself.
-
-    `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
-    which YAML would take apart.
-    """
-    from mdmem.text.tree import TooDeep
-    from mdmem.text.yaml import parse
+    """A value given on the command line; see `mdmem.read_value`."""
+    import mdmem
+    from mdmem.errors import Usage
 
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise click.UsageError(f"{text!r} is not UTF-8") from None
-    try:
-        node, flaws = parse(text, max_depth=32, max_values=10_000)
-    except TooDeep as error:
-        raise click.UsageError(f"the value is too large: {error}") from None
-    if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE:
-        return text or None
-    is_whole = text[slice(*node.span)] == text.strip()
-    is_text = node.style == "plain" and isinstance(node.value, str)
-    return node.value if is_whole and not is_text else text
+        return mdmem.read_value(text)
+    except Usage as error:
+        raise click.UsageError(error.message) from None
 
 
 def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Callable[..., None]:
@@ -170,7 +156,7 @@ def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Call
 def make_change(memory: Memory, verb: Callable[[Kinds[Any]], Any], *, dry_run: bool, as_json: bool) -> None:
     """Make a change and print what it did, or with `dry_run` only what it would do."""
     if dry_run:
-        plan = memory.vault.prepare(verb(memory.plan)).plan
+        plan = memory.prepared(verb(memory.plan))
         print_diff(plan.diff(), plan, as_json=as_json)
     else:
         print_applied(verb(memory), as_json=as_json)

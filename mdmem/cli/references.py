@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmem.cli.main import command
 from mdmem.cli.options import json_option, make_change, path_argument, read_command
-from mdmem.cli.render import print_backlinks, print_json, print_notes, print_references, print_stats
+from mdmem.cli.render import print_json, print_notes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Kinds, Memory
+
+
+# What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.
+_NOT_PLAIN = re.compile(r"[^\w ./:-]")
 
 
 @command("refs", epilog="Example: mdmem refs --type line_range --in notes")
@@ -54,9 +61,7 @@ def refs_command(
         raise click.UsageError("--stats counts everything that fits: leave TARGET away")
     memory = vault.open()
     if not (pin or fix):
-        code = _print_asked(memory, paths=paths or None, as_json=as_json, **asked)
-        print_notes(memory)
-        return code
+        return _print_asked(memory, paths=paths or None, as_json=as_json, **asked)
 
     def verb(of: Kinds[Any]) -> Any:
         return of.references.fix(paths or None) if fix else of.references.pin(paths or None, accept=accept)
@@ -65,27 +70,31 @@ def refs_command(
     return 0
 
 
-def _print_asked(
-    memory: Memory,
-    *,
-    target: str | None,
-    types: tuple[str, ...],
-    states: tuple[str, ...],
-    stale: bool,
-    stats: bool,
-    paths: tuple[str, ...] | None,
-    as_json: bool,
-) -> int:
+def _print_asked(memory: Memory, *, target: str | None, stats: bool, as_json: bool, **asked: Any) -> int:
     """Answer a question to the references; the exit code."""
-    from mdmem.index.state import STALE
-
-    filters: dict[str, Any] = {"types": types, "states": (*states, *(STALE if stale else ())), "paths": paths}
+    known = memory.references
     if stats:
-        print_stats(memory.references.stats(**filters), as_json=as_json)
+        counted = known.stats(**asked)
+        if as_json:
+            print_json(counted.as_dict())
+        else:
+            print(f"{counted.total:,} references in {counted.places:,} places")
+            for title, counts in (("by type", counted.by_type), ("by state", counted.by_state)):
+                print(f"{title}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
+            for cited, count in counted.most_cited:
+                print(f"{count:5}  {cited}")
+        print_notes(memory)
         return 0
-    found = memory.references.lookup(target, **filters) if target else memory.references.list(**filters)
-    print_references(found, as_json=as_json)
-    return int(bool(found) if stale else bool(target and not found))
+    found = known.lookup(target, **asked) if target else known.list(**asked)
+    if as_json:
+        print_json([reference.as_dict() for reference in found])
+    else:
+        for reference in found:
+            for place in reference.places:
+                line = f"{reference.type:10} {reference.target}  {place.state}  {place.path}:{place.line}"
+                print(f"{line}  {place.detail}".rstrip())
+    print_notes(memory)
+    return int(bool(found) if asked["stale"] else bool(target and not found))
 
 
 @command("backlinks", epilog="Example: mdmem backlinks notes/db.md")
@@ -94,7 +103,13 @@ def _print_asked(
 def backlinks_command(memory: Memory, path: str, as_json: bool) -> int:
     """List the links to a memory; the exit code is 1 when there are none."""
     found = memory.references.backlinks(path)
-    print_backlinks(found, as_json=as_json)
+    if as_json:
+        print_json([backlink._asdict() for backlink in found])
+        return 0 if found else 1
+    for source, line, _, anchor, alias, ambiguous in found:
+        named = f"  #{anchor}" if anchor else ""
+        told = "  (ambiguous: it may mean another one)" if ambiguous else ""
+        print(f"{source}:{line}{named}{f'  {alias}' if alias else ''}{told}")
     return 0 if found else 1
 
 
@@ -118,10 +133,48 @@ def tags_command(memory: Memory, as_json: bool) -> None:
 @read_command
 def graph_command(memory: Memory, within: str, form: str, as_json: bool) -> None:
     """Print what memories link to, embed, cite and are tagged with, as a graph."""
-    from mdmem.index import graph
-
     triples = memory.references.graph(within)
     if as_json or form == "json":
         print_json([triple._asdict() for triple in triples])
     else:
-        print(graph.dot(triples) if form == "dot" else graph.mermaid(triples), end="")
+        print(dot(triples) if form == "dot" else mermaid(triples), end="")
+
+
+def dot(triples: Iterable[tuple[str, str, str]]) -> str:
+    """A digraph in the DOT language, see https://graphviz.org/doc/info/lang.html."""
+    nodes, edges = _numbered(triples)
+    lines = ["digraph memories {", "  rankdir=LR;", "  node [shape=box];"]
+    lines += [f"  n{number} [label={_quoted(name)}];" for name, number in nodes.items()]
+    lines += [f"  n{start} -> n{end} [label={_quoted(name)}];" for start, name, end in edges]
+    return "".join(f"{line}\n" for line in (*lines, "}"))
+
+
+def mermaid(triples: Iterable[tuple[str, str, str]]) -> str:
+    """A flowchart in the language of Mermaid, see https://mermaid.js.org/syntax/flowchart.html."""
+    nodes, edges = _numbered(triples)
+    lines = ["flowchart LR"]
+    lines += [f'  n{number}["{_coded(name)}"]' for name, number in nodes.items()]
+    lines += [f'  n{start} -->|"{_coded(name)}"| n{end}' for start, name, end in edges]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _numbered(triples: Iterable[tuple[str, str, str]]) -> tuple[dict[str, int], list[tuple[int, str, int]]]:
+    """The numbers of what subjects, predicates and objects name, in order of appearance, and the edges."""
+    nodes: dict[str, int] = {}
+
+    def number(name: str) -> int:
+        return nodes.setdefault(name, len(nodes))
+
+    edges = [(number(subject), predicate, number(object_)) for subject, predicate, object_ in triples]
+    return nodes, edges
+
+
+def _quoted(text: str) -> str:
+    r"""A label of DOT: in it `\` begins an escape and `&` an entity, and a line ends by an escape."""
+    escaped = text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"\r\n|[\r\n]", r"\\n", escaped) + '"'
+
+
+def _coded(text: str) -> str:
+    """A label of Mermaid, with entities in the place of all that means something there."""
+    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[0])};", text)

@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import ExitStack
 
+    from mdmem import Applied, Document, EditPlan, Memory
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
-    from mdmem.index.grep import Hits
-    from mdmem.index.hit import Hit
-    from mdmem.index.reference import Backlink, Reference, Stats
-    from mdmem.index.search import Results
-    from mdmem.index.synced import Progress
-    from mdmem.memory.memory import Memory
-    from mdmem.text.document import Document
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.transaction import Applied
 
 
 class Terminal(io.TextIOWrapper):
@@ -44,7 +36,7 @@ class Terminal(io.TextIOWrapper):
 
 
 def _shown(text: str) -> str:
-    from mdmem.text.tokens import visible
+    from mdmem import visible
 
     # A carriage return by itself lets what follows cover what stands before it.
     return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))
@@ -139,11 +131,11 @@ def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
         return
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in io.StringIO(diff, newline="\n"):
-        _print_coloured(line, colours.get(line[:1]))
+        print_coloured(line, colours.get(line[:1]))
     _print_asides(plan)
 
 
-def _print_coloured(text: str, colour: str | None) -> None:
+def print_coloured(text: str, colour: str | None) -> None:
     """Print a text, or a line with its end, in a colour where standard output is a terminal."""
     if colour and isinstance(sys.stdout, Terminal):
         shown = text if sys.stdout.exact else _shown(text)
@@ -151,107 +143,6 @@ def _print_coloured(text: str, colour: str | None) -> None:
         sys.stdout.write_own(click.style(line, fg=colour) + shown[len(line) :])
     else:
         sys.stdout.write(text)
-
-
-def print_hits(hits: Hits, *, as_json: bool) -> int:
-    """Print hits as they come, as ripgrep does, under their heading and date; how many there were.
-
-    What could not be searched is named on standard error, behind them.
-    """
-    count = 0
-    above: tuple[str, tuple[str, ...]] = ("", ())
-    for hit in hits:
-        count += 1
-        if as_json:
-            import json
-
-            # One object a line: the first can be read before the last is found.
-            print(json.dumps(hit.as_dict(), ensure_ascii=False))
-            continue
-        here = (hit.path, hit.heading)
-        if here != above:
-            title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
-            sys.stdout.write("" if count == 1 else "\n")
-            _print_coloured(hit.path, "magenta")
-            print(f"  {hit.date}{title}")
-        above = here
-        _print_lines(hit)
-        if hit.left_out:
-            print(
-                f"{hit.left_out} more left out: raise --limit, or narrow with --in or --glob", file=sys.stderr
-            )
-    for finding in hits.findings:
-        print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
-    return count
-
-
-def _print_lines(hit: Hit) -> None:
-    for number, line in enumerate(hit.before, hit.line - len(hit.before)):
-        print(f"{number}-{line}")
-    _print_coloured(str(hit.line), "green")
-    print(f":{hit.text}")
-    for number, line in enumerate(hit.after, hit.line + 1):
-        print(f"{number}-{line}")
-
-
-def print_results(results: Results, *, as_json: bool) -> None:
-    """Print ranked hits, the best first, each with its best lines in context and how its score was made.
-
-    What was left out, and what of the query was not used, is said on standard error.
-    """
-    if as_json:
-        print_json(results.as_dict())
-        return
-    for number, hit in enumerate(results.hits):
-        title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
-        sys.stdout.write("\n" if number else "")
-        _print_coloured(f"{hit.path}:{hit.line}", "magenta")
-        print(f"{title}  {hit.date}")
-        _print_lines(hit)
-        for part in results.explanations[number] if results.explanations else ():
-            print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
-    sys.stdout.flush()
-    if results.left_out:
-        tokens = results.left_out_tokens
-        beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""
-        remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
-        print(f"{results.left_out:,} more fit{beyond}: {remedy}", file=sys.stderr)
-    for note in results.notes:
-        print(f"note: {note}", file=sys.stderr)
-
-
-def print_references(found: Iterable[Reference], *, as_json: bool) -> None:
-    """Print references, one line for each place."""
-    if as_json:
-        print_json([reference.as_dict() for reference in found])
-        return
-    for reference in found:
-        for place in reference.places:
-            line = f"{reference.type:10} {reference.target}  {place.state}  {place.path}:{place.line}"
-            print(f"{line}  {place.detail}".rstrip())
-
-
-def print_stats(stats: Stats, *, as_json: bool) -> None:
-    """Print references in numbers."""
-    if as_json:
-        print_json(stats.as_dict())
-        return
-    print(f"{stats.total:,} references in {stats.places:,} places")
-    for title, counts in (("by type", stats.by_type), ("by state", stats.by_state)):
-        print(f"{title}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
-    for target, count in stats.most_cited:
-        print(f"{count:5}  {target}")
-
-
-def print_backlinks(found: Iterable[Backlink], *, as_json: bool) -> None:
-    """Print links to a memory, as `path:line` with the anchor that they name and their text."""
-    if as_json:
-        print_json([backlink._asdict() for backlink in found])
-        return
-    for path, line, _, anchor, alias, ambiguous in found:
-        named = f"  #{anchor}" if anchor else ""
-        told = "  (ambiguous: it may mean another one)" if ambiguous else ""
-        print(f"{path}:{line}{named}{f'  {alias}' if alias else ''}{told}")
 
 
 def print_findings(findings: Iterable[Diagnostic], form: str) -> int:
@@ -282,7 +173,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def progress_bar(stack: ExitStack, label: str) -> Progress | None:
+def progress_bar(stack: ExitStack, label: str) -> Callable[[int, int], None] | None:
     """A bar on standard error, which begins with the first progress and ends with `stack`; on a terminal."""
     if not sys.stderr.isatty():
         return None

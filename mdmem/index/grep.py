@@ -46,6 +46,8 @@ class Hits(Iterator["Hit"]):
     are exhausted, closed or dropped.
     """
 
+    most_counted = COUNTED
+
     def __init__(self, search: _Search) -> None:
         self._search = search
         self._found = search.hits()

@@ -60,6 +60,16 @@ class Hit:
     score: float | None = None
     left_out: int = 0
 
+    def stands_in(self, document: Document) -> bool:
+        """Whether its lines stand in a memory as they were found."""
+        first, place = self.line - len(self.before), len(self.before)
+        lines = (*self.before, self.text, *self.after)
+        if not len(document.lines):
+            return lines == ("",)
+        now = lines_text(document, range(first, first + len(lines))) if first > 0 else []
+        seen = (shown(text, self.column - 1 if n == place else 0) for n, text in enumerate(now))
+        return tuple(seen) == lines
+
     def as_dict(self) -> dict[str, Any]:
         """The hit as a JSON object."""
         return {

@@ -43,16 +43,16 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     Args:
         known: the memories around.
         path: the memory.
-        old: its heading, or heading path, as `mdmem.text.section.find` reads it.
+        old: its heading, or heading path, as `mdmem.text.section.find_section` reads it.
         new: the new title.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `mdmem.text.section.find`.
+        SectionNotFound, SectionAmbiguous: as `mdmem.text.section.find_section`.
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
     """
     document = known.read(path)
     sections = document.sections
-    number = sections.index(section.find(document, old))
+    number = sections.index(section.find_section(document, old))
     edit, after = _retitled(document, number, new.strip())
     before = anchor.headings(sections)
     renamed = _Renamed(path, before, anchor.headings(after), number)

@@ -6,11 +6,10 @@ import contextlib
 from functools import partial
 from itertools import chain, takewhile
 from operator import ne
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import DocumentRefused
-from mdmem.index.graph import Triple
 from mdmem.index.locator import path_of
 from mdmem.index.record import kept_citation, tag_key
 from mdmem.index.references import file_beside, file_named
@@ -30,6 +29,20 @@ if TYPE_CHECKING:
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 _MOST_NAMED = 4  # memories of a circle
+
+
+class Triple(NamedTuple):
+    """A memory is joined to something.
+
+    Attributes:
+        subject: the memory.
+        predicate: "links to", "embeds", "cites", "tagged", or the dotted name of the field that says so.
+        object: a memory, a file, `#tag`; of a link that leads nowhere, its target as written.
+    """
+
+    subject: str
+    predicate: str
+    object: str
 
 
 def triples(view: View, within: str = "") -> tuple[Triple, ...]:

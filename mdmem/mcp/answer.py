@@ -7,21 +7,19 @@ Trouble: errors as a model is told them, with its next move in terms of the tool
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from mdmem import clipped, estimate
 from mdmem.errors import MdmemError, Unavailable, Usage
-from mdmem.text.regex import regex
-from mdmem.text.tokens import clipped, estimate
-from mdmem.vault.screen import for_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mdmem.memory.memory import Memory
-    from mdmem.vault.vault import Vault
 
 
 T = TypeVar("T")
@@ -170,17 +168,17 @@ _OF_THE_USER = (
     *("template-failed", "vault-not-found"),
 )
 # A command of the program in a hint, and the tool that does the same.
-_COMMAND = regex(r"`mdmem ([a-z]+)[^`]*`")
+_COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def told(error: MdmemError, vault: Vault) -> Answer:
+def told(error: MdmemError, memory: Memory) -> Answer:
     """An error as the answer of a tool."""
-    error = for_agent(error)
+    error = error.for_agent()
     hint = _move(error)
     data = {"code": error.code, "message": error.message, "hint": hint, **_places(error)}
     # Only what the system says names folders of the host; what quotes a memory stays as it is.
-    hide = _hider(vault) if isinstance(error, Unavailable) else str
+    hide = _hider(memory) if isinstance(error, Unavailable) else str
     told = {key: hide(value) if isinstance(value, str) else value for key, value in data.items()}
     told["message"] = clipped(told["message"], _MOST)
     return Answer(tuple(filter(None, (told["message"], told["hint"]))), {"error": told}, is_error=True)
@@ -211,8 +209,9 @@ def _places(error: MdmemError) -> dict[str, Any]:
     return {**found, "findings": findings} if findings else found
 
 
-def _hider(vault: Vault) -> Callable[[str], str]:
+def _hider(memory: Memory) -> Callable[[str], str]:
     """Takes the host's folders out of a text."""
+    vault = memory.vault
     base = f"{vault.root}/{vault.namespace}".rstrip("/")
 
     def hide(text: str) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mdmem import clipped
 from mdmem.errors import Usage
 from mdmem.mcp.answer import Answer, short
 from mdmem.memory.memory import Kinds
-from mdmem.text.tokens import clipped
 
 if TYPE_CHECKING:
+    from mdmem import Applied, EditPlan
     from mdmem.mcp.answer import Call
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.transaction import Applied
 
 Verb = Callable[[Kinds[Any]], Any]
 
@@ -27,7 +26,7 @@ def change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
     memory = call.memory
     if not dry_run:
         return _applied(verb(memory))
-    plan = memory.vault.prepare(verb(memory.plan)).plan
+    plan = memory.prepared(verb(memory.plan))
     diff = clipped(plan.diff(), call.budget * _CHARACTERS_A_TOKEN)
     data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
     notes = _notes(plan)

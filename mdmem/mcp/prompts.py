@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem import fenced
 from mdmem.errors import Usage
 from mdmem.mcp import reading
 from mdmem.mcp.answer import Bound, Call, Tick, encodable, no_tick
-from mdmem.text.tokens import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

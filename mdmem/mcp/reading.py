@@ -6,21 +6,16 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from mdmem import clipped, find_section
 from mdmem.errors import MdmemError, Usage
-from mdmem.index.grep import COUNTED
-from mdmem.index.hit import Hit, lines_text, shown
-from mdmem.index.state import STALE
 from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
-from mdmem.text import section as text_section
-from mdmem.text.tokens import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mdmem.index.reference import Reference
+    from mdmem import Document, Hit, Reference
     from mdmem.mcp.answer import Call
     from mdmem.memory.verbs import Listed
-    from mdmem.text.document import Document
 
 PAGE = 20
 LISTED = 200
@@ -82,7 +77,7 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
     """The first and the last line of a section, or of the whole memory."""
     if not heading:
         return 1, len(document.lines)
-    start, end = text_section.find(document, heading).span
+    start, end = find_section(document, heading).span
     return document.lines.number(start), document.lines.number(max(start, end - 1))
 
 
@@ -166,8 +161,8 @@ def grep(
         hits.close()
     left_out = found[-1].left_out if found else 0
     notes = [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
-    if left_out >= COUNTED:
-        notes.append(f"[counting ended at {COUNTED:,}]")
+    if left_out >= hits.most_counted:
+        notes.append(f"[counting ended at {left_out:,}]")
     return _hits(call, found[offset:], offset, left_out, notes)
 
 
@@ -252,22 +247,7 @@ class _Hashes:
             except MdmemError:
                 self._read[hit.path] = None
         document = self._read[hit.path]
-        if document is None or not _says(document, hit):
-            return ""
-        return short(document.hash)
-
-
-def _says(document: Document, hit: Hit) -> bool:
-    first, place, lines = hit.line - len(hit.before), len(hit.before), (*hit.before, hit.text, *hit.after)
-    if not len(document.lines):
-        return lines == ("",)
-    if first < 1:
-        return False
-    now = lines_text(document, range(first, first + len(lines)))
-    return all(
-        shown(text, hit.column - 1 if number == place else 0) == lines[number]
-        for number, text in enumerate(now)
-    )
+        return short(document.hash) if document and hit.stands_in(document) else ""
 
 
 def references(
@@ -280,7 +260,7 @@ def references(
 ) -> Answer:
     """What memories point at: one target, or all."""
     call.sync()
-    asked: dict[str, Any] = {"paths": within or None, "states": STALE if stale else ()}
+    asked: dict[str, Any] = {"paths": within or None, "stale": stale}
     known = call.memory.references
     found = known.lookup(target, **asked) if target else known.list(**asked)
     wanted, left_out = page(found, offset, min(limit, _MOST_PAGE))

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
+from mdmem import check_memory
 from mdmem.errors import PathRefused
 from mdmem.mcp.answer import short
-from mdmem.text.document import is_json
-from mdmem.vault.paths import check_memory
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
@@ -100,4 +99,4 @@ def read(memory: Memory, uri: str) -> Content:
 
 
 def _mime_type(path: str) -> str:
-    return "application/json" if is_json(path) else "text/markdown"
+    return "application/json" if path.endswith(".json") else "text/markdown"

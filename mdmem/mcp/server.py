@@ -179,7 +179,7 @@ class MemoryServer:
         try:
             return await _in_thread(ctx, work, self._limiter)
         except MdmemError as error:
-            answer = told(error, self._memory.vault)
+            answer = told(error, self._memory)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 

@@ -415,7 +415,7 @@ class Toolbox:
         try:
             return self._done(tool, given, tick)
         except MdmemError as error:
-            return told(error, self._bound.memory.vault)
+            return told(error, self._bound.memory)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
             traceback.print_exception(error, file=sys.stderr)
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}

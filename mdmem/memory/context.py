@@ -6,14 +6,13 @@ so that the beginning of the text stays the same from call to call and a prompt 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Usage
-from mdmem.memory.context_sources import Excerpt, Gathered, blocks, cut
+from mdmem.memory.context_sources import Excerpt, Gathered, blocks, cut, gathered
 from mdmem.text.tokens import counter, fenced
 
 if TYPE_CHECKING:
@@ -132,6 +131,7 @@ def context(
     *,
     estimated: bool = False,
     now: datetime | None = None,
+    besides: Collection[str] = (),
 ) -> Context:
     """The context of a memory; see `Memory.context`.
 
@@ -139,34 +139,14 @@ def context(
         memory: whose.
         query, files, thread, budget, estimated: as `Memory.context` takes them.
         now: the moment at which it is made; the present one without.
+        besides: files that whoever is told this reads by himself, as absolute paths without links.
 
     Raises:
         As `Memory.context`.
     """
-    from mdmem.memory.context_sources import gathered  # noqa: PLC0415 - hooks gather in another process
-
-    now = now or datetime.now(UTC)
-    gathering = partial(gathered, memory, query, files, thread, now)
-    return composed(memory, gathering, budget, estimated=estimated, now=now)
-
-
-def composed(
-    memory: Memory,
-    gathering: Callable[[], dict[str, Gathered]],
-    budget: int,
-    *,
-    estimated: bool = False,
-    now: datetime,
-) -> Context:
-    """The context of what is gathered; see `context`.
-
-    Args:
-        memory: whose.
-        gathering: gives what there is for each part; asked when the template is ready.
-        budget, estimated, now: as `context` takes them.
-    """
     if budget < 1:
         raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it away for 4,000")
+    now = now or datetime.now(UTC)
 
     def render(values: dict[str, Any]) -> str:
         most = max(_LEAST_CHARACTERS, _CHARACTERS_FOR_A_TOKEN * budget)
@@ -174,7 +154,9 @@ def composed(
 
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
-    return _Composer(gathering(), count, budget, render, frame).context()
+    return _Composer(
+        gathered(memory, query, files, thread, now, besides), count, budget, render, frame
+    ).context()
 
 
 @dataclass(slots=True)
@@ -302,18 +284,18 @@ class _Composer:
 
     def _left_out(self, filled: dict[str, _Filled]) -> list[LeftOut]:
         left_out = []
-        for name, gathered in self._gathered.items():
+        for name, there in self._gathered.items():
             part = filled[name]
-            for number, excerpt in enumerate(gathered.excerpts):
+            for number, excerpt in enumerate(there.excerpts):
                 if number in part.rests:
                     rest = part.rests[number]
                     left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost(rest)))
                 elif number not in part.kept and not (name == "found" and _is_given(excerpt, filled)):
                     cost = self._costs[name][number]
                     left_out.append(LeftOut(part=name, place=excerpt.place, tokens=cost))
-            left_out += [LeftOut(part=name, place=p, tokens=0, reason=r) for p, r in gathered.unread]
-            if gathered.further:
-                reason = f"{gathered.further:,} more passages fit: search for them"
+            left_out += [LeftOut(part=name, place=p, tokens=0, reason=r) for p, r in there.unread]
+            if there.further:
+                reason = f"{there.further:,} more passages fit: search for them"
                 left_out.append(LeftOut(part=name, place="", tokens=0, reason=reason))
         return left_out
 

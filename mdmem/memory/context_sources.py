@@ -25,7 +25,7 @@ from mdmem.text.bullets import bullets
 from mdmem.text.document import PROJECT_FILE, Document
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.tokens import fenced, in_line, visible
+from mdmem.text.tokens import estimate, fenced, in_line, visible
 from mdmem.vault.paths import join
 from mdmem.vault.vault import Vault
 
@@ -468,6 +468,18 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
         if excerpt and not any(each.place == excerpt.place for each in found):
             found.append(excerpt)
     return found
+
+
+def quoted(memory: Memory, hits: Sequence[Hit], budget: int, besides: Collection[str] = ()) -> list[str]:
+    """The passages of hits in fences, as many as fit into a budget of tokens, estimated; see `passages`."""
+    kept: list[Excerpt] = []
+    for excerpt in passages(memory, hits, besides):
+        left = budget - sum(estimate(each.block) for each in kept)
+        if estimate(excerpt.block) <= left:
+            kept.append(excerpt)
+        elif parted := cut(excerpt, lambda each, left=left: estimate(each.block) <= left):  # type: ignore[misc]
+            kept.append(parted.kept)
+    return blocks(kept)
 
 
 def _read(memory: Memory, path: str) -> Document | None:

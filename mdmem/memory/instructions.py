@@ -1,4 +1,4 @@
-"""What coding tools are told in the workspace: read, compared, written from project memory and rules."""
+"""What coding tools are told in the workspace, from project memory and rules, and their settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mdmem.errors import EditRefused, Usage
 from mdmem.memory.project import Project
 from mdmem.text.document import PROJECT_FILE
+from mdmem.vault.config import workspace_of
 from mdmem.vault.paths import Scope, StrPath
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mdmem.agents.audit import Audit
     from mdmem.agents.files import Places, Resolved
     from mdmem.agents.generated import Rule
+    from mdmem.agents.hosts import Setup
     from mdmem.agents.sync import Synced
     from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
 
@@ -105,3 +107,53 @@ class WorkspaceProject(Project["Applied"]):
             )
             for rule in Rules(self._vault, Scope()).list()
         ]
+
+
+def install(host: str, root: str, scope: Scope, program: str, *, project: bool | None) -> Setup:
+    """What puts the MCP server, and for some hosts hooks, into a host's settings; nothing is written yet.
+
+    Args:
+        host: a key of `mdmem.agents.hosts.HOSTS`.
+        root: the vault's folder.
+        scope: whose memory is served; what everyone shares, where nothing is bound: without a scope, an agent
+            would be served the memories of every user.
+        program: the command that starts mdmem.
+        project: whether it goes into the settings of the project rather than those of the user; None: of the
+            project where the host has such settings.
+
+    Raises:
+        Usage: the host has no such settings.
+        ExtraMissing: the server cannot run.
+        EditRefused: a settings file cannot be added to.
+    """
+    from mdmem.agents import hosts  # noqa: PLC0415 - start-up
+
+    resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
+    named = (("--user", scope.user), ("--project", scope.project), ("--resource", resource))
+    options = [part for option, value in named if value for part in (option, value)]
+    if scope.shared or not options:
+        options.append("--shared")
+    folder = _settings_folder(host, root, project=project)
+    return hosts.install(host, hosts.Bound(program, root, tuple(options), folder))
+
+
+def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
+    """What takes out of a host's settings what `install` put in; `root` is empty where the vault is gone."""
+    from mdmem.agents import hosts  # noqa: PLC0415 - start-up
+
+    return hosts.uninstall(host, _settings_folder(host, root, project=project))
+
+
+def _settings_folder(host: str, root: str, *, project: bool | None) -> str | None:
+    """The folder of the project whose settings are meant; None for the user's own."""
+    from mdmem.agents.hosts import HOSTS  # noqa: PLC0415 - start-up
+
+    if not (HOSTS[host].project is not None if project is None else project):
+        return None
+    here = os.path.realpath(os.getcwd())
+    if root:
+        around = workspace_of(root)
+        if os.path.commonpath((around, here)) == around:
+            return around
+    # `workspace_of` begins above what it is given.
+    return workspace_of(os.path.join(here, "memories"))

@@ -10,9 +10,9 @@ from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
 from mdmem.memory.arguments import checked
 from mdmem.memory.verbs import Build, Verbs
-from mdmem.text.document import LINEAGE, Document
+from mdmem.text.document import LINEAGE, SUFFIXES, Document
 from mdmem.text.globs import matcher
-from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, join, relative
+from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
@@ -167,7 +167,28 @@ class Memory(Kinds["Applied"]):
 
     def diff(self, plan: EditPlan) -> str:
         """What a plan would change, as a unified diff, once it is checked as `apply` would check it."""
-        return self.vault.prepare(plan).plan.diff()
+        return self.prepared(plan).diff()
+
+    def prepared(self, plan: EditPlan) -> EditPlan:
+        """A plan as `apply` would do it: checked, and without the secrets that it may not add."""
+        return self.vault.prepare(plan).plan
+
+    def at(self, file: StrPath) -> str | None:
+        """The path of the memory that a file on disk, or a link to it, is; None for any other file."""
+        if "\0" in file:
+            return None
+        real = os.path.realpath(file)
+        if is_under(real, self.vault.root):
+            full = os.path.relpath(real, self.vault.root).replace(os.sep, "/")
+        else:
+            mounted = (
+                path for path, place in self.vault.mounted("").items() if os.path.realpath(place) == real
+            )
+            full = next(mounted, "")
+        hidden = any(part.startswith(".") for part in full.split("/"))
+        if hidden or not full.endswith(SUFFIXES) or not self.vault.wall.holds(full):
+            return None
+        return relative(full, self.vault.namespace)
 
     def show(self, path: StrPath) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""

@@ -222,7 +222,7 @@ def _section(document: Document, wanted: str) -> Section | None:
         SectionAmbiguous, SectionNotFound: as `Project.append`.
     """
     try:
-        return text_section.find(document, wanted)
+        return text_section.find_section(document, wanted)
     except SectionNotFound as error:
         absent = error
     level, title = _heading(wanted)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.index import recite, references
-from mdmem.index.reference import TYPES, Backlink, Reference, Stats, counted
-from mdmem.index.state import STALE, STATES
+from mdmem.index.reference import CODE, TYPES, Backlink, Occurrence, Reference, Stats, counted
+from mdmem.index.state import BROKEN, STALE, STATES
 from mdmem.memory.arguments import Checked
 from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory
@@ -15,7 +16,7 @@ from mdmem.vault.paths import StrPath, check_folder, check_memory
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from collections.abc import Callable, Collection
 
-    from mdmem.index.graph import Triple
+    from mdmem.index.triple import Triple
     from mdmem.index.view import View
     from mdmem.memory.verbs import Build
     from mdmem.vault.plan import EditPlan
@@ -41,6 +42,7 @@ class References(Checked, Generic[R]):
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
+        stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
         """What is pointed at, in the order of type and target.
@@ -48,13 +50,14 @@ class References(Checked, Generic[R]):
         Args:
             types: only these (`mdmem.index.reference.TYPES`); all without.
             states: only places in one of these states (`mdmem.index.reference.STATES`).
+            stale: also those to code that has moved, has changed or is gone; without `states`, only those.
             paths: only places in these.
 
         Raises:
             Usage: there is no such type or state.
         """
         _check(types, states)
-        view = self._view()
+        view, states = self._view(), (*states, *(STALE if stale else ()))
         return references.References(view).list(types=types, states=states, paths=_memories(view, paths))
 
     def lookup(
@@ -63,6 +66,7 @@ class References(Checked, Generic[R]):
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
+        stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
         """The references to one target, named as `list` names it or shorter; the rest is as for `list`.
@@ -70,23 +74,46 @@ class References(Checked, Generic[R]):
         See `mdmem.index.references.References.lookup`.
         """
         _check(types, states)
-        view = self._view()
+        view, states = self._view(), (*states, *(STALE if stale else ()))
         registry = references.References(view)
         return registry.lookup(target, types=types, states=states, paths=_memories(view, paths))
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
         """Citations of code that has moved, has changed or is gone since they were written."""
-        return self.list(states=STALE, paths=paths)
+        return self.list(stale=True, paths=paths)
+
+    def broken(self, paths: Collection[StrPath], files: Collection[StrPath]) -> tuple[Occurrence, ...]:
+        """References in memories that are wrong, and citations of files that have become stale.
+
+        Args:
+            paths: the memories.
+            files: the files of the workspace, as absolute paths.
+        """
+        real = (os.path.realpath(file) for file in files if "\0" not in file)
+        names = {os.path.relpath(file, self._vault.workspace) for file in real}
+        names = {name for name in names if name.split(os.sep)[0] != os.pardir}
+        if not paths and not names:
+            return ()
+        view = self._view()
+        citing = view.citing_files({os.path.basename(name) for name in names}) if names else []
+        registry = references.References(view)
+        found = [o for o in registry.occurrences(paths=paths) if o.place.state in BROKEN] if paths else []
+        cited = registry.occurrences(types=CODE, paths=citing) if citing else ()
+        stale = [
+            o for o in cited if o.place.state in STALE and (o.target.rpartition("#")[0] or o.target) in names
+        ]
+        return (*found, *stale)
 
     def stats(
         self,
         *,
         types: Collection[str] = (),
         states: Collection[str] = (),
+        stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> Stats:
         """The references that `list` gives, in numbers."""
-        return counted(self.list(types=types, states=states, paths=paths))
+        return counted(self.list(types=types, states=states, stale=stale, paths=paths))
 
     def tags(self) -> tuple[tuple[str, int], ...]:
         """The tags, each with the number of memories that have it, the most used first."""

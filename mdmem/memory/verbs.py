@@ -136,6 +136,10 @@ class Verbs(Checked, Generic[R]):
 
         return self._change(build)
 
+    def edit(self, path: StrPath, change: Callable[[Document], list[TextEdit]]) -> R:
+        """Change a memory by the edits that `change` makes of what it holds; asked again if that changes."""
+        return self._edit(path, None, "edit", change)
+
     def prepend(self, path: StrPath, text: str, *, base: str | None = None) -> R:
         """Add lines at the beginning of a memory's body, behind its frontmatter."""
         return self._edit(path, base, "prepend to", lambda d: text_edit.prepend(d, text))
@@ -333,6 +337,18 @@ class Verbs(Checked, Generic[R]):
             documents = self._all(path, base)
             changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
             return EditPlan(changes=changes, message=f"delete {path}")
+
+        return self._run(build)
+
+    def clear(self) -> R:
+        """Delete every memory of the namespace but mounted files."""
+
+        def build() -> EditPlan:
+            mounted = {relative(path, self._vault.namespace) for path in self._vault.mounted("")}
+            paths = [found.path for found in self._vault.walk() if not found.problem]
+            documents = [self._vault.read(path) for path in paths if path not in mounted]
+            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
+            return EditPlan(changes=changes, message="clear the memory")
 
         return self._run(build)
 

@@ -31,7 +31,7 @@ _LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
 _PROBE = "\n\n# probe"
 
 
-def find(document: Document, heading: str) -> Section:
+def find_section(document: Document, heading: str) -> Section:
     """The section with this heading: a title (`Index`), a path (`Design > Index`), or either with marks.
 
     Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
@@ -83,10 +83,10 @@ def replace_section(
     first subsection is replaced.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find`.
+        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: the new text begins with the heading itself, or would swallow the headings behind it.
     """
-    section = find(document, heading)
+    section = find_section(document, heading)
     region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
     content = _trimmed(document, region)
     new = _block(document, new)
@@ -106,11 +106,11 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
     set off by a blank line.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find`.
+        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: the text would stand in code or HTML that is never closed, or swallow the headings
             behind it.
     """
-    section = find(document, heading)
+    section = find_section(document, heading)
     content = _trimmed(document, section.own)
     new = _block(document, new)
     if not new:
@@ -125,10 +125,10 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
     """Insert text before a section's heading, set off by blank lines.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find`.
+        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: as `append_to_section`.
     """
-    section = find(document, heading)
+    section = find_section(document, heading)
     new = _block(document, new)
     at = section.heading.span.start
     return _settled(document, section, _block_at(document, at, new)) if new else []
@@ -138,10 +138,10 @@ def insert_after_section(document: Document, heading: str, new: str) -> list[Tex
     """Insert text behind a whole section, its subsections included, set off by blank lines.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find`.
+        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: as `append_to_section`.
     """
-    section = find(document, heading)
+    section = find_section(document, heading)
     new = _block(document, new)
     return _settled(document, section, _block_at(document, section.span.end, new)) if new else []
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import yaml
 
 from mdmem.diagnostic import Span
+from mdmem.errors import Usage
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.text.tree import Flaw, Key, Member, Node, Parsed, Style, TooDeep, dotted, resolve
@@ -23,6 +24,7 @@ _VALUE_TAGS = frozenset(_CORE_TAG + name for name in ("null", "bool", "int", "fl
 _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 # These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
+_IN_ONE_LINE = ("plain", "single", "double", "flow")
 _PRIVATE_USE = range(0x100000, 0x10FFFE)
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "literal", ">": "folded"}
 
@@ -51,6 +53,30 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
     except yaml.YAMLError as error:
         return Parsed(None, (*builder.flaws, _invalid(text, offset, error)))
     return Parsed(builder.root, tuple(builder.flaws))
+
+
+def read_value(text: str) -> Any:
+    """A value given in one line, as on a command line: as YAML has it, else the text itself.
+
+    `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
+    which YAML would take apart.
+
+    Raises:
+        Usage: it holds half a character, or is nested too deeply.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Usage(problem=f"{text!r} is not UTF-8") from None
+    try:
+        node, flaws = parse(text, max_depth=32, max_values=10_000)
+    except TooDeep as error:
+        raise Usage(problem=f"the value is too large: {error}") from None
+    if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE:
+        return text or None
+    is_whole = text[slice(*node.span)] == text.strip()
+    is_text = node.style == "plain" and isinstance(node.value, str)
+    return node.value if is_whole and not is_text else text
 
 
 def _guarded(text: str) -> tuple[str, dict[int, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import Diagnostic, Severity, about_file
-from mdmem.errors import Invalid, MdmemError
+from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
+from mdmem.errors import Invalid
 from mdmem.text import secret
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import between, inverse, splice
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mdmem.text.secret import Secret
-
-_CODE = "secret"
-_HINT = "leave it out, or name where it is kept"
 
 
 def screen(prepared: Prepared, config: Secrets) -> Prepared:
@@ -66,18 +63,6 @@ def standing(document: Document, config: Secrets) -> list[Diagnostic]:
     ]
 
 
-def for_agent(error: MdmemError) -> MdmemError:
-    """An error as an agent is told it: not how a person would let a secret pass."""
-    if isinstance(error, Invalid):
-        return error.but(findings=tuple(map(finding_for_agent, error.findings)))
-    return error
-
-
-def finding_for_agent(finding: Diagnostic) -> Diagnostic:
-    """As `for_agent`, of a finding."""
-    return replace(finding, hint=_HINT) if finding.code == _CODE else finding
-
-
 def _read(path: str) -> tuple[str, ...]:
     """What a path says: as it is written, and without the escapes of an id."""
     return tuple(dict.fromkeys((path, decode_id(path))))
@@ -109,8 +94,8 @@ def _shown(path: str) -> str:
 
 def _about_name(path: str, found: Secret, severity: Severity) -> Diagnostic:
     message = f"this name looks like it holds a secret: {found.kind} {found.shown}…"
-    hint = f"{_HINT}; to allow it, add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"
-    return replace(about_file(path, _CODE, message, hint, severity=severity), rule=found.digest)
+    hint = f"{SECRETS_HINT}; to allow it, add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"
+    return replace(about_file(path, SECRETS, message, hint, severity=severity), rule=found.digest)
 
 
 def _added(change: Change, after: Document, stood: Sequence[str], allow: Sequence[str]) -> list[Secret]:
@@ -150,10 +135,10 @@ def _finding(document: Document, found: Secret, policy: str) -> Diagnostic:
         path=document.path if policy == "check" else _shown(document.path),
         span=found.span,
         position=document.lines.position(found.span.start),
-        code=_CODE,
+        code=SECRETS,
         message=f"this looks like a secret: {found.kind} {found.shown}…{outcome.get(policy, '')}",
         hint=(
-            f"{_HINT}; to allow it, write "
+            f"{SECRETS_HINT}; to allow it, write "
             f"{secret.ALLOW_MARK} in its line, or add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"
         ),
         severity="error" if policy == "refuse" else "warning",

@@ -439,6 +439,7 @@ def test_without_a_vault_it_is_silent(tmp_path: Path, event: str) -> None:
         "5",
         '{"tool_input": 5}',
         '{"tool_input": {"file_path": 5}}',
+        '{"tool_input": {"file_path": "a\\u0000.md"}}',
         '{"prompt": "a\\ud800 b"}',
     ],
 )

@@ -82,7 +82,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("hook post-edit", set(), set()),
     ("replace --regex notes/bare.md t[aeiou]xt words", {"regex"}, set()),
     ("hook stop", set(), set()),
-    ("install cursor --user --dry-run", {"platformdirs"}, set()),
+    ("install cursor --user --dry-run", {"platformdirs", "yaml"}, {"instructions", "project"}),
     ("mcp", SDK, {"watch"}),
 ]
 # What any command loads that opens a vault.

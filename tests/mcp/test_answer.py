@@ -65,14 +65,14 @@ ELSEWHERE = {"adapters", "agents", "cli", "imports", "mcp"} | {"doctor.py", "ins
 
 def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:
     """Whether a model is told to use a command or an option, which only the user has."""
-    data = told(error, memory.vault).data["error"]
+    data = told(error, memory).data["error"]
     hints = [data["hint"], *(finding["hint"] for finding in data.get("findings", ()))]
     return any(OF_THE_PROGRAM.search(hint) and "tell the user" not in hint for hint in hints)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 def test_no_error_tells_a_model_to_use_the_program(memory: Memory, error: MdmemError) -> None:
-    assert told(error, memory.vault).data["error"]["code"] == error.code
+    assert told(error, memory).data["error"]["code"] == error.code
     assert not speaks_of_the_program(error, memory)
 
 
@@ -128,12 +128,12 @@ def test_a_refused_edit_names_the_tool_that_can(tools: Tools) -> None:
     ids=lambda error: error.code,
 )
 def test_what_is_near_is_told(memory: Memory, error: MdmemError) -> None:
-    assert told(error, memory.vault).data["error"]["hint"] == error.hint
+    assert told(error, memory).data["error"]["hint"] == error.hint
 
 
 def test_folders_of_the_host_are_not_told(memory: Memory, vault_root: Path) -> None:
     error = errors.StorageFailed(path=f"{vault_root}/notes/a.md", action="read it", reason="denied")
-    answer = told(error, memory.vault)
+    answer = told(error, memory)
     assert answer.texts[0] == "notes/a.md: cannot read it: denied"
     assert str(vault_root.parent) not in str(answer)
 

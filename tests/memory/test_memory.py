@@ -145,6 +145,8 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "references.pin": lambda m: m.references.pin(),
     "references.fix": lambda m: m.references.fix(),
     "rm": lambda m: m.rm("db.md"),
+    "clear": lambda m: m.clear(),
+    "edit": lambda m: m.edit("db.md", lambda _: [mdmem.TextEdit(0, 0, "x")]),
     "new": lambda m: m.new("note", "new.md", {"title": "New"}),
     "restore": lambda m: m.restore("db.md"),
     "undo": lambda m: m.undo(),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mdmem
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
-from mdmem.index.graph import Triple
+from mdmem.index.triple import Triple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,7 +173,7 @@ def test_types_states_and_paths_choose(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("given", [{"types": ["nota"]}, {"states": ["ok", "fine"]}])
-def test_a_type_or_state_that_there_is_not_is_refused(memory: Memory, given: dict[str, list[str]]) -> None:
+def test_a_type_or_state_that_there_is_not_is_refused(memory: Memory, given: dict[str, Any]) -> None:
     with pytest.raises(Usage, match="there is no"):
         memory.references.list(**given)
     with pytest.raises(Usage, match="there is no"):

@@ -16,7 +16,7 @@ from mdmem.text.edit import TextEdit, splice
 from mdmem.text.section import (
     append_block,
     append_to_section,
-    find,
+    find_section,
     insert_after_section,
     insert_before_section,
     replace_section,
@@ -134,20 +134,20 @@ two lines
     ],
 )
 def test_a_section_is_found_by_title_path_or_marks(heading: str, line: int) -> None:
-    assert find(parse_text("n.md", NESTED), heading).heading.line == line
+    assert find_section(parse_text("n.md", NESTED), heading).heading.line == line
 
 
 def test_a_title_with_a_separator_is_found_by_its_letters() -> None:
     document = parse_text("n.md", "# Cause > effect\n\n# a>b\n")
-    assert find(document, "Cause > effect").heading.line == 1
-    assert find(document, "a>b").heading.line == 3
-    assert find(document, "a > b").heading.line == 3
+    assert find_section(document, "Cause > effect").heading.line == 1
+    assert find_section(document, "a>b").heading.line == 3
+    assert find_section(document, "a > b").heading.line == 3
 
 
 @pytest.mark.parametrize(("heading", "lines"), [("Index", (3, 7)), ("## Index", (3, 7)), ("A > B", (11, 15))])
 def test_a_heading_that_means_several_is_ambiguous(heading: str, lines: tuple[int, ...]) -> None:
     with pytest.raises(SectionAmbiguous) as caught:
-        find(parse_text("n.md", NESTED), heading)
+        find_section(parse_text("n.md", NESTED), heading)
     assert (caught.value.heading, caught.value.lines) == (heading, lines)
 
 
@@ -165,20 +165,20 @@ def test_a_heading_that_is_not_there_is_answered_with_the_nearest(
     heading: str, near: tuple[str, ...]
 ) -> None:
     with pytest.raises(SectionNotFound) as caught:
-        find(parse_text("n.md", NESTED), heading)
+        find_section(parse_text("n.md", NESTED), heading)
     assert caught.value.near == near
 
 
 def test_with_nothing_near_the_headings_are_named() -> None:
     with pytest.raises(SectionNotFound) as caught:
-        find(parse_text("n.md", NESTED), "Unlike all")
+        find_section(parse_text("n.md", NESTED), "Unlike all")
     assert caught.value.near[:3] == ("Design", "Index", "Notes")
 
 
 @pytest.mark.parametrize("text", ["", "---\na: 1\n---\n", "```\n# A\n```\n", "    # A\n", "> # A\n"])
 def test_where_there_are_no_headings_there_are_no_sections(text: str) -> None:
     with pytest.raises(SectionNotFound) as caught:
-        find(parse_text("n.md", text), "A")
+        find_section(parse_text("n.md", text), "A")
     assert caught.value.near == ()
     assert "no headings" in caught.value.hint
 
@@ -191,7 +191,7 @@ def test_json_has_no_sections() -> None:
 def test_a_long_heading_that_is_not_there_is_not_compared_letter_by_letter() -> None:
     text = "".join(f"# {'ab' * 2_000}{number}\n" for number in range(500))
     with pytest.raises(SectionNotFound) as caught:
-        find(parse_text("n.md", text), "ba" * 20_000)
+        find_section(parse_text("n.md", text), "ba" * 20_000)
     assert len(caught.value.near) == 20
 
 

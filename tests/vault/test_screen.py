@@ -14,7 +14,6 @@ from mdmem.errors import Invalid
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.secret import ALLOW_MARK
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.screen import for_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -309,7 +308,7 @@ def test_a_secret_behind_escapes_is_refused_or_taken_out(root: Path, path: str, 
 def test_an_agent_is_not_told_how_a_secret_would_pass(memory: Memory) -> None:
     with pytest.raises(Invalid) as refused:
         memory.append("notes/a.md", TOKEN)
-    told = for_agent(refused.value)
+    told = refused.value.for_agent()
     way = (ALLOW_MARK, "[secrets]", "config.toml", refused.value.findings[0].rule)
     assert all(each in str(refused.value) for each in way)
     assert not any(each in f"{told} {told.as_dict()}" for each in way)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import example, given, strategies as st
 
-from mdmem.index.graph import Triple, dot, mermaid
+from mdmem.cli.references import dot, mermaid
+from mdmem.index.triple import Triple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

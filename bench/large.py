@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import index
+import protocol
 import ranked
 import serving
 import vaults
@@ -22,4 +23,5 @@ def measure(setting: Setting) -> list[Row]:
     vaults.make(root, notes, setting.seed)
     rows = index.rows_of(setting, root, notes)
     rows += ranked.rows_of(setting, root, notes, ranked.MOST_P95[_NOTES])
+    rows += protocol.rows_of(setting, root, notes)
     return rows + serving.rows_of(setting, root, notes)

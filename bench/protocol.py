@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol: its tools in tokens, its start, an idle one, hostile calls."""
+"""The server of the Model Context Protocol: tools in tokens, start, searches, an idle one, hostile calls."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hostile
+import vaults
 from machine import environment, installed
-from table import Row, ratio_row
+from percentiles import clock, percentiles
+from table import Row, milliseconds, ratio_row
 from timing import paired, program
 
 import mdmem
@@ -35,6 +38,10 @@ _IDLE_SECONDS = 20
 # Until the watcher has begun, and the server closed what it has not been asked for a while.
 _REST_SECONDS = 12
 _CALLS = 100_000
+_NOTES = 6_000
+_QUERIES = 200
+_MOST_P50 = 0.010
+_MOST_PASSES = 16
 _SECRET = "the secret beyond the wall"
 START = {
     "jsonrpc": "2.0",
@@ -86,7 +93,53 @@ def measure(setting: Setting) -> list[Row]:
     root = setting.path("served")
     mdmem.init(root)
     mdmem.open(root).write("notes/a.md", "# A\n\nwords\n")
-    return [_tools(root), _ready(setting, root), _idle(setting, root), _hostile(setting)]
+    notes = setting.count(_NOTES)
+    large = setting.path("asked")
+    vaults.make(large, notes, setting.seed)
+    mdmem.open(large).sync()
+    searches = rows_of(setting, large, notes)
+    return [_tools(root), _ready(setting, root), *searches, _idle(setting, root), _hostile(setting)]
+
+
+def rows_of(setting: Setting, root: str, notes: int) -> list[Row]:
+    """Searches of a server in a vault that has been indexed, and of programs beside it."""
+    served = _served(root)
+    questions = vaults.queries(setting.seed, setting.count(_QUERIES))
+    rows = [_asked(served, notes, questions), _beside(setting, root, notes, questions)]
+    served.end()
+    return rows
+
+
+def _asked(served: Served, notes: int, questions: Sequence[str]) -> Row:
+    """Over the protocol, each question new, as soon as the server has seen that nothing has changed."""
+    first = [clock(partial(_search, served, question)) for question in questions[:2]]
+    found = percentiles(clock(partial(_search, served, question)) for question in questions[2:])
+    return Row(
+        what=f"search through a server that is asked again, {notes:,} notes, {len(questions)} questions",
+        ours=f"{found.text()}; the first two {' and '.join(map(milliseconds, first))}",
+        budget=f"p50 ≤ {milliseconds(_MOST_P50)}" if notes <= _NOTES else "",
+        kept=found.p50 <= _MOST_P50 if notes <= _NOTES else None,
+    )
+
+
+def _search(served: Served, question: str) -> None:
+    call = {"name": "search", "arguments": {"query": question}}
+    answer = served.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    if answer["result"]["isError"]:
+        raise RuntimeError(str(answer))
+
+
+def _beside(setting: Setting, root: str, notes: int, questions: Sequence[str]) -> Row:
+    """Another process each time, while the server runs."""
+    command = [installed("mdmem"), "--vault", root, "search", "--limit", "10", "--json", "--"]
+    asked = [question for question in questions if question.isascii()]
+    pairs = paired(
+        lambda number: program([*command, asked[number % len(asked)]], environment())(number),
+        program([sys.executable, "-c", "pass"], environment()),
+        setting.count(_PAIRS),
+    )
+    what = f"`mdmem search` in {notes:,} notes beside a running server, whole process"
+    return ratio_row(what, "`python -c pass`", pairs, _MOST_PASSES)
 
 
 def listed(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from mdmem.cli.render import print_json, progress_bar
 if TYPE_CHECKING:
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
-    from mdmem.memory.watch import Event
+    from mdmem.watch.events import Event
 
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")

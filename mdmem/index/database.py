@@ -87,6 +87,9 @@ class Database:
 
     One object may be used by several threads, one at a time.
 
+    Attributes:
+        identity: what tells its file from another one that is made anew.
+
     Raises:
         IndexDamaged: the file is no database, or not one of ours.
         StorageFailed: the system refused.
@@ -106,7 +109,8 @@ class Database:
         except BaseException:
             self._connection.close()
             raise
-        self._inode = os.stat(path).st_ino
+        status = os.stat(path)
+        self.identity = status.st_dev, status.st_ino
 
     def _set_up(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -134,7 +138,7 @@ class Database:
             status = os.stat(self.path)
         except FileNotFoundError:
             return True
-        return status.st_ino != self._inode or not status.st_size
+        return (status.st_dev, status.st_ino) != self.identity or not status.st_size
 
     def close(self) -> None:
         """Close it."""

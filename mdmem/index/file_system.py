@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TABLE = "/proc/self/mountinfo"
 
 # File systems whose files other machines (or a host, or a daemon) change behind the kernel's back.
 _REMOTE = frozenset({
@@ -13,28 +19,59 @@ _REMOTE = frozenset({
 })  # fmt: skip
 
 
+class Mount(NamedTuple):
+    """A file system that is mounted: where, which device, which folder of it, of what kind."""
+
+    point: str
+    device: str
+    folder: str
+    kind: str
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether its events do not tell everything."""
+        return self.kind in _REMOTE or self.kind.startswith("fuse.")
+
+
 def remote_kind(path: str) -> str:
     """The kind of file system at `path` where its events do not tell everything; empty where they do.
 
     Told from the kernel's table of mounts (proc_pid_mountinfo(5)); empty where there is none.
     """
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-            lines = table.read().splitlines()
-    except OSError:
-        return ""
-    kind = kind_in(lines, os.path.realpath(path))
-    return kind if kind in _REMOTE or kind.startswith("fuse.") else ""
+    mount = mount_of(_mounts(), os.path.realpath(path))
+    return mount.kind if mount and mount.is_remote else ""
 
 
-def kind_in(lines: list[str], path: str) -> str:
-    """The kind of file system at `path` (absolute, without links) by the lines of a table of mounts."""
-    best, kind = "", ""
+def mounted_in(folder: str) -> tuple[Mount | None, list[Mount]]:
+    """What a folder (absolute, without links) is on, and what is mounted below it."""
+    mounts = [*_mounts()]
+    return mount_of(mounts, folder), [mount for mount in mounts if mount.point.startswith(folder + "/")]
+
+
+def mount_of(mounts: Iterable[Mount], path: str) -> Mount | None:
+    """The one of these that a path (absolute, without links) is on."""
+    best: Mount | None = None
+    for mount in mounts:
+        # Of several mounts on one point, the last one is on top.
+        at = path == mount.point or path.startswith(mount.point.rstrip("/") + "/")
+        if at and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def mounts_in(lines: Iterable[str]) -> Iterator[Mount]:
+    """What the lines of a table of mounts say."""
     for line in lines:
         before, _, after = line.partition(" - ")
-        fields = before.split(" ")
-        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
-        # Of several mounts on one point, the last one is on top.
-        if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
-            best, kind = point, after.split(" ")[0]
-    return kind
+        _, _, device, folder, point, *_ = before.split(" ")
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point)
+        yield Mount(point, device, folder, after.split(" ")[0])
+
+
+def _mounts() -> Iterator[Mount]:
+    try:
+        with open(TABLE, encoding="utf-8", errors="surrogateescape") as table:
+            lines = table.read().splitlines()
+    except OSError:
+        return iter(())
+    return mounts_in(lines)

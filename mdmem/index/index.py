@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,8 +13,8 @@ from unicodedata import normalize
 
 from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
 from mdmem.index.database import Database, Seen
-from mdmem.index.file_system import remote_kind
-from mdmem.index.stores import DATABASE, LOCK, TEXT, VERSION_FILE
+from mdmem.index.file_system import mounted_in, remote_kind
+from mdmem.index.stores import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE
 from mdmem.index.synced import Progress, Synced
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
@@ -21,12 +22,11 @@ from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from mdmem.index.rest import Rest
     from mdmem.index.text import TextIndex
 
 R = TypeVar("R")
+Told = Callable[[], Collection[str] | None]
 
 # A first run over a very large vault may take minutes; the others wait for it.
 _LOCK_SECONDS = 600.0
@@ -57,9 +57,9 @@ class Index:
         self._text: TextIndex | None = None
         self._known: dict[str, tuple[int, int, int, int]] = {}
         self._known_at = -1
-        # Whether every file has been looked at since the database was opened.
-        self._is_whole = False
-        self._vouches: Callable[[], bool] | None = None
+        # Paths that have to be looked at, as far as a watcher told; None: every file, as in a new database.
+        self._due: set[str] | None = None
+        self._told: Told | None = None
         self._rest: Rest | None = None
 
     # -- opening and closing ------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Index:
         """Close both stores; the next question opens them again."""
         with self._guard:
             database, self._database = self._database, None
-            self._is_whole = False
+            self._due = None
             self._known_at = -1
             if database:
                 database.close()
@@ -216,14 +216,18 @@ class Index:
         progress: Progress | None = None,
         *,
         texts: bool = True,
+        alone: bool = False,
     ) -> Synced:
         """Make the index say what the files say.
+
+        Every file is looked at, unless a watcher tells which may have changed, in this process or another.
 
         Args:
             paths: only these, memories or folders, as the whole vault names them; all without.
             progress: told how many of how many files are read.
             texts: whether the text index is to be current, too; without it, a few changed memories are left
                 to the next sync that needs it.
+            alone: ask no other process.
 
         Raises:
             LockTimeout: another process has been at it for ten minutes.
@@ -232,21 +236,27 @@ class Index:
         with self._guard:
             self.vault.recover()
             return self._sound(
-                lambda: self._sync(paths, progress, texts=texts),
-                lambda: self._sync(None, progress, texts=texts),
+                lambda: self._sync(paths, progress, texts=texts, alone=alone),
+                lambda: self._sync(None, progress, texts=texts, alone=True),
             )
 
     def _sync(
-        self, paths: Collection[str] | None = None, progress: Progress | None = None, *, texts: bool = True
+        self,
+        paths: Collection[str] | None = None,
+        progress: Progress | None = None,
+        *,
+        texts: bool = True,
+        alone: bool = True,
     ) -> Synced:
         while True:
             database = self._opened()
+            where = self._where(paths)
+            if where is None and paths is None and not alone and self._has_voucher(database, texts=texts):
+                where = self._due = set()
             text = self._opened_text() if texts else None
-            if not self._is_whole:
-                paths = None
-            elif paths is None and self._vouches and self._vouches() and not _unfinished(database, text):
+            if paths is None and where == set() and not _unfinished(database, text):
                 return Synced()
-            changes, found = database.changes(), self._look(database, paths)
+            changes, found = database.changes(), self._look(database, where)
             synced = Synced()
             if found.changed or found.gone or _racy(database) or _unfinished(database, text):
                 text = text or self._text_for(database, found)  # it takes the lock, too
@@ -257,8 +267,17 @@ class Index:
                         # Whoever held the lock may have done it already.
                         found = self._look(database, [*(met.path for met in found.changed), *found.gone])
                     synced = self._take(database, text, found, progress)
-            self._is_whole = self._is_whole or paths is None
+            if where is None or paths is None:
+                self._due = set()
             return synced
+
+    def _where(self, paths: Collection[str] | None = None) -> Collection[str] | None:
+        """Where to look so that nothing is missed, when `paths` are asked about; None: everywhere."""
+        if paths is None:
+            told = self._told() if self._told else None
+            # Kept until a look has succeeded.
+            self._due = None if self._due is None or told is None else self._due | set(told)
+        return None if self._due is None else self._due if paths is None else paths
 
     def _text_for(self, database: Database, found: Look) -> TextIndex | None:
         """The text index, where too much would be left to whoever needs it."""
@@ -291,9 +310,69 @@ class Index:
                 text.close()
             raise
 
-    def vouch(self, vouches: Callable[[], bool] | None) -> None:
-        """Let a watcher say whether the index has taken in all that happened: then no file is looked at."""
-        self._vouches = vouches
+    # -- vouching -----------------------------------------------------------------------------------------
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody tells this object what changes."""
+        return self._told is not None
+
+    def follow(self, told: Told) -> None:
+        """Look only where a watcher tells that something may have changed.
+
+        Args:
+            told: gives the memories and folders, as the whole vault names them, of which it did not tell
+                before; None: everything has to be looked at.
+        """
+        with self._guard:
+            self._told, self._due = told, None
+
+    def unfollow(self, told: Told) -> None:
+        """Do without it again."""
+        with self._guard:
+            if self._told == told:
+                self._told = None
+
+    def vouches(self, claim: bytes) -> bool:
+        """Whether the index is current for another process, which says `claim`; see `mdmem.index.voucher`.
+
+        What a watcher tells is taken in first; where everything would have to be looked at, it is not.
+
+        Raises:
+            As `sync`.
+        """
+        with self._guard:
+            database = self._opened()
+            texts = claim == self._claim(database, texts=True)
+            if not texts and claim != self._claim(database, texts=False):
+                return False
+            if self._where() is None:
+                return False
+            self.sync(texts=texts, alone=True)
+            return True
+
+    def _has_voucher(self, database: Database, *, texts: bool) -> bool:
+        """Whether another process says that the index is current."""
+        if self._told:  # it knows as much, and two that asked each other would both wait
+            return False
+        names: list[str] = []
+        with contextlib.suppress(OSError):
+            names = [name for name in os.listdir(self.folder) if name.startswith(SOCKET)]
+        if not names:
+            return False
+        from mdmem.index.voucher import ask  # noqa: PLC0415 - start-up
+
+        return ask(self.folder, names, self._claim(database, texts=texts))
+
+    def _claim(self, database: Database, *, texts: bool) -> bytes:
+        """What two processes must see alike, so that what is current for one is so for the other."""
+        from hashlib import sha256  # noqa: PLC0415 - start-up
+
+        status = os.stat(self.vault.root)
+        root = self.vault.root
+        mounts = [mount._replace(point=mount.point[len(root) :]) for mount in mounted_in(root)[1]]
+        seen = (database.identity, status.st_dev, status.st_ino, self.vault.mounted(""), mounts)
+        return sha256(repr((texts, *seen, self.vault.config)).encode("utf-8", "surrogateescape")).digest()
 
     def _look(self, database: Database, paths: Collection[str] | None) -> Look:
         root, mounts = self.vault.root, self.vault.mounted("")

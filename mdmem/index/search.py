@@ -85,6 +85,7 @@ def search(
     since: str = "",
     before: str = "",
     limit: int = 10,
+    depth: int = 0,
     each: Each = "memory",
     context: int | None = None,
     explain: bool = False,
@@ -104,6 +105,7 @@ def search(
         types, tags: of the memories: one of the types, all of the tags.
         since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
         limit: the most hits.
+        depth: rank as if so many were asked for, so that the hits of several limits are in one order.
         each: what is ranked, and has one hit at most.
         context: how many lines of its section to give before and after each hit; its passage without.
         explain: whether to say how each score was made.
@@ -124,7 +126,8 @@ def search(
     scorer = Scorer(index, query, [layer.namespace for layer in layers], folders, _today(today))
     hits: list[Hit] = []
     explanations: list[tuple[Part, ...]] = []
-    ranking = scorer.passages(limit) if each == "passage" else scorer.memories(limit)
+    most = max(limit, depth)
+    ranking = scorer.passages(most) if each == "passage" else scorer.memories(most)
     first = [scorer.path(ranked) for ranked in ranking.best[:limit]]
     known = headings(first[:_MOST_KNOWN]) if headings else {}
     reader = _Reader(Matcher(query, scorer.worth), read, known, layers, context)

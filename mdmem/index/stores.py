@@ -9,3 +9,6 @@ LOCK = "lock"
 
 VERSION_FILE = "mdmem-version"
 """In the folder of the text index: made with it, and never written again."""
+
+SOCKET = "vouches-"
+"""What the sockets begin with on which processes that watch are asked."""

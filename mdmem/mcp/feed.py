@@ -19,7 +19,7 @@ from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams, Subscrip
 
 from mdmem.errors import MdmemError
 from mdmem.mcp.resources import path_of, uri_of
-from mdmem.memory.watch import CHANGED, CREATED, DELETED, MOVED, READY, Event, Watch
+from mdmem.watch.events import CHANGED, CREATED, DELETED, MOVED, READY, Event, Watch
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -23,8 +23,8 @@ LISTED = 200
 _LINE = 600
 _MOST_PAGE = 1_000
 _AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
-# A search ranks a few more than it is asked for, and what is nearly equal by which those are: so it is always
-# asked for as many, and its pages fit together.
+# A search ranks a few more than it is asked for, and what is nearly equal by which those are: so it always
+# ranks as many, and its pages fit together.
 RANKED = 50
 _NARROW = "narrow it with within, types, tags, since or before"
 
@@ -182,7 +182,14 @@ def search(
         raise Usage(problem=f"search ranks the best {RANKED} only", remedy=_NARROW)
     call.sync()
     results = call.memory.search(
-        query, within=within, types=types, tags=tags, since=since, before=before, limit=RANKED
+        query,
+        within=within,
+        types=types,
+        tags=tags,
+        since=since,
+        before=before,
+        limit=min(offset + limit, RANKED),
+        depth=RANKED,
     )
     hits = results.hits[offset : offset + limit]
     notes = [f"[{note}]" for note in results.notes]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from mdmem.mcp.answer import Bound, Tick
     from mdmem.mcp.tools import Tool
+    from mdmem.watch.watcher import Keeper
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -52,6 +53,7 @@ class MemoryServer:
         self._limiter = CapacityLimiter(_AT_ONCE)
         # This makes it once, too, before threads ask for it.
         self._memory.index.rest_when_idle()
+        self._keeper: Keeper | None = None
         self.feed = Feed(self._memory)
         self.server: Server[Any] = Server(
             "mdmem",
@@ -75,7 +77,12 @@ class MemoryServer:
     @asynccontextmanager
     async def _lifespan(self, _server: Server[Any]) -> AsyncIterator[None]:
         async with self.feed:
-            yield
+            try:
+                yield
+            finally:
+                if self._keeper:
+                    await to_thread.run_sync(self._keeper.close)
+                    self._keeper = None
 
     async def serve_stdio(self) -> None:
         """Serve one client on standard input and output, until it closes them."""
@@ -91,9 +98,7 @@ class MemoryServer:
         if params.name not in NAMES:
             names = ", ".join(tool.name for tool in self._toolbox.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {names}")
-        answer = await _in_thread(
-            ctx, partial(self._toolbox.call, params.name, params.arguments), self._limiter
-        )
+        answer = await self._in_thread(ctx, partial(self._toolbox.call, params.name, params.arguments))
         return types.CallToolResult(
             content=[types.TextContent(text=text) for text in answer.texts],
             structured_content=answer.data,
@@ -177,29 +182,31 @@ class MemoryServer:
     async def _asked(self, ctx: Context, work: Callable[[Tick], T]) -> T:
         """What work returns, in a thread; an error of ours becomes one of the protocol."""
         try:
-            return await _in_thread(ctx, work, self._limiter)
+            return await self._in_thread(ctx, work)
         except MdmemError as error:
             answer = told(error, self._memory)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 
+    async def _in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
+        """What work returns that is done in a thread; it ends soon when the request is cancelled.
 
-async def _in_thread(ctx: Context, work: Callable[[Tick], T], limiter: CapacityLimiter) -> T:
-    """What work returns that is done in a thread; it ends soon when the request is cancelled.
+        A change that has begun is finished first: the thread is waited for.
+        """
+        if self._keeper is None:
+            # Not before the first call: many servers are started and never asked.
+            self._keeper = self._memory.keep_current()
+        reported = time.monotonic()
 
-    A change that has begun is finished first: the thread is waited for.
-    """
-    reported = time.monotonic()
+        def tick(done: int, total: int) -> None:
+            nonlocal reported
+            from_thread.check_cancelled()
+            now = time.monotonic()
+            if total and (now - reported >= _REPORT_SECONDS or done == total):
+                reported = now
+                from_thread.run(ctx.session.report_progress, float(done), float(total), "indexing")
 
-    def tick(done: int, total: int) -> None:
-        nonlocal reported
-        from_thread.check_cancelled()
-        now = time.monotonic()
-        if total and (now - reported >= _REPORT_SECONDS or done == total):
-            reported = now
-            from_thread.run(ctx.session.report_progress, float(done), float(total), "indexing")
-
-    return await to_thread.run_sync(work, tick, limiter=limiter)
+        return await to_thread.run_sync(work, tick, limiter=self._limiter)
 
 
 def _described(tool: Tool) -> types.Tool:

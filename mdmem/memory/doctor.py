@@ -118,7 +118,7 @@ def _others(path: str, paths: Sequence[str]) -> str:
 
 def unlike(view: View) -> Iterator[str]:
     """The memories of which the index says something else than the file, though it was made current."""
-    view.index.sync()
+    view.index.sync(alone=True)
     paths = view.index.text(lambda text: text.paths())
     texts = {view.inside(path) for path in paths if view.vault.wall.holds(path)}
     for path, _, digest, _ in view.states():

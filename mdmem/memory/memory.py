@@ -34,11 +34,12 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.references import References
     from mdmem.memory.rules import Rules
     from mdmem.memory.verbs import Listed
-    from mdmem.memory.watch import Watch
     from mdmem.memory.working import Working
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
     from mdmem.vault.trash import Entry
+    from mdmem.watch.events import Watch
+    from mdmem.watch.watcher import Keeper
 
 R = TypeVar("R")
 
@@ -158,7 +159,7 @@ class Memory(Kinds["Applied"]):
         if progress and not self.scope.is_owner:
             # How many files there are is for the owner to know.
             each, progress = progress, lambda done, of: each(100 * done // of, 100)
-        synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress)
+        synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress, alone=True)
         return synced.under(self.vault.wall)
 
     def apply(self, plan: EditPlan) -> Applied:
@@ -289,6 +290,7 @@ class Memory(Kinds["Applied"]):
         since: str = "",
         before: str = "",
         limit: int = 10,
+        depth: int = 0,
         budget: int | None = None,
         each: Each = "memory",
         context: int | None = None,
@@ -302,6 +304,7 @@ class Memory(Kinds["Applied"]):
             types, tags: of the memories: one of the types, all of the tags.
             since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
             limit: at most so many hits.
+            depth: rank as if so many were asked for, so that the hits of several limits are in one order.
             budget: at most so many tokens of text, estimated; whole passages are left out, and counted.
             each: one hit for each memory, or for each passage.
             context: lines around each hit; its passage without.
@@ -330,6 +333,7 @@ class Memory(Kinds["Applied"]):
                 since=since,
                 before=before,
                 limit=limit,
+                depth=depth,
                 each=each,
                 context=context,
                 explain=explain,
@@ -375,7 +379,7 @@ class Memory(Kinds["Applied"]):
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
         """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
 
-        While it runs, questions to this object need not look at every file.
+        While it runs, questions to this object need not look at every file; those of other processes neither.
 
         Args:
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
@@ -384,9 +388,22 @@ class Memory(Kinds["Applied"]):
         Raises:
             LockTimeout, StorageFailed: as `sync`.
         """
-        from mdmem.memory.watch import Watch  # noqa: PLC0415 - start-up
+        from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
         return Watch(self._current(), lambda path: self.check([path]), poll_seconds=poll_seconds)
+
+    def keep_current(self) -> Keeper:
+        """Watch for changes, so that questions look only at what has changed: for a process that goes on.
+
+        While it runs, questions of other processes need not look at every file either.
+
+        Returns:
+            To be closed.
+        """
+        from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
+
+        self.index.rest_when_idle()
+        return Keeper(self.index)
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """What a template renders to; see `mdmem.template`.

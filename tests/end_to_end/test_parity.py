@@ -49,6 +49,7 @@ ONLY_API = {
     "prepared": "as diff",
     "diff": "--dry-run of the command that makes the plan",
     "ripgrep": "an object of Python; people have the program rg",
+    "keep_current": "for a process that goes on, as `mdmem mcp` and `mdmem watch` do by themselves",
     **{f"rename_{what}": f"mv --{what}" for what in ("heading", "block", "id", "tag")},
     "references.list": "refs",
     "references.lookup": "refs TARGET",
@@ -96,7 +97,10 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "history": {"limit": "chooses how much is printed"},
 }
 # Parameters that only Python has.
-ONLY_PYTHON = {name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")}
+ONLY_PYTHON = {
+    **{name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")},
+    "search": {"depth": "for pages, which the command line has none of"},
+}
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
 SPELLED = {
     "within": {"--in"},

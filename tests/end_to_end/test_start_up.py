@@ -83,7 +83,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("replace --regex notes/bare.md t[aeiou]xt words", {"regex"}, set()),
     ("hook stop", set(), set()),
     ("install cursor --user --dry-run", {"platformdirs", "yaml"}, {"instructions", "project"}),
-    ("mcp", SDK, {"watch"}),
+    ("mcp", SDK, set()),
 ]
 # What any command loads that opens a vault.
 OPENED = {"arguments", "content", "memory", "verbs", "history"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index.file_system import kind_in, remote_kind
+from mdmem.index.file_system import mount_of, mounts_in, remote_kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,8 @@ TABLE = [
     ],
 )
 def test_the_nearest_mount_that_is_on_top_counts(path: str, kind: str) -> None:
-    assert kind_in(TABLE, path) == kind
+    mount = mount_of(mounts_in(TABLE), path)
+    assert (mount.kind if mount else "") == kind
 
 
 def test_a_folder_on_a_local_disk_is_not_remote(tmp_path: Path) -> None:

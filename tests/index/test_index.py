@@ -21,6 +21,7 @@ import pytest
 from mdmem.errors import MdmemError, StorageFailed
 from mdmem.index.index import Index
 from mdmem.index.synced import Synced
+from mdmem.index.text import TextIndex
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -573,24 +574,47 @@ def test_two_objects_of_one_process_see_each_others_work(root: Path, index: Inde
 # --------------------------------------------------------------------------------------------------- vouching
 
 
-def test_who_vouches_spares_a_look(root: Path, index: Index) -> None:
+def test_a_watcher_that_tells_what_changed_spares_a_look_at_the_rest(root: Path, index: Index) -> None:
+    told: list[list[str] | None] = [None]
+    index.follow(tell := told.pop)
     index.sync()
-    vouched = [True]
-    index.vouch(lambda: vouched[0])
-    (root / "notes/d.md").write_text("d")
+    for name in "def":
+        (root / f"notes/{name}.md").write_text(name)
+    told[:] = [[]]
     assert index.sync() == Synced()
-    assert index.sync(["notes/d.md"]).created == ("notes/d.md",)
-    (root / "notes/e.md").write_text("e")
-    vouched[0] = False
-    assert index.sync().created == ("notes/e.md",)
-    vouched[0] = True
-    (root / "notes/f.md").write_text("f")
-    index.vouch(None)
+    told[:] = [["notes/d.md"]]
+    assert index.sync().created == ("notes/d.md",)
+    assert index.sync(["notes/e.md"]).created == ("notes/e.md",)
+    told[:] = [None]  # it does not know
     assert index.sync().created == ("notes/f.md",)
+    (root / "notes/g.md").write_text("g")
+    index.unfollow(tell)
+    assert index.sync().created == ("notes/g.md",)
 
 
-def test_nobody_vouches_for_an_index_that_is_new(root: Path, index: Index) -> None:
-    index.vouch(lambda: True)
+def test_what_was_told_is_looked_at_until_that_succeeds(
+    root: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[list[str] | None] = [None]
+    index.follow(told.pop)
+    index.sync()
+    (root / "notes/d.md").write_text("d")
+
+    def full(_: object, **__: object) -> int:
+        raise StorageFailed(path="elsewhere", action="write the index", reason="No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TextIndex, "commit", full)
+        told[:] = [["notes/d.md"]]
+        with pytest.raises(StorageFailed):
+            index.sync()
+    told[:] = [[]]
+    index.sync()
+    assert paths(index) == both("a", "b", "c", "d")
+
+
+def test_an_index_that_is_new_is_looked_at_whole_whatever_is_told(root: Path, index: Index) -> None:
+    index.follow(list)
     assert len(index.sync().created) == 3
     assert len(index.rebuild().created) == 3
     index.close()
@@ -603,9 +627,9 @@ def test_nobody_vouches_for_an_index_that_is_new(root: Path, index: Index) -> No
     other.close()
 
 
-def test_nobody_vouches_for_a_text_index_that_is_lost(root: Path, index: Index) -> None:
+def test_a_text_index_that_is_lost_is_made_anew_whatever_is_told(root: Path, index: Index) -> None:
     index.sync()
-    index.vouch(lambda: True)
+    index.follow(list)
     shutil.rmtree(own(root) / "text")
     index.sync()
     assert paths(index) == both("a", "b", "c")

@@ -40,7 +40,7 @@ def test_a_watcher_that_ends_begins_anew_and_streams_end_so_that_nothing_is_miss
     run(work)
 
 
-def test_nothing_is_watched_until_somebody_subscribes(memory: Memory) -> None:
+def test_no_events_are_followed_until_somebody_subscribes(memory: Memory) -> None:
     server = MemoryServer(Bound(memory=memory))
 
     async def work() -> None:

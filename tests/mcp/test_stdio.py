@@ -9,6 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tests.mcp.conftest import command
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,3 +144,33 @@ def test_a_client_that_goes_away_in_a_call_leaves_no_lock(vault_root: Path, memo
     lines = memory.show("notes/a.md").text.splitlines()
     assert lines[-1] == "after"
     assert len(set(lines)) == len(lines)
+
+
+def test_a_server_that_was_asked_vouches_for_the_program_until_it_is_killed(vault_root: Path) -> None:
+    """The program finds what was written a moment ago, and does not walk; then it does again."""
+
+    def found(word: str) -> str:
+        run = subprocess.run(
+            [*command(vault_root)[:-1], "search", word],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return run.stdout.partition(":")[0]
+
+    def sockets() -> list[Path]:
+        return [*(vault_root / ".mdmem/local/index").glob("*/vouches-*")]
+
+    with subprocess.Popen(command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(lines_of(call(1, "search", query="x")))
+        process.stdin.flush()
+        until(sockets)
+        for word in ("zqone", "zqtwo", "zqthree"):
+            (vault_root / f"{word}.md").write_text(f"{word}\n")
+            assert found(word) == f"{word}.md"
+        process.kill()
+        process.wait()
+    (vault_root / "late.md").write_text("zqlate\n")
+    assert found("zqlate") == "late.md"

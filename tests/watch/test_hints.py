@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused
-from mdmem.index.hints import LONGEST_SECONDS, QUIET_SECONDS, Gathered, Notice, counts, entry_of
 from mdmem.vault.paths import check_memory
+from mdmem.watch.hints import LONGEST_SECONDS, QUIET_SECONDS, Gathered, Notice, counts, entry_of
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from mdmem.index.hints import Gathered, counts
+from mdmem.watch.hints import Gathered, counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -81,7 +81,7 @@ class Observed(FileSystemEventHandler):
         self._place()
         return frozenset(file for file in files if os.path.dirname(file) not in self._beside)
 
-    def mend(self) -> None:
+    def mend(self, *, anew: bool = False) -> None:  # noqa: ARG002 - it is always anew
         """Start again what has stopped."""
         self.close()
         try:

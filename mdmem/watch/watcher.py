@@ -1,4 +1,7 @@
-"""The watcher: tells which memories, and which cited files, may have changed since it was last asked."""
+"""The watcher tells which memories, and which cited files, may have changed since it was last asked.
+
+The keeper keeps an index current by that, for whoever asks: in this process, and in others.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-from mdmem.errors import Usage
-from mdmem.index.file_system import remote_kind
-from mdmem.index.hints import Gathered, Hints, Notice
+from mdmem.errors import MdmemError, Usage
+from mdmem.index.file_system import TABLE, mounted_in, remote_kind
+from mdmem.index.voucher import Voucher
+from mdmem.watch.hints import Gathered, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
     from collections.abc import Collection, Iterator, Mapping
 
-    from mdmem.index.observed import Observed
-    from mdmem.index.watched import Watched
+    from mdmem.index.index import Index
+    from mdmem.watch.inotify import Watched
+    from mdmem.watch.observer import Observed
 
 # How often everything is looked at where events do not tell everything, and cited files that are not watched.
 POLL_SECONDS = 1.0
@@ -29,8 +34,11 @@ SWEEP_SECONDS = 60.0
 GONE_SECONDS = 0.1
 # Looking takes at most one part in so many of the time.
 _SHARE = 20
+# Waited for the thread of a keeper, which may be in the middle of a long look for somebody else.
+_END_SECONDS = 1.0
 
-_HAS_INOTIFY = sys.platform.startswith("linux")
+# Only there it is certain that all was told.
+HAS_INOTIFY = sys.platform.startswith("linux")
 
 _LIMIT = Notice(
     "not-watched",
@@ -42,7 +50,7 @@ _LIMIT = Notice(
 class Watcher:
     """Watches the vault at `root`, its mounted files, and code that its memories cite.
 
-    `hints` is called by one thread; `cite`, `vouches` and `close` by any. A constructor opens nothing: a
+    `hints` is called by one thread; `cite`, `pending` and `close` by any. A constructor opens nothing: a
     watcher works between `start` and `close`, best in a `with` statement. The first hints ask for a look at
     everything, because what happened before the start is not known.
 
@@ -69,10 +77,13 @@ class Watcher:
         self._next_look = self._next_code_look = math.inf
         # What was handed out counts as known when `taken` says so, or the next hints are asked for.
         self._handed_at: float | None = None
+        self._handed = Hints()
         self._is_taken = True
         self._is_open = self._is_waiting = False
         self._process = 0
-        self._wake_read = self._wake_write = -1
+        self._wake_read = self._wake_write = self._table = -1
+        self._mounted: object = None
+        self._is_remote = False
 
     def start(self) -> Self:
         """Begin to watch."""
@@ -84,8 +95,10 @@ class Watcher:
         self._gathered = Gathered()
         self._gathered.all_now()
         self._every = self._poll_seconds
-        kind = remote_kind(self._root) if self._every is None else ""
-        if kind:
+        with contextlib.suppress(OSError):
+            self._table = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
+        kind = self._look_at_mounts()
+        if kind and self._every is None:
             message = f"{kind} does not tell what others change; the vault is looked at again and again"
             self._gathered.notices.append(Notice("polling", message))
             self._every = POLL_SECONDS
@@ -177,40 +190,51 @@ class Watcher:
         with self._lock:
             self._is_taken = True
 
-    def vouches(self) -> bool:
-        """Whether the index has taken in everything that has happened in the vault up to this call.
+    def pending(self, *, take: bool = False) -> Hints | None:
+        """What has happened up to this call and was not taken in; None where that is not certain.
 
-        True only where that is certain: the kernel told everything, and what it told was handed out and taken
-        in. It answers within microseconds, because the kernel's queue is read in this very call.
+        It is certain where the kernel tells everything. It is known within microseconds, because the kernel's
+        queue is read in this very call.
 
         What is written through mapped memory, or through another name of the file that was made, elsewhere,
         after the file was last seen, is told late or not at all.
+
+        Args:
+            take: whether the caller takes it in; then nobody calls `hints`.
         """
-        if os.getpid() != self._process:
-            return False
+        if os.getpid() != self._process or not HAS_INOTIFY:
+            return None
         with self._lock:
-            if not self._is_open or not _HAS_INOTIFY or self._events is None:
-                return False
+            if not self._is_open:
+                return None
             had_some = bool(self._gathered)
+            self._follow_mounts()
             self._drain()
             if self._gathered and not had_some:
                 self._wake()
-            return (
-                not self._gathered
-                and self._is_taken
-                and not self._is_limited
-                and not self._events.gone
-                and not self._every
-            )
+            if take and self._is_limited and self._next_look == math.inf:
+                self._plan_look(0)
+            if self._events is None or self._is_limited or self._events.gone:
+                return None
+            if self._every or self._is_remote:
+                return None
+            hints = self._gathered.hints()
+            if take:
+                self._gathered = Gathered()
+            return hints if self._is_taken else hints | self._handed
+
+    def vouches(self) -> bool:
+        """Whether everything that has happened up to this call was taken in, for certain."""
+        return self.pending() == Hints()
 
     # -- under the lock -----------------------------------------------------------------------------------
 
     def _open(self) -> Watched | Observed:
-        if _HAS_INOTIFY:
-            from mdmem.index.watched import Watched  # noqa: PLC0415 - cannot be imported on other systems
+        if HAS_INOTIFY:
+            from mdmem.watch.inotify import Watched  # noqa: PLC0415 - cannot be imported on other systems
 
             return Watched(self._root, self._mounts)
-        from mdmem.index.observed import Observed  # noqa: PLC0415 - not needed on Linux
+        from mdmem.watch.observer import Observed  # noqa: PLC0415 - not needed on Linux
 
         return Observed(self._root, self._mounts, self._wake)
 
@@ -228,6 +252,28 @@ class Watcher:
             if self._is_limited:
                 self._mend()
             self._gathered.all_now()
+
+    def _follow_mounts(self) -> None:
+        """Where something was mounted on the vault or in it, or was unmounted, watch what is there now."""
+        if self._table < 0:
+            return
+        poll = select.poll()
+        poll.register(self._table, select.POLLPRI)
+        if not poll.poll(0):  # the kernel says so once (proc_pid_mounts(5))
+            return
+        before = self._mounted
+        self._look_at_mounts()
+        if self._mounted != before and self._events:
+            self._events.mend(anew=True)
+            self._gathered.all()
+
+    def _look_at_mounts(self) -> str:
+        """The kind of file system, of those in the vault, that does not tell what others change."""
+        self._mounted = _, below = mounted_in(self._root)
+        kinds = map(remote_kind, (self._root, *self._mounts.values(), *(mount.point for mount in below)))
+        kind = next(filter(None, kinds), "")
+        self._is_remote = bool(kind)
+        return kind
 
     def _mend(self) -> None:
         """Try to watch what could not be watched."""
@@ -255,7 +301,7 @@ class Watcher:
         every = self._every
         if self._is_limited and every is None:
             every = POLL_SECONDS
-        elif not _HAS_INOTIFY and every is None:
+        elif not HAS_INOTIFY and every is None:
             every = SWEEP_SECONDS
         self._next_look = time.monotonic() + max(every, took * _SHARE) if every else math.inf
 
@@ -284,10 +330,10 @@ class Watcher:
         return min(gathered, gone, self._next_look, self._next_code_look)
 
     def _hand_out(self, now: float) -> Hints:
-        hints = self._gathered.hints()
+        self._handed = self._gathered.hints()
         self._gathered = Gathered()
         self._handed_at, self._is_taken = now, False
-        return hints
+        return self._handed
 
     # -- waiting ------------------------------------------------------------------------------------------
 
@@ -295,7 +341,7 @@ class Watcher:
         """Wait for an event, for `_wake`, or for so many seconds."""
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
-        if _HAS_INOTIFY and self._events:
+        if HAS_INOTIFY and self._events:
             poll.register(self._events.fileno(), select.POLLIN)  # type: ignore[union-attr]
         poll.poll(None if seconds == math.inf else max(0, math.ceil(seconds * 1000)))
         with contextlib.suppress(BlockingIOError):
@@ -310,10 +356,10 @@ class Watcher:
         if self._events:
             self._events.close()
             self._events = None
-        for descriptor in (self._wake_read, self._wake_write):
+        for descriptor in (self._wake_read, self._wake_write, self._table):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._wake_read = self._wake_write = -1
+        self._wake_read = self._wake_write = self._table = -1
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -328,3 +374,67 @@ def _state(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+class Keeper:
+    """Watches for an index, so that a question to it looks only at what has changed.
+
+    It begins in a thread of its own, because to watch many folders takes a moment: until then, a question
+    looks at everything. That thread waits for other processes that ask; nothing runs when files change.
+
+    Args:
+        index: of a vault, which is asked in this process.
+        watcher: one that is started, and whose hints somebody else takes in; a new one without.
+    """
+
+    def __init__(self, index: Index, watcher: Watcher | None = None) -> None:
+        self._index = index
+        self._is_own = watcher is None
+        self._watcher = watcher or Watcher(index.vault.root, mounts=index.vault.mounted(""))
+        self._voucher: Voucher | None = None
+        self._lock = threading.Lock()
+        self._is_closed = self._is_certain = False
+        if watcher:
+            index.follow(self._told)
+        self._thread = threading.Thread(target=self._run, name="mdmem-keeper", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop; an own watcher is closed."""
+        with self._lock:
+            self._is_closed = True
+            if self._voucher:
+                self._voucher.close()
+        self._thread.join(_END_SECONDS)
+        self._index.unfollow(self._told)
+
+    def _run(self) -> None:
+        if not HAS_INOTIFY:
+            return
+        try:
+            if self._is_own:
+                self._watcher.start()
+                self._index.follow(self._told)
+            self._serve()
+        finally:
+            if self._is_own:
+                self._watcher.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError, MdmemError):  # then other processes look for themselves
+            folder = self._index.folder
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._voucher = Voucher(folder, self._index.vouches)
+            for is_current in self._voucher.serve():
+                if not is_current and self._is_own and self._is_certain:
+                    # Everything had to be looked at: the next one is told more.
+                    with contextlib.suppress(MdmemError):
+                        self._index.sync(texts=False)
+
+    def _told(self) -> frozenset[str] | None:
+        """What may have changed since it was asked last; None: anything."""
+        hints = self._watcher.pending(take=self._is_own)
+        self._is_certain = hints is not None
+        return None if hints is None or hints.everything else hints.paths

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index import hints as hints_module
+from mdmem.watch import hints as hints_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.index.watching.conftest import Following
+    from tests.watch.conftest import Following
 
 
 WRITER = """

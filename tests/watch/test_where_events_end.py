@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from watchdog.observers.api import BaseObserver
 
-from mdmem.index import watch, watched
-from mdmem.index.hints import Gathered, Hints
+from mdmem.watch import inotify, watcher
+from mdmem.watch.hints import Gathered, Hints
 
 if TYPE_CHECKING:
-    from tests.index.watching.conftest import Follow, Following
+    from tests.watch.conftest import Follow, Following
 
 
 def codes(looks: list[Hints]) -> list[str]:
@@ -47,7 +47,7 @@ def test_an_overflowed_queue_ends_in_a_look_at_everything(kernel: Following, roo
 def test_an_interrupt_in_the_middle_loses_nothing(kernel: Following, root: Path) -> None:
     (root / "notes/a.md").write_text("read from the queue, and never handled")
     events = kernel.watcher._events
-    assert isinstance(events, watched.Watched)
+    assert isinstance(events, inotify.Watched)
     with pytest.raises(KeyboardInterrupt):
         events.drain(Interrupting())
     looks = kernel.until_true()
@@ -107,8 +107,8 @@ def test_a_vault_that_is_deleted_and_made_anew(kernel: Following, root: Path) ->
 def test_an_observer_that_cannot_be_started_is_tried_again(
     follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_HAS_INOTIFY", False)
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "HAS_INOTIFY", False)
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     with follow(root) as following:
         with monkeypatch.context() as patched:
             patched.setattr(BaseObserver, "start", refused)
@@ -150,8 +150,8 @@ def test_polling_sees_what_no_event_tells(follow: Follow, root: Path) -> None:
 def test_a_file_system_without_events_is_polled_with_a_word_about_it(
     follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "remote_kind", lambda _: "nfs4")
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "remote_kind", lambda _: "nfs4")
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     with follow(root) as following:
         assert codes(following.copy.looks[:1]) == ["polling"]
         assert "nfs4" in following.copy.looks[0].notices[0].message
@@ -162,12 +162,21 @@ def test_a_file_system_without_events_is_polled_with_a_word_about_it(
         assert all(look.everything for look in following.copy.looks)
 
 
+def test_nobody_vouches_there_even_where_polling_is_turned_off(
+    follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "remote_kind", lambda _: "nfs4")
+    with follow(root, poll_seconds=0) as following:
+        assert following.watcher.hints(0) is None
+        assert not following.watcher.vouches()
+
+
 LIMITED = """
 import os, sys
 from pathlib import Path
 open("/proc/sys/user/max_inotify_" + sys.argv[2], "w").write(sys.argv[3])
-from mdmem.index import watch
-watch.POLL_SECONDS = 0.05
+from mdmem.watch import watcher as module
+module.POLL_SECONDS = 0.05
 root = Path(sys.argv[1])
 codes = []
 def seen(watcher, what):
@@ -175,7 +184,7 @@ def seen(watcher, what):
         codes.extend(notice.code for notice in hints.notices)
         if hints.everything or what in hints.paths:
             return hints.everything
-with watch.Watcher(str(root)) as watcher:
+with module.Watcher(str(root)) as watcher:
     seen(watcher, "")
     (root / "notes/deep/er/c.md").write_text("x")
     assert seen(watcher, "notes/deep/er/c.md")

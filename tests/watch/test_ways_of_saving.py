@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index import watch
+from mdmem.watch import watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.index.watching.conftest import Follow, Following
+    from tests.watch.conftest import Follow, Following
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> None:
@@ -319,7 +319,7 @@ def test_vim_is_seen(kernel: Following, root: Path, way: Callable[[Path], None])
 def test_the_observer_of_other_systems_sees_them_too(
     follow: Follow, root: Path, way: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_HAS_INOTIFY", False)
+    monkeypatch.setattr(watcher, "HAS_INOTIFY", False)
     with follow(root) as observer:
         way(root)
         observer.until_true()

@@ -16,16 +16,16 @@ from mdmem.index.reference import TAG, TYPES, URL, Occurrence
 from mdmem.index.references import References
 from mdmem.index.state import BROKEN, STALE
 from mdmem.index.synced import moves
-from mdmem.index.watch import Watcher
 from mdmem.vault.paths import is_under, relative
+from mdmem.watch.watcher import Keeper, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from types import TracebackType
 
     from mdmem.diagnostic import Diagnostic
-    from mdmem.index.hints import Hints
     from mdmem.index.view import View
+    from mdmem.watch.hints import Hints
 
 CREATED, CHANGED, MOVED, DELETED = "created", "changed", "moved", "deleted"
 STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"
@@ -103,7 +103,7 @@ class Watch:
         self._untaken: Hints | None = None
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
-        view.index.vouch(self._watcher.vouches)
+        self._keeper = None if view.index.is_watched else Keeper(view.index, self._watcher)
         view.index.rest_when_idle()
 
     def __enter__(self) -> Self:
@@ -117,7 +117,8 @@ class Watch:
     def close(self) -> None:
         """Stop; an iteration that waits ends."""
         self._is_closed = True
-        self._view.index.vouch(None)
+        if self._keeper:
+            self._keeper.close()
         self._watcher.close()
 
     def __iter__(self) -> Iterator[Event]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.index.watching.conftest import Follow, Following
+    from tests.watch.conftest import Follow, Following
 
 
 def is_silent(following: Following) -> bool:

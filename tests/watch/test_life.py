@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.errors import Usage
-from mdmem.index.watch import Watcher
+from mdmem.watch.watcher import Watcher
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.index.hints import Hints
+    from mdmem.watch.hints import Hints
 
 LIMIT = 20.0
 
@@ -71,7 +71,7 @@ def test_a_watcher_belongs_to_the_process_that_started_it(root: Path) -> None:
     code = (
         "import os, sys\n"
         "from mdmem.errors import Usage\n"
-        "from mdmem.index.watch import Watcher\n"
+        "from mdmem.watch.watcher import Watcher\n"
         "watcher = Watcher(sys.argv[1]).start(); watcher.hints(9); watcher.hints(0)\n"
         "assert watcher.vouches()\n"
         "if os.fork() == 0:\n"

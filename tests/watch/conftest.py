@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index import watch
-from mdmem.index.watch import Watcher
+from mdmem.watch import watcher as watcher_module
+from mdmem.watch.watcher import Watcher
 
 if TYPE_CHECKING:
-    from mdmem.index.hints import Hints
+    from mdmem.watch.hints import Hints
 
 LIMIT = 20.0
 # Where the watcher cannot vouch for silence, so many seconds of it have to do.
@@ -165,7 +165,7 @@ def following(
 ) -> Iterator[Following]:
     """The same behaviour is asked of both ways to watch: Linux's own, and the one for other systems."""
     if request.param == "observer":
-        monkeypatch.setattr(watch, "_HAS_INOTIFY", False)
+        monkeypatch.setattr(watcher_module, "HAS_INOTIFY", False)
     with followed(root) as following:
         yield following
 

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.index.watching.conftest import Follow
+    from tests.watch.conftest import Follow
 
 
 def git(root: Path, *words: str, told: str = "") -> None:

@@ -1,4 +1,9 @@
-"""What is watched through inotify: the folders of a vault, and single files outside of it.
+"""What is watched through inotify (Linux): the folders of a vault, and single files outside of it.
+
+The kernel queues an event before the call that made the change returns, so what has happened up to some
+moment is known by reading the queue then. watchdog's observer is not used here: it holds back a file that was
+moved out of the tree for half a second, and every later event behind it; when the queue overflowed, or a
+folder could not be watched, it tells its log and not its caller; and it watches hidden folders, too.
 
 A folder's watch belongs to its inode and goes with it when it is moved, while the kernel names entries only:
 which path a watch stands for is kept here, and mended by every event that moves a folder. A new folder is
@@ -14,9 +19,10 @@ import stat
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.index.hints import Gathered, Notice, counts, entry_of
-from mdmem.index.inotify import Event, Mask, Queue
+from inotify_simple import Event, INotify, flags
+
 from mdmem.text.document import SUFFIXES
+from mdmem.watch.hints import Gathered, Notice, counts, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -24,13 +30,13 @@ if TYPE_CHECKING:
 # Folders of cited code that are watched; cited files in others are left to the caller.
 MOST_CODE_FOLDERS = 1_024
 
-_COMES = Mask.IN_CREATE | Mask.IN_MOVED_TO
-_GOES = Mask.IN_DELETE | Mask.IN_MOVED_FROM
-_WRITES = Mask.IN_MODIFY | Mask.IN_CLOSE_WRITE | Mask.IN_ATTRIB  # CLOSE_WRITE: mapped memory modifies unseen
+_COMES = flags.CREATE | flags.MOVED_TO
+_GOES = flags.DELETE | flags.MOVED_FROM
+_WRITES = flags.MODIFY | flags.CLOSE_WRITE | flags.ATTRIB  # CLOSE_WRITE: mapped memory modifies unseen
 _ENTRIES = _COMES | _GOES | _WRITES
-_SELF = Mask.IN_DELETE_SELF | Mask.IN_MOVE_SELF
-_FOLDER = Mask.IN_ONLYDIR | Mask.IN_DONT_FOLLOW | Mask.IN_EXCL_UNLINK
-_FILE = _WRITES | Mask.IN_DONT_FOLLOW
+_SELF = flags.DELETE_SELF | flags.MOVE_SELF
+_FOLDER = flags.ONLYDIR | flags.DONT_FOLLOW | flags.EXCL_UNLINK
+_FILE = _WRITES | flags.DONT_FOLLOW
 _AT_LIMIT = frozenset({errno.ENOSPC, errno.ENOMEM})
 _PASSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM})
 
@@ -68,7 +74,7 @@ class Watched:
         self._mounts = {file: path for path, file in mounts.items()}
         self._cited: frozenset[str] = frozenset()
         self._above: frozenset[str] = frozenset()
-        self._queue = Queue()
+        self._queue = INotify()
         self._folders: dict[int, _Folder] = {}
         self._inside: dict[str, int] = {}
         self._outside: dict[str, tuple[int, int]] = {}
@@ -83,7 +89,8 @@ class Watched:
 
     def fileno(self) -> int:
         """The descriptor, readable when there are events."""
-        return self._queue.fileno()
+        fd: int = self._queue.fileno()
+        return fd
 
     def close(self) -> None:
         """Give all watches back."""
@@ -111,9 +118,9 @@ class Watched:
         """Whether a folder is there, and could not be watched."""
         return folder not in self._inside and folder not in self._outside and os.path.isdir(folder)
 
-    def mend(self) -> None:
-        """Try again to watch what could not be watched."""
-        if self.limited:
+    def mend(self, *, anew: bool = False) -> None:
+        """Try again to watch what could not be watched; with `anew`, watch what is there now in any case."""
+        if self.limited or anew:
             self._rebuild()
 
     # -- events -------------------------------------------------------------------------------------------
@@ -128,7 +135,7 @@ class Watched:
         self._lost = self._lost or self._handling
         was_gone = self.gone
         self._handling = True
-        for event in self._queue.read():
+        for event in self._queue.read(timeout=0):
             self._handle(event, into)
         if self._lost:
             self._rebuild()
@@ -146,44 +153,44 @@ class Watched:
         return has_moved
 
     def _handle(self, event: Event, into: Gathered) -> None:
-        if event.bits & Mask.IN_Q_OVERFLOW:
+        if event.mask & flags.Q_OVERFLOW:
             self._lost = True
-        elif event.bits & Mask.IN_IGNORED:
-            self._forget_watch(event.watch)
-        elif event.bits & Mask.IN_UNMOUNT:
+        elif event.mask & flags.IGNORED:
+            self._forget_watch(event.wd)
+        elif event.mask & flags.UNMOUNT:
             self._lost = True
-        elif folder := self._folders.get(event.watch):
+        elif folder := self._folders.get(event.wd):
             if event.name:
                 self._handle_entry(folder, event, into)
-            elif event.bits & _SELF:
+            elif event.mask & _SELF:
                 self._moved |= {folder.path, *self._above_root(folder.path)}
         else:
-            for path in self._linked.get(event.watch, ()):
+            for path in self._linked.get(event.wd, ()):
                 self._touch_file(path, into)
 
     def _handle_entry(self, folder: _Folder, event: Event, into: Gathered) -> None:
         path = f"{folder.path}/{event.name}"
         inside = None if folder.inside is None else entry_of(folder.inside, event.name)
         # A link may come in the place of a folder.
-        if path in self._above and event.bits & (_COMES | _GOES | Mask.IN_ISDIR):
+        if path in self._above and event.mask & (_COMES | _GOES | flags.ISDIR):
             self._moved.add(path)
-        if event.bits & Mask.IN_ISDIR:
+        if event.mask & flags.ISDIR:
             if inside is not None:
-                self._handle_folder(path, inside, event.bits, into)
+                self._handle_folder(path, inside, event.mask, into)
             return
-        if event.bits & _COMES and (inode := _shared_inode(path)):
+        if event.mask & _COMES and (inode := _shared_inode(path)):
             self._new_links.add(inode)
         if path in self._cited or path in self._mounts:
             self._touch_file(path, into)
-            if event.bits & _COMES and os.path.islink(path):
+            if event.mask & _COMES and os.path.islink(path):
                 self._moved.add(path)
         elif inside is not None:
             into.file(inside)
 
     def _handle_folder(self, path: str, inside: str, bits: int, into: Gathered) -> None:
-        if bits & Mask.IN_MOVED_FROM:
+        if bits & flags.MOVED_FROM:
             self._uproot(path)
-        elif bits & _COMES or (bits & Mask.IN_ATTRIB and path not in self._inside):
+        elif bits & _COMES or (bits & flags.ATTRIB and path not in self._inside):
             self._plant(path, inside)
         into.folder(inside)
 
@@ -232,7 +239,7 @@ class Watched:
         self._place()
         self._link_files(self._cited | self._mounts.keys())
         for watch in old - self._folders.keys() - self._linked.keys():
-            self._queue.remove(watch)
+            self._unwatch(watch)
 
     def _plant(self, path: str, inside: str) -> None:
         """Watch a folder of the vault and all below it."""
@@ -268,7 +275,7 @@ class Watched:
                 del self._outside[was.path]
         if before not in {None, watch} and self._folders.get(before) == (path, inside):
             del self._folders[before]
-            self._queue.remove(before)
+            self._unwatch(before)
         self._folders[watch] = _Folder(path, inside)
         self._inside[path] = watch
 
@@ -278,7 +285,7 @@ class Watched:
         for known in [known for known in self._inside if known == path or known.startswith(prefix)]:
             watch = self._inside.pop(known)
             self._folders.pop(watch, None)
-            self._queue.remove(watch)
+            self._unwatch(watch)
 
     def _place(self) -> None:
         """Watch the folders that hold single files, and whether one above these or above the vault moves.
@@ -307,7 +314,7 @@ class Watched:
         watch, _ = self._outside.pop(path)
         if self._folders.get(watch) == (path, None):
             del self._folders[watch]
-            self._queue.remove(watch)
+            self._unwatch(watch)
 
     def _wanted(self, single: Collection[str]) -> dict[str, int]:
         """The folders outside of the tree to watch, with what of each is wanted."""
@@ -325,10 +332,15 @@ class Watched:
     def _add(self, path: str, bits: int) -> int | None:
         """Watch a file or folder; None when it cannot be."""
         try:
-            return self._queue.add(path, bits)
+            watch: int = self._queue.add_watch(path, bits | flags.MASK_ADD)
         except OSError as error:
             self.limited |= error.errno in _AT_LIMIT
             return None
+        return watch
+
+    def _unwatch(self, watch: int) -> None:
+        with contextlib.suppress(OSError):  # the kernel has removed it by itself
+            self._queue.rm_watch(watch)
 
     def _forget_watch(self, watch: int) -> None:
         """Forget a watch that the kernel has removed."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.errors import StorageFailed
-from mdmem.index import hints as hints_module, text as text_module, watch as watch_module
+from mdmem.index import text as text_module
 from mdmem.index.view import View
 from mdmem.memory.memory import Memory
-from mdmem.memory.watch import READY, Event, Watch
 from mdmem.vault.config import init
 from mdmem.vault.paths import Scope
+from mdmem.watch import hints as hints_module, watcher as watch_module
+from mdmem.watch.events import READY, Event, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

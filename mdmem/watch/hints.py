@@ -55,7 +55,7 @@ class Hints:
 
     Attributes:
         paths: of the vault, NFC; a path may be a folder's, and then everything at and below it is meant.
-        everything: the whole vault has to be looked at; then `paths` is empty.
+        everything: the whole vault has to be looked at, whatever `paths` says.
         settings: the vault's own config, schemas or templates may have changed.
         code: cited files that may have changed, as they were given to `Watcher.cite`.
         notices: what could not be watched as it should; each is said once.
@@ -66,6 +66,15 @@ class Hints:
     settings: bool = False
     code: frozenset[str] = frozenset()
     notices: tuple[Notice, ...] = ()
+
+    def __or__(self, other: Hints) -> Hints:
+        return Hints(
+            paths=self.paths | other.paths,
+            everything=self.everything or other.everything,
+            settings=self.settings or other.settings,
+            code=self.code | other.code,
+            notices=self.notices + other.notices,
+        )
 
 
 class Gathered:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index import watch, watched
+from mdmem.watch import inotify, watcher
 
 if TYPE_CHECKING:
-    from tests.index.watching.conftest import Follow, Following
+    from tests.watch.conftest import Follow, Following
 
 
 def test_a_write_through_another_name_outside_is_seen(follow: Follow, root: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_cited_file_inside_the_vault_is_both(kernel: Following, root: Path) ->
 def test_code_in_too_many_folders_is_polled(
     follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "MOST_CODE_FOLDERS", 2)
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(inotify, "MOST_CODE_FOLDERS", 2)
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     files = [root.parent / f"src{n}/a.py" for n in range(5)]
     for file in files:
         file.parent.mkdir()
@@ -145,7 +145,7 @@ def test_code_in_too_many_folders_is_polled(
 
 
 def test_code_behind_a_link_is_polled(kernel: Following, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     (root.parent / "real").mkdir()
     os.symlink(root.parent / "real", root.parent / "link")
     kernel.watcher.cite([str(root.parent / "link/a.py")])
@@ -168,7 +168,7 @@ def test_a_folder_that_takes_the_place_of_another_is_watched(kernel: Following, 
 def test_code_that_a_link_replaces_is_polled(
     kernel: Following, root: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
     file, place, real = root.parent / "src/a.py", root.parent / name, root.parent / "real"
     file.parent.mkdir()
     file.write_text("x")
@@ -184,7 +184,7 @@ def test_code_that_a_link_replaces_is_polled(
 def test_folders_of_the_vault_do_not_count_as_folders_of_code(
     follow: Follow, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "MOST_CODE_FOLDERS", 1)
+    monkeypatch.setattr(inotify, "MOST_CODE_FOLDERS", 1)
     images = [root / f"notes/{n}/a.png" for n in range(3)]
     code = root.parent / "src/a.py"
     for file in (*images, code):

@@ -1,0 +1,146 @@
+"""Vouching for other processes: one that watches a vault answers whether the index is current.
+
+The kernel queues the events of a change before the call that made it returns. So who reads that queue when it
+is asked has handled whatever was written before, and a `yes` is as good as a look at every file. Nothing is
+left behind that could be believed later: what is asked is a socket, which ends with its process, in the
+folder of the index, whose name nobody else can guess. A stopped or busy process does not answer in time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING
+
+from mdmem.errors import MdmemError
+from mdmem.index.stores import SOCKET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+# Waited for an answer in all. To look at 20,000 files takes about as long.
+_SECONDS = 0.15
+# How long one that asks and says nothing may keep others waiting.
+_PATIENCE_SECONDS = 0.05
+_NEW_SECONDS = 1.0
+_YES, _NO = b"y", b"n"
+_MOST_BYTES = 64
+_MOST_WAITING = 16
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+def ask(folder: str, names: Sequence[str], claim: bytes) -> bool:
+    """Whether a process that watches says that the index is current.
+
+    Args:
+        folder: of the index.
+        names: of the sockets in it; one whose process is gone is removed.
+        claim: what that process has to see, too, at most 64 bytes.
+    """
+    deadline = time.monotonic() + _SECONDS
+    with contextlib.ExitStack() as stack:
+        poll, asked = select.poll(), {}
+        for name in names:
+            with contextlib.suppress(OSError):
+                one = stack.enter_context(_socket())
+                one.settimeout(0)
+                try:
+                    with _at(folder, name) as address:
+                        one.connect(address)
+                except ConnectionRefusedError:
+                    _remove_dead(os.path.join(folder, name))
+                    continue
+                if _is_ours(one):
+                    one.send(claim)
+                    poll.register(one, select.POLLIN)
+                    asked[one.fileno()] = one
+        while asked and (left := deadline - time.monotonic()) > 0:
+            for number, _ in poll.poll(left * 1000):
+                with contextlib.suppress(OSError):
+                    if asked[number].recv(_MOST_BYTES) == _YES:
+                        return True
+                poll.unregister(asked.pop(number))
+    return False
+
+
+class Voucher:
+    """A socket on which others ask, from its making until it is closed.
+
+    Args:
+        folder: of the index.
+        answer: whether the index is current for one that says such a claim.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(self, folder: str, answer: Callable[[bytes], bool]) -> None:
+        self._answer = answer
+        name = f"{SOCKET}{os.urandom(8).hex()}"
+        self._path = os.path.join(folder, name)
+        self._socket = _socket()
+        try:
+            with _at(folder, name) as address:
+                self._socket.bind(address)
+            self._socket.listen(_MOST_WAITING)
+        except BaseException:
+            self.close()
+            raise
+
+    def serve(self) -> Iterator[bool]:
+        """Answer whoever asks, until it is closed: what each was told, when it was told."""
+        while True:
+            try:
+                other, _ = self._socket.accept()
+            except OSError:  # closed, or nothing is left to answer with
+                return
+            with other:
+                yield self._told(other)
+
+    def _told(self, other: socket.socket) -> bool:
+        answer = False
+        with contextlib.suppress(OSError):
+            other.settimeout(_PATIENCE_SECONDS)
+            claim = other.recv(_MOST_BYTES) if _is_ours(other) else b""
+            with contextlib.suppress(MdmemError):
+                answer = bool(claim) and self._answer(claim)
+            other.send(_YES if answer else _NO)
+        return answer
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # it wakes the thread that serves
+        self._socket.close()
+
+
+def _remove_dead(path: str) -> None:
+    """Remove a socket that refuses, unless it is so new that its process may be about to listen."""
+    if time.time() - os.lstat(path).st_mtime > _NEW_SECONDS:
+        os.unlink(path)
+
+
+def _socket() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+@contextlib.contextmanager
+def _at(folder: str, name: str) -> Iterator[str]:
+    """The address of a socket: its path may be longer than an address can be."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
+
+
+def _is_ours(other: socket.socket) -> bool:
+    """Whether a process of this user is at the other end."""
+    told = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(told)[1] == os.geteuid())

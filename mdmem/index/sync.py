@@ -20,7 +20,6 @@ from mdmem.index.reading import MOST_TOGETHER, Folder, Read, Understood, read, r
 from mdmem.index.synced import Progress, Synced, moves
 
 if TYPE_CHECKING:  # many runs do without
-
     from mdmem.index.passage import Indexed
     from mdmem.index.text import TextIndex
     from mdmem.vault.vault import Vault

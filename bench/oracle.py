@@ -9,17 +9,18 @@ import os
 import re
 import sys
 import sysconfig
+from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
 from table import Row, markdown
 
-from mdmem.text import citation, link, table as cells
+from mdmem.text import citation, inline, link
+from mdmem.text.blocks import CODE, HTML
 from mdmem.text.document import parse_text
 from mdmem.text.lines import Lines
-from mdmem.text.link_parser import LinkParser
-from mdmem.text.scan import without_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -102,22 +103,23 @@ def in_mdmem(text: str) -> Found:
     found.update(("heading", heading.title.strip()) for heading in document.headings)
     found["fence", ""] = len(document.fences)
     outline = document._scan  # noqa: SLF001 - the texts and definitions are nobody else's concern
-    masked = without_marks(text, outline.marks)
-    texts = cells.split(masked, outline.texts) if outline.texts else []
-    parser = LinkParser(masked, texts, Lines(text))
-    parser.define(outline.definitions)
-    if texts:
-        parser.run()
-    for item in parser.links:
+    everything = inline.scan(text, outline, Lines(text))
+    for item in everything.links:
         construct = "link" if item.kind == "markdown" else item.kind
-        found[construct, f"{item.target}#{item.anchor}"] += 1
-    for cited in parser.citations:
-        if cited.in_link:
-            found["link", _parts(masked[slice(*cited.span)])] += 1
-    found.update(("link", url.url) for url in parser.urls)
+        if construct != "definition":
+            found[construct, f"{item.target}#{item.anchor}"] += 1
+    # What stands in none of these is a destination of a definition, or bare.
+    marks = [mark for mark in outline.marks if mark.kind not in (CODE, HTML)]
+    starts, ends = [mark.start for mark in marks], list(accumulate((mark.end for mark in marks), max))
+    for leads, (at, _) in (
+        *((_parts(text[slice(*cited.span)]), cited.span) for cited in everything.citations if cited.in_link),
+        *((url.url, url.span) for url in everything.urls),
+    ):
+        number = bisect_left(starts, at) - 1
+        found["link", leads] += number >= 0 and at < ends[number]
     labels: dict[str, str] = {}
     for definition in outline.definitions:
-        written = masked[slice(*definition.destination)]
+        written = text[slice(*definition.destination)]
         written = written[1:-1] if written.startswith("<") else written
         labels.setdefault(_squeezed(definition.label.casefold()), link.unescaped(written))
     found.update(("definition", destination) for destination in labels.values())

@@ -16,8 +16,8 @@ from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.template import Templates, Variable, filters, rendering
+from mdmem.text.blocks import scan
 from mdmem.text.document import parse_text
-from mdmem.text.scan import scan
 from mdmem.text.yaml import parse
 
 if TYPE_CHECKING:

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.agents import files
 from mdmem.agents.files import Text, is_inside
+from mdmem.diagnostic import Span
+from mdmem.text.blocks import CODE, scan
 from mdmem.text.frontmatter import locate
 from mdmem.text.lines import Lines
-from mdmem.text.link_parser import LinkParser
-from mdmem.text.outline import without_marks
 from mdmem.text.regex import regex
-from mdmem.text.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mdmem.agents.files import Reading, Text
-    from mdmem.diagnostic import Span
 
 
 _IMPORT = regex(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
@@ -57,10 +55,7 @@ def is_within(spans: Sequence[Span], at: int) -> bool:
 def _code(text: str) -> Iterator[Span]:
     outline = scan(text, locate(text)[0].end)
     yield from outline.fences
-    if outline.texts:
-        parser = LinkParser(without_marks(text, outline.marks), outline.texts, Lines(text))
-        parser.run()
-        yield from (span for span in parser.taken if text[span.start] == "`")
+    yield from (Span(mark.start, mark.end) for mark in outline.marks if mark.kind == CODE)
 
 
 class Importer:

@@ -257,7 +257,7 @@ class _Search(NamedTuple):
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("json", "mdmem.index.hit_reader", "mdmem.text.scan"):
+            for module in ("json", "mdmem.index.hit_reader", "mdmem.text.blocks"):
                 importlib.import_module(module)
             found = self._read(process, mounted)
             early = islice(self._looked_up(found), min(_READ_EARLY, self.limit or _READ_EARLY))

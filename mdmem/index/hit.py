@@ -16,8 +16,8 @@ from mdmem.text.tokens import clip, clipped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mdmem.text.blocks import Section
     from mdmem.text.document import Document
-    from mdmem.text.outline import Section
 
 _BOM = "\ufeff"
 # Code points: of a line or a title that is longer, so much is shown.
@@ -204,12 +204,12 @@ class Headings:
         if end == len(text):
             self._sections = document.sections
         elif document.body_span.start < end:
-            from mdmem.text import scan  # noqa: PLC0415 - start-up
+            from mdmem.text import blocks  # noqa: PLC0415 - start-up
 
             start = document.body_span.start
             most = document.limits.max_parts
-            headings = scan.scan(text[:end], start, document.lines.number(start), most).headings
-            self._sections = scan.sections(headings, end)
+            headings = blocks.scan(text[:end], start, document.lines.number(start), most).headings
+            self._sections = blocks.sections(headings, end)
         self._end = end
 
 

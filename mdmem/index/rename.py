@@ -22,7 +22,7 @@ from mdmem.text.regex import regex
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from mdmem.text.scan import Section
+    from mdmem.text.blocks import Section
 
 _NESTED = "#"
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")

@@ -11,7 +11,7 @@ from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked
 from mdmem.memory.content import unpadded
-from mdmem.text import frontmatter, scan, section
+from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import Lines
@@ -219,7 +219,7 @@ def _refuse_open(path: str, text: str, start: int, what: str) -> None:
     """Refuse a text that ends inside a fence or an HTML block: the next heading would be part of it."""
     if not any(mark in text for mark in _VERBATIM_MARKS):
         return
-    probed = scan.scan(f"{text}\n\n# probe\n", start)
+    probed = blocks.scan(f"{text}\n\n# probe\n", start)
     if probed.headings and probed.headings[-1].span.start == len(text) + 2:
         return
     fence = next((span for span in probed.fences if span.end > len(text)), None)

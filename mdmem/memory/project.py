@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.memory.verbs import Build
-    from mdmem.text.scan import Section
+    from mdmem.text.blocks import Section
     from mdmem.vault.vault import Vault
 
 R = TypeVar("R")

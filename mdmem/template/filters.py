@@ -13,7 +13,7 @@ from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from mdmem.text.scan import Heading, Scan
+    from mdmem.text.blocks import Heading, Scan
 
 _LONGEST_KEY = 1000  # YAML allows 1,024 characters, quotes included, for a key in one line
 _DEEPEST_HEADING = 6
@@ -94,7 +94,7 @@ def under(value: Any, level: int) -> str:
 
 
 def _scan(text: str) -> Scan:
-    from mdmem.text.scan import scan  # noqa: PLC0415 - start-up
+    from mdmem.text.blocks import scan  # noqa: PLC0415 - start-up
 
     return scan(text)
 

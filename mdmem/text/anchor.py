@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.diagnostic import Span
+    from mdmem.text.blocks import Section
     from mdmem.text.document import Document
-    from mdmem.text.outline import Section
 
 BLOCK_MARK = "^"
 _NESTED = "#"

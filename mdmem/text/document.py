@@ -18,7 +18,7 @@ from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep
 if TYPE_CHECKING:
     from frontmatter import Post
 
-    from mdmem.text import inline, scan
+    from mdmem.text import blocks, inline
     from mdmem.text.tree import Node
 
 
@@ -170,32 +170,32 @@ class Document:
         return self.text[slice(*self.body_span)]
 
     @cached_property
-    def _scan(self) -> scan.Scan:
-        from mdmem.text import scan  # noqa: PLC0415 - start-up
+    def _scan(self) -> blocks.Scan:
+        from mdmem.text import blocks  # noqa: PLC0415 - start-up
 
         if self.is_json:
-            return scan.Scan(headings=(), blocks=(), fences=())
+            return blocks.Scan()
         start, end = self.body_span
         line = self.lines.number(start) if start < end else 1
         try:
-            return scan.scan(self.text, start, line, self.limits.max_parts)
+            return blocks.scan(self.text, start, line, self.limits.max_parts)
         except TooManyParts as error:
             raise error.but(path=self.path) from None
 
     @property
-    def headings(self) -> tuple[scan.Heading, ...]:
+    def headings(self) -> tuple[blocks.Heading, ...]:
         """The headings of the body, in order."""
         return self._scan.headings
 
     @cached_property
-    def sections(self) -> tuple[scan.Section, ...]:
+    def sections(self) -> tuple[blocks.Section, ...]:
         """The section of each heading, in order."""
-        from mdmem.text import scan  # noqa: PLC0415 - start-up
+        from mdmem.text import blocks  # noqa: PLC0415 - start-up
 
-        return scan.sections(self.headings, len(self.text))
+        return blocks.sections(self.headings, len(self.text))
 
     @property
-    def blocks(self) -> tuple[scan.Block, ...]:
+    def blocks(self) -> tuple[blocks.Block, ...]:
         """The lines that carry a block id, in order."""
         return self._scan.blocks
 

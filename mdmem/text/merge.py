@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal
 
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
+from mdmem.text.blocks import Heading, sections
 from mdmem.text.diff import Three, complete, merged_order, regions
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.scan import Heading, sections
 from mdmem.text.tree import KeyPath, dotted
 
 if TYPE_CHECKING:

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.text.document import LINEAGE
-from mdmem.text.inline import Bare
+from mdmem.text.inline import Tag, Url, in_values
 from mdmem.text.lines import LINE_END, Lines, new
 from mdmem.text.link import Link, external
-from mdmem.text.link_parser import LinkParser
 from mdmem.text.regex import regex
-from mdmem.text.tag import Tag
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node
-    from mdmem.text.url import Url
 
 _NAME = regex(r"[^\s,]+")
 _ESCAPES = {"single": "''", "double": "\\", "json": "\\"}
@@ -34,14 +31,11 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
     texts = [span for value in _scalars(node) if (span := _written(text, value))]
     if not texts:
         return named, ()
-    parser = LinkParser(text, texts, lines)
-    parser.run()
-    Bare(parser, lines).urls()
-    parser.finish()
-    found = [new(Link, ("field", *link[1:])) for link in parser.links]
-    taken = [*(link.span.start for link in found), *(url.span.start for url in parser.urls)]
+    within = in_values(text, texts, lines)
+    found = [new(Link, ("field", *link[1:])) for link in within.links]
+    taken = [*(link.span.start for link in found), *(url.span.start for url in within.urls)]
     named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
-    return tuple(sorted((*found, *named), key=lambda link: link.span)), tuple(parser.urls)
+    return tuple(sorted((*found, *named), key=lambda link: link.span)), within.urls
 
 
 def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound
-from mdmem.text import frontmatter, scan
+from mdmem.text import blocks, frontmatter
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
+    from mdmem.text.blocks import Heading, Section
     from mdmem.text.document import Document
-    from mdmem.text.scan import Heading, Section
 
 SEPARATOR = " > "
 _MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
@@ -215,7 +215,7 @@ def _gap(document: Document, content: Span, new: str) -> str:
 
 def _ends_in_paragraph(content: str) -> bool:
     """Whether a text without headings ends in a paragraph of no list: underlined, that is a heading."""
-    return bool(scan.scan(f"{content}\n=").headings)
+    return bool(blocks.scan(f"{content}\n=").headings)
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:
@@ -249,7 +249,7 @@ def _ends_blank(text: str) -> bool:
 
 
 def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
-    first = next(iter(scan.scan(new).headings), None)
+    first = next(iter(blocks.scan(new).headings), None)
     if first and first.span.start == 0 and (first.level, first.title) == (heading.level, heading.title):
         raise EditRefused(
             path=document.path,
@@ -276,7 +276,7 @@ def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextE
                 reason="the frontmatter would not end where it does, since a `---` is in the new text",
                 remedy="write the line as `***`",
             )
-        after = scan.scan(text, document.body_span.start)
+        after = blocks.scan(text, document.body_span.start)
         _refuse_open_fence(document, tried, after)
         if _keeps_headings(document, tried, after):
             return [tried]
@@ -287,7 +287,7 @@ def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextE
     )
 
 
-def _keeps_headings(document: Document, edit: TextEdit, after: scan.Scan) -> bool:
+def _keeps_headings(document: Document, edit: TextEdit, after: blocks.Scan) -> bool:
     """Whether the headings before and behind an edit are what they were."""
     reached = edit.start + len(edit.new)
     shift = reached - edit.end
@@ -302,7 +302,7 @@ def _key(heading: Heading, shift: int) -> tuple[int, int, str]:
     return heading.span.start + shift, heading.level, heading.title
 
 
-def _refuse_open_fence(document: Document, edit: TextEdit, after: scan.Scan) -> None:
+def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -> None:
     """Refuse a text that would stand in a fence that was opened before it."""
     begins = edit.start + len(edit.new) - len(edit.new.lstrip("\r\n"))
     fence = next((f for f in after.fences if f.start < edit.start and f.end > begins), None)
@@ -320,7 +320,7 @@ def _refuse_open_html(document: Document, start: int, end: int) -> None:
     text = document.text[start:end]
     if "<" not in text:
         return
-    probed = scan.scan(text + _PROBE)
+    probed = blocks.scan(text + _PROBE)
     if probed.headings[-1].title == "probe" and probed.headings[-1].span.start == len(text) + 2:
         return
     if any(fence.end > len(text) for fence in probed.fences):

@@ -32,7 +32,8 @@ SCHEMA = {
     "typing_extensions",
 }
 TEMPLATE = {"jinja2", "markupsafe"}
-INDEX = {"tantivy"}
+MARKDOWN = {"pyromark"}
+INDEX = {"tantivy"} | MARKDOWN
 # What the SDK of the protocol loads by itself.
 SDK = {
     *("annotated_types", "anyio", "cryptography", "httpx2", "idna", "mcp", "mcp_types", "opentelemetry"),
@@ -47,14 +48,14 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("show notes/full.md --json", set(), set()),
     ("ls", set(), set()),
     ("ls --glob *.md", set(), set()),
-    ("ls --where type=note --sort title", set(), set()),
-    ("grep Project", {"yaml"}, set()),
+    ("ls --where type=note --sort title", MARKDOWN, set()),
+    ("grep Project", {"yaml"} | MARKDOWN, set()),
     ("search project", INDEX, set()),
     ("index", INDEX, set()),
-    ("refs", set(), {"references"}),
-    ("backlinks notes/bare.md", set(), {"references"}),
-    ("graph", set(), {"references"}),
-    ("mv notes/bare.md notes/moved.md", SCHEMA, set()),
+    ("refs", MARKDOWN, {"references"}),
+    ("backlinks notes/bare.md", MARKDOWN, {"references"}),
+    ("graph", MARKDOWN, {"references"}),
+    ("mv notes/bare.md notes/moved.md", SCHEMA | MARKDOWN, set()),
     ("check notes/full.md", SCHEMA, set()),
     ("doctor", INDEX, {"doctor"}),
     ("history", set(), set()),
@@ -76,7 +77,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("rules list", set(), {"rules"}),
     ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA, {"importing"}),
     ("import aster alice.json", {"yaml"} | SCHEMA, {"importing"}),
-    ("render note --var title=T", {"yaml"} | TEMPLATE, {"importing"}),
+    ("render note --var title=T", {"yaml"} | TEMPLATE | MARKDOWN, {"importing"}),
     ("context project", {"yaml", "toktok"} | TEMPLATE | INDEX, CONTEXT),
     ("context --estimated", {"yaml"} | TEMPLATE | INDEX, CONTEXT),
     ("hook post-edit", set(), set()),

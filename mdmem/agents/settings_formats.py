@@ -21,7 +21,6 @@ from mdmem.text import tree
 from mdmem.text.frontmatter import BOM
 from mdmem.text.regex import regex
 from mdmem.text.tree import Node, TooDeep
-from mdmem.text.yaml_edit import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -171,13 +170,13 @@ class JsonSettings:
         return self._insert(node, "", addition.value)
 
     def _insert(self, container: Node, key: str, value: Any) -> list[Step]:
-        starts = _starts(container)
+        starts = container.starts
         if not starts:
             return [self._fill(container, key, value)]
         alone, base = self._begins_line(starts[-1]), self._indent(starts[-1])
         piece = self._part(container, key, value, base if alone else None)
         piece = (self._newline + base if alone else " ") + piece
-        at = parts(container)[-1].span.end
+        at = container.parts[-1].span.end
         comma = _COMMA.match(self._uncommented, at)
         place = end = comma.end() if comma else at
         # A comment behind the last value stays with it.
@@ -225,13 +224,13 @@ class JsonSettings:
             node = node.members[number].node
         if index is not None and node is not None:
             path.append((node, index))
-        while len(path) > 1 and len(parts(path[-1][0])) == 1 and not self._is_commented(*path[-2]):
+        while len(path) > 1 and len(path[-1][0].parts) == 1 and not self._is_commented(*path[-2]):
             path.pop()
         return self._cut(*path[-1])
 
     def _cut(self, container: Node, index: int) -> str:
-        values = parts(container)
-        start, end = _starts(container)[index], values[index].span.end
+        values = container.parts
+        start, end = container.starts[index], values[index].span.end
         comma = _COMMA.match(self._uncommented, end)
         if comma and self.text[end : comma.end()] == comma[0]:
             gone, end = -1, comma.end()
@@ -257,7 +256,7 @@ class JsonSettings:
         return len(self.text[:start].rstrip(" \t")), end
 
     def _is_commented(self, container: Node, index: int) -> bool:
-        stretch = slice(_starts(container)[index], parts(container)[index].span.end)
+        stretch = slice(container.starts[index], container.parts[index].span.end)
         return self.text[stretch] != self._uncommented[stretch]
 
     # -- what stands --------------------------------------------------------------------------------------
@@ -280,15 +279,9 @@ class JsonSettings:
     @property
     def _unit(self) -> str:
         """One level of indentation."""
-        first = _starts(self.tree)[:1] if self.tree else []
+        first = self.tree.starts[:1] if self.tree else []
         indent = self._indent(first[0]) if first and self._begins_line(first[0]) else ""
         return indent or "  "
-
-
-def _starts(container: Node) -> list[int]:
-    if container.kind == "mapping":
-        return [member.key_span.start for member in container.members]
-    return [item.span.start for item in container.items]
 
 
 def _blank_comment(found: re.Match[str]) -> str:

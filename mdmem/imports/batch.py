@@ -158,9 +158,9 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
     Raises:
         DocumentRefused: it cannot be a memory.
     """
-    from mdmem.text.yaml_edit import inline, key  # noqa: PLC0415 - start-up
+    from mdmem.text.yaml_edit import inline, scalar  # noqa: PLC0415 - start-up
 
-    lines = ["---", *(f"{key(name)}: {inline(value)}" for name, value in fields.items()), "---"]
+    lines = ["---", *(f"{scalar(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)
     return parse_text(path, text.removesuffix("\n") + "\n", limits)
 

@@ -25,6 +25,7 @@ from mdmem.memory.arguments import Checked, json_value
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.regex import regex
+from mdmem.text.tree import same
 from mdmem.vault.config import POLICIES
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan
@@ -255,8 +256,6 @@ def _fields(given: Given) -> dict[str, Any]:
 
 def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     """The fields that change; none where what is stored stays."""
-    from mdmem.text.field import same  # noqa: PLC0415 - start-up
-
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
         return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
@@ -275,8 +274,6 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
 
 def _merged(old: Any, new: Any) -> Any:
     """Two lists united, or two mappings of which the new one wins key by key; None for anything else."""
-    from mdmem.text.field import same  # noqa: PLC0415 - start-up
-
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:

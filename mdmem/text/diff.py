@@ -1,7 +1,4 @@
-"""Three versions of one thing, as a merge meets them: the base, and what two sides made of it.
-
-What differs between texts: hunks of two, regions of three, and the unified diff that git prints.
-"""
+"""What differs between texts: hunks of two, regions of versions, and the unified diff that git prints."""
 
 from __future__ import annotations
 
@@ -20,20 +17,20 @@ V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
 
 
-class Three(NamedTuple, Generic[T]):
+class Versions(NamedTuple, Generic[T]):
     """A thing in the base and on both sides."""
 
     base: T
     ours: T
     theirs: T
 
-    def map(self, of: Callable[[T], U]) -> Three[U]:
+    def map(self, of: Callable[[T], U]) -> Versions[U]:
         """What `of` makes of each."""
-        return Three(of(self.base), of(self.ours), of(self.theirs))
+        return Versions(of(self.base), of(self.ours), of(self.theirs))
 
-    def paired(self, other: Three[U], of: Callable[[T, U], V]) -> Three[V]:
+    def paired(self, other: Versions[U], of: Callable[[T, U], V]) -> Versions[V]:
         """What `of` makes of each together with its partner in `other`."""
-        return Three(*map(of, self, other))
+        return Versions(*map(of, self, other))
 
     def agreed(self) -> tuple[T] | None:
         """What it becomes, when at most one side changed it or both did equally."""
@@ -42,13 +39,13 @@ class Three(NamedTuple, Generic[T]):
         return (self.ours,) if self.theirs == self.base else None
 
 
-def complete(three: Three[T | None]) -> Three[T] | None:
-    """The same three, or None when one of them is missing."""
-    base, ours, theirs = three
-    return None if base is None or ours is None or theirs is None else Three(base, ours, theirs)
+def complete(versions: Versions[T | None]) -> Versions[T] | None:
+    """The same versions, or None when one of them is missing."""
+    base, ours, theirs = versions
+    return None if base is None or ours is None or theirs is None else Versions(base, ours, theirs)
 
 
-def merged_order(keys: Three[list[K]]) -> list[K] | None:
+def merged_order(keys: Versions[list[K]]) -> list[K] | None:
     """All keys of both sides in one order, or None when both sides moved them, each in its own way.
 
     A side that moved keys gives the order, else theirs; the other side's own keys follow what they followed.
@@ -110,7 +107,7 @@ def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     return found
 
 
-def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Three[slice]]:
+def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Versions[slice]]:
     """Where `ours` or `theirs` differ from `base`, in order, as ranges of lines; changes that touch are one.
 
     This is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007), with touching changes
@@ -131,7 +128,7 @@ def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> 
                     shifts[side] = hunk.new_end - hunk.end
                     growing = True
         changed = (slice(start + was, end + now) for was, now in zip(before, shifts, strict=True))
-        yield Three(slice(start, end), *changed)
+        yield Versions(slice(start, end), *changed)
 
 
 def _matches(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int]]:

@@ -1,7 +1,4 @@
-"""What the name of a file says: which form a memory has, and which file is project memory.
-
-A document: the original bytes of a memory, and what is parsed from them when it is asked for.
-"""
+"""A document: the original bytes of a memory, and what is parsed from them when it is asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.errors import BinaryContent, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
+from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.lines import Lines
 from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep
@@ -274,6 +271,10 @@ class Document:
         """A flaw of this document's text as a finding."""
         position = self.lines.position(flaw.span.start)
         return Diagnostic(path=self.path, position=position, **flaw._asdict())
+
+    def refused(self, reason: str, remedy: str = "") -> EditRefused:
+        """The error about an edit of this memory that cannot be made exactly."""
+        return EditRefused(path=self.path, reason=reason, remedy=remedy)
 
     def _twin_blocks(self) -> list[Flaw]:
         if self.text.count("^") < 2:  # noqa: PLR2004 - twins are two; most memories need no scan for this

@@ -1,7 +1,4 @@
-"""Text edits: spans of an original text and what stands there afterwards.
-
-The nearest lines to a text that was not found, and what differs.
-"""
+"""Text edits: spans of an original text and what stands there afterwards; and the verbs that make them."""
 
 from __future__ import annotations
 
@@ -113,9 +110,7 @@ def replace(
         PatternTooSlow: the pattern takes too long.
     """
     if not old:
-        raise EditRefused(
-            path=document.path, reason="the text to replace is empty", remedy="say what to replace"
-        )
+        raise document.refused("the text to replace is empty", "say what to replace")
     if regex:
         starts, ends, texts = _matches(document, old, new, allowance or Allowance())
     else:
@@ -161,9 +156,7 @@ def _matches(
     for match in allowance.finditer(pattern, plain):
         start, end = match.span()
         if start == end:
-            raise EditRefused(
-                path=document.path, reason="the pattern matches the empty text", remedy="make it longer"
-            )
+            raise document.refused("the pattern matches the empty text", "make it longer")
         starts.append(start)
         ends.append(end)
         texts.append(expanded(match, new) if has_groups else new)
@@ -183,10 +176,9 @@ def _ended(document: Document, text: str, span: Span) -> str:
     if not ends or "\r" in text:
         return fitted(document, text)
     if len(ends) > 1:
-        raise EditRefused(
-            path=document.path,
-            reason=f"the match in line {document.lines.number(span.start)} has line ends of several kinds",
-            remedy="replace it as literal text",
+        raise document.refused(
+            f"the match in line {document.lines.number(span.start)} has line ends of several kinds",
+            "replace it as literal text",
         )
     return with_newline(text, ends.pop())
 
@@ -199,19 +191,13 @@ def insert(document: Document, line: int, new: str) -> list[TextEdit]:
     """
     lines = document.lines
     if not 0 <= line <= len(lines):
-        raise EditRefused(
-            path=document.path,
-            reason=f"there is no line {line}",
-            remedy=f"lines 0 to {len(lines)} can be named",
-        )
+        raise document.refused(f"there is no line {line}", f"lines 0 to {len(lines)} can be named")
     start = document.body_span.start
     at = lines.span(line).end if line else 0
     if at < start and document.frontmatter.present:
         last = lines.number(start - 1)
-        raise EditRefused(
-            path=document.path,
-            reason=f"line {line} is in the frontmatter, which ends in line {last}",
-            remedy="change fields with `mdmem set`",
+        raise document.refused(
+            f"line {line} is in the frontmatter, which ends in line {last}", "change fields with `mdmem set`"
         )
     return _lines_at(document, max(at, start), new)
 
@@ -244,31 +230,24 @@ def delete_lines(document: Document, first: int, last: int) -> list[TextEdit]:
     """
     lines = document.lines
     if not 1 <= first <= last <= len(lines):
-        raise EditRefused(
-            path=document.path,
-            reason=f"there are no lines {first} to {last}",
-            remedy=f"lines 1 to {len(lines)} can be named",
+        raise document.refused(
+            f"there are no lines {first} to {last}", f"lines 1 to {len(lines)} can be named"
         )
     start, end = lines.span(first).start, lines.span(last).end
     block = document.frontmatter.span
     if block.start < end and start < block.end and not (start <= block.start and block.end <= end):
         inner = document.frontmatter.inner
         if start < inner.start or end > inner.end:
-            raise EditRefused(
-                path=document.path,
-                reason="these lines hold one of the frontmatter's two `---` lines",
-                remedy="delete the whole frontmatter, or fields with `mdmem unset`",
+            raise document.refused(
+                "these lines hold one of the frontmatter's two `---` lines",
+                "delete the whole frontmatter, or fields with `mdmem unset`",
             )
     return [TextEdit(max(start, block.start), end, "")]
 
 
 def _refuse_json(document: Document, action: str) -> None:
     if document.is_json:
-        raise EditRefused(
-            path=document.path,
-            reason=f"cannot {action} JSON text",
-            remedy="change its fields with `mdmem set`",
-        )
+        raise document.refused(f"cannot {action} JSON text", "change its fields with `mdmem set`")
 
 
 def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:

@@ -1,6 +1,4 @@
-"""Exact edits of a document's values: which parts of a value change, and who writes each of them.
-
-Set or remove one field of frontmatter or JSON by an exact edit of the text.
+"""Set or remove one field of frontmatter or JSON by an exact edit of the text.
 
 Nothing is written but the value itself: comments, order, quoting and indentation of all else stay. Of a list
 or mapping that is given a new value, what is equal in both stays as well. The result is parsed again and
@@ -11,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import partial
-from itertools import groupby, pairwise
+from contextlib import suppress
+from functools import partial, reduce
+from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import EditRefused, FieldNotFound, Usage
@@ -20,8 +19,8 @@ from mdmem.text import yaml_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.regex import regex
-from mdmem.text.tree import Flaw, Key, KeyPath, Node, dotted, undotted
-from mdmem.text.yaml_edit import BlockEdit, FlowEdit, parts
+from mdmem.text.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
+from mdmem.text.yaml_edit import BlockEdit, FlowEdit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,20 +28,8 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic, Span
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal and of equal types: `1`, `1.0` and `True` differ, NaN equals NaN."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(part, other[name]) for name, part in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or (one != one and other != other)  # noqa: PLR0124 - NaN
-    kinds = (bool, int, float, str, dict, list)
-    return [isinstance(one, k) for k in kinds] == [isinstance(other, k) for k in kinds] and bool(one == other)
-
-
 class TreeEdit:
-    """Computes edits of one document's values. A value is named by its parent and its index there."""
+    """Which parts of a value change, and who writes each; a value is named by its parent and index there."""
 
     def __init__(self, document: Document) -> None:
         self._flow = FlowEdit(document)
@@ -50,7 +37,7 @@ class TreeEdit:
 
     def change(self, parent: Node, index: int, value: Any) -> list[TextEdit]:
         """Give a value; of a collection, only what differs is written."""
-        node = parts(parent)[index]
+        node = parent.parts[index]
         if same(node.value, value):
             return []
         if node.kind == "mapping" and isinstance(value, dict):
@@ -67,16 +54,16 @@ class TreeEdit:
 
     def add(self, container: Node, key: str, value: Any) -> list[TextEdit]:
         """Write a new member, or item, behind the last one."""
-        return self._editor(container).insert(container, len(parts(container)) - 1, [(key, value)])
+        return self._editor(container).insert(container, len(container.parts) - 1, [(key, value)])
 
     def remove(self, path: Sequence[tuple[Node, int]]) -> list[TextEdit]:
         """Take away a value, named by every parent from the root on and the index in each."""
         container, index = path[-1]
-        if len(parts(container)) > 1 or len(path) == 1 or container.style != "block":
+        if len(container.parts) > 1 or len(path) == 1 or container.style != "block":
             return self._editor(container).remove(container, index, index)
         # Block style cannot write an empty collection.
         edits = self.rewrite(*path[-2], [] if container.kind == "list" else {})
-        return [*edits, self._block.same_line_comment(container)]
+        return [*edits, self._block.without_comment(container)]
 
     def _change_mapping(self, node: Node, kept: Sequence[int], value: dict[str, Any]) -> list[TextEdit]:
         editor = self._editor(node)
@@ -94,10 +81,8 @@ class TreeEdit:
         head = _equal_head(old, value)
         tail = _equal_head(old[head:][::-1], value[head:][::-1])
         gone, come = len(old) - tail, len(value) - tail
-        edits = []
-        for index in range(head, min(gone, come)):
-            edits += self.change(node, index, value[index])
         reached = min(gone, come)
+        edits = [edit for index in range(head, reached) for edit in self.change(node, index, value[index])]
         if gone > reached:
             edits += editor.remove(node, reached, gone - 1)
         if come > reached:
@@ -122,12 +107,7 @@ def merged(edits: Iterable[TextEdit]) -> list[TextEdit]:
 
 def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
     """How many values at the beginning of both are the same."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if not same(left, right):
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda pair: same(*pair), zip(one, other, strict=False)))
 
 
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
@@ -139,7 +119,6 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 # Findings that leave it certain where every value stands; all others make an exact edit impossible.
 _HARMLESS = frozenset(("duplicate-key", "unknown-tag", "lone-surrogate"))
-_INDEX = regex(r"0|[1-9][0-9]{0,8}")
 _MARK = regex(r"(?:![^\s]*\s+)?([&*])([-\w]+)")  # libyaml takes these characters for names
 _LARGEST = 10**3500  # longer integers cannot be read back
 
@@ -240,15 +219,15 @@ def _path(key: str | Sequence[Key]) -> KeyPath:
 
 def _tree(document: Document) -> Node | None:
     tree = document.tree
-    for flaw in document.frontmatter.flaws if not document.is_json else document.findings:
+    for flaw in _flaws(document):
         if flaw.code not in _HARMLESS:
             what = "JSON" if document.is_json else "frontmatter"
             line = document.lines.number(flaw.span.start)
             hint = "write `{}` into it first" if not document.text.strip("\ufeff \t\r\n") else flaw.hint
             reason = f"line {line}: the {what} cannot be edited: {flaw.message}"
-            raise EditRefused(path=document.path, reason=reason, remedy=hint)
+            raise document.refused(reason, hint)
     if document.is_json and tree and tree.kind == "scalar":
-        raise EditRefused(path=document.path, reason="the JSON is a single value, without fields")
+        raise document.refused("the JSON is a single value, without fields")
     return tree
 
 
@@ -261,7 +240,7 @@ def _follow(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step],
         if node.kind == "alias" and isinstance(node.value, dict | list):
             name = dotted(_keys(chain))
             reason = f"line {_line(document, node)}: {name!r} is an alias; its value stands elsewhere"
-            raise EditRefused(path=document.path, reason=reason, remedy=f"set the whole of {name!r}")
+            raise document.refused(reason, f"set the whole of {name!r}")
         if found is None:
             return chain, path[number:]
         chain.append(found)
@@ -271,25 +250,23 @@ def _follow(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step],
 def _part(document: Document, chain: list[_Step], key: Key) -> _Step | None:
     node = chain[-1].node
     if node.kind == "list":
-        index = int(key) if isinstance(key, int) or _INDEX.fullmatch(key) else -1
+        index = int(key) if isinstance(key, int) or INDEX.fullmatch(key) else -1
         return _Step(node.items[index], index, index) if 0 <= index < len(node.items) else None
     named = [n for n, member in enumerate(node.members) if member.key == str(key)]
     if len(named) > 1:
         name = dotted((*_keys(chain), key))
         lines = ", ".join(str(_line(document, node.members[n].node)) for n in named)
         reason = f"the key {name!r} stands {len(named)} times, in lines {lines}"
-        raise EditRefused(path=document.path, reason=reason, remedy="keep one of them")
+        raise document.refused(reason, "keep one of them")
     return _Step(node.members[named[0]].node, str(key), named[0]) if named else None
 
 
 def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]) -> None:
     """Refuse an index in a value that is not there: it says nothing sure about what has to be made."""
     for name, below in pairwise(missing):
-        if isinstance(below, int) or (isinstance(key, str) and _INDEX.fullmatch(below)):
+        if isinstance(below, int) or (isinstance(key, str) and INDEX.fullmatch(below)):
             reason = f"{name!r} is missing, so {below!r} may be an index or a key"
-            raise EditRefused(
-                path=document.path, reason=reason, remedy=f"set {name!r} to a list or a mapping"
-            )
+            raise document.refused(reason, f"set {name!r} to a list or a mapping")
 
 
 def _creatable(document: Document, chain: list[_Step], key: Key) -> Key:
@@ -303,11 +280,11 @@ def _creatable(document: Document, chain: list[_Step], key: Key) -> Key:
         if str(key) == str(count):
             return count
         reason = f"line {line}: {where!r} is a list of {count}: there is no {key!r} in it"
-        raise EditRefused(path=document.path, reason=reason, remedy=f"index {count} appends")
-    if node.value is None and node.span.start == node.span.end and not _INDEX.fullmatch(str(key)):
+        raise document.refused(reason, f"index {count} appends")
+    if node.value is None and node.span.start == node.span.end and not INDEX.fullmatch(str(key)):
         return str(key)
     reason = f"line {line}: {where!r} is a single value: nothing can be put under it"
-    raise EditRefused(path=document.path, reason=reason, remedy=f"set {where!r} to a mapping first")
+    raise document.refused(reason, f"set {where!r} to a mapping first")
 
 
 def _keys(chain: list[_Step]) -> KeyPath:
@@ -333,7 +310,7 @@ def _check(document: Document, value: Any, depth: int = 1) -> None:
     """Refuse what is no JSON value, or cannot be written in this document."""
     if depth > document.limits.max_depth and isinstance(value, dict | list):
         reason = f"the value is nested more deeply than {document.limits.max_depth}"
-        raise EditRefused(path=document.path, reason=reason, remedy="flatten it")
+        raise document.refused(reason, "flatten it")
     if isinstance(value, dict):
         for name, part in value.items():
             if not isinstance(name, str):
@@ -343,13 +320,9 @@ def _check(document: Document, value: Any, depth: int = 1) -> None:
         for part in value:
             _check(document, part, depth + 1)
     elif isinstance(value, float) and document.is_json and not math.isfinite(value):
-        raise EditRefused(
-            path=document.path, reason=f"JSON has no number {value}", remedy="use null or a text"
-        )
+        raise document.refused(f"JSON has no number {value}", "use null or a text")
     elif isinstance(value, int) and abs(value) >= _LARGEST:
-        raise EditRefused(
-            path=document.path, reason="a number of more than 3,500 digits", remedy="use a text"
-        )
+        raise document.refused("a number of more than 3,500 digits", "use a text")
     elif not isinstance(value, str | int | float | None):
         kinds = "text, number, boolean, null, list or mapping"
         raise Usage(problem=f"a field cannot hold a {type(value).__name__}", remedy=f"give a {kinds}")
@@ -361,32 +334,26 @@ def _nested(path: KeyPath, value: Any) -> Any:
     return value
 
 
-def _with(tree: Any, path: KeyPath, value: Any) -> Any:
+def _with(tree: Any, path: Sequence[Key], value: Any) -> Any:
     """`tree` with another value at `path`."""
     if not path:
         return value
-    first, *others = path
+    key, *others = path
     if isinstance(tree, list):
-        index = int(first)
-        return [
-            *tree[:index],
-            _with(tree[index] if index < len(tree) else None, tuple(others), value),
-            *tree[index + 1 :],
-        ]
-    below = tree or {}
-    return {**below, str(first): _with(below.get(str(first)), tuple(others), value)}
+        at = int(key)
+        below = tree[at] if at < len(tree) else None
+        return [*tree[:at], _with(below, others, value), *tree[at + 1 :]]
+    members = tree or {}
+    return {**members, str(key): _with(members.get(str(key)), others, value)}
 
 
-def _without(tree: Any, path: KeyPath) -> Any:
+def _without(tree: Any, path: Sequence[Key]) -> Any:
     """`tree` without the value at `path`."""
-    *parents, last = path
-    if parents:
-        first, *others = path
-        below = tree[first]
-        return _with(tree, (first,), _without(below, tuple(others)))
-    if isinstance(tree, list):
-        return [part for index, part in enumerate(tree) if index != last]
-    return {key: part for key, part in tree.items() if key != last}
+    *above, last = path
+    parent = reduce(lambda value, key: value[key], above, tree)
+    if isinstance(parent, list):
+        return _with(tree, above, [part for index, part in enumerate(parent) if index != last])
+    return _with(tree, above, {key: part for key, part in parent.items() if key != last})
 
 
 # ------------------------------------------------------------------------------------------------- the edits
@@ -415,7 +382,7 @@ def _refuse_shared(document: Document, chain: list[_Step]) -> None:
 def _used(document: Document, name: str, anchor: int, alias: int) -> EditRefused:
     line, user = document.lines.number(anchor), document.lines.number(alias)
     reason = f"line {line}: the value has the anchor &{name}, and line {user} uses it as *{name}"
-    return EditRefused(path=document.path, reason=reason, remedy=f"give line {user} a value of its own first")
+    return document.refused(reason, f"give line {user} a value of its own first")
 
 
 def _shared(document: Document) -> list[tuple[str, int, int]]:
@@ -423,16 +390,14 @@ def _shared(document: Document) -> list[tuple[str, int, int]]:
     tree = document.tree
     if document.is_json or tree is None or "*" not in document.text:
         return []
-    found = sorted(
-        {(span.start, mark, name) for span in _spans(tree) for mark, name in _marks(document, span)}
-    )
     anchors: dict[str, int] = {}
     used = []
-    for at, mark, name in found:
-        if mark == "&":
-            anchors[name] = at
-        elif name in anchors:
-            used.append((name, anchors[name], at))
+    for at in sorted({span.start for span in _spans(tree)}):
+        found = _MARK.match(document.text, at)
+        if found and found[1] == "&":
+            anchors[found[2]] = at
+        elif found and found[2] in anchors:
+            used.append((found[2], anchors[found[2]], at))
     return used
 
 
@@ -442,26 +407,18 @@ def _spans(node: Node) -> Iterator[Span]:
         yield node.span
     for member in node.members:
         yield member.key_span
-    for part in parts(node):
+    for part in node.parts:
         yield from _spans(part)
-
-
-def _marks(document: Document, span: Span) -> list[tuple[str, str]]:
-    found = _MARK.match(document.text, span.start)
-    return [(found[1], found[2])] if found else []
 
 
 def _first_sound(
     document: Document, ways: Sequence[Callable[[], list[TextEdit]]], wanted: Any
 ) -> list[TextEdit]:
     """The edits of the first way that gives exactly what is wanted."""
-    *others, last = ways
-    for way in others:
-        try:
+    for way in ways[:-1]:
+        with suppress(EditRefused):
             return _verified(document, merged(way()), wanted)
-        except EditRefused:
-            continue
-    return _verified(document, merged(last()), wanted)
+    return _verified(document, merged(ways[-1]()), wanted)
 
 
 def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
@@ -480,7 +437,7 @@ def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[Te
         return edits
     what = "JSON" if document.is_json else "frontmatter"
     reason = f"the form of this {what} is not supported for exact edits of the field"
-    raise EditRefused(path=document.path, reason=reason, remedy="edit its text instead")
+    raise document.refused(reason, "edit its text instead")
 
 
 def _flaws(document: Document) -> Sequence[Flaw | Diagnostic]:

@@ -1,10 +1,9 @@
-"""The YAML that nearly all frontmatter is made of, read a line at a time.
+"""Frontmatter: the YAML between two `---` lines at the very beginning of a Markdown text.
 
-Fields of one line, `key: plain`, `key: "quoted"`, `key: [a, b]`, and `key:` above lines of `- item` or of
-fields. What is read here is read as `yaml_tree` reads it, places included, several times as fast and without
-importing a YAML reader. The patterns take less than YAML does: what they do not match is left to `yaml_tree`.
-
-Frontmatter: the YAML between two `---` lines at the very beginning of a Markdown text.
+Nearly all of it is read here, a line at a time: fields of one line, `key: plain`, `key: "quoted"`,
+`key: [a, b]`, and `key:` above lines of `- item` or of fields. What is read here is read as `mdmem.text.yaml`
+reads it, places included, several times as fast and without importing a YAML reader. The patterns take less
+than YAML does: what they do not match is left to that module.
 """
 
 from __future__ import annotations
@@ -15,6 +14,93 @@ from typing import Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.text.regex import regex
 from mdmem.text.tree import Flaw, Member, Node, Parsed, Style, resolve
+
+BOM = "\ufeff"
+_OPENING = regex(r"---[ \t]*(?:\r\n|\n|\r)")
+# That the dashes come first lets the search jump from one to the next.
+_CLOSING_LINE = regex(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
+# A first line of dashes with no second one is a thematic break unless a key follows it.
+_KEY_FOLLOWS = regex(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
+
+
+class Frontmatter(NamedTuple):
+    """The frontmatter of a text.
+
+    Attributes:
+        span: both `---` lines and what is between them, line ends included; empty, at the place where
+            the body begins, when there is none.
+        inner: what is between the two lines.
+        node: the parsed mapping; None when there is none, or none that can be read.
+        flaws: what is wrong with it.
+    """
+
+    span: Span
+    inner: Span
+    node: Node | None = None
+    flaws: tuple[Flaw, ...] = ()
+
+    @property
+    def present(self) -> bool:
+        """Whether there is frontmatter at all."""
+        return self.span.end > self.span.start
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The fields by name; empty where they cannot be read."""
+        value = self.node.value if self.node else {}
+        return value if isinstance(value, dict) else {}
+
+
+def locate(text: str) -> tuple[Span, Span]:
+    """The spans of the frontmatter of `text` and of what is between its lines; empty when there is none."""
+    start = len(BOM) if text[:1] == BOM else 0
+    opening = _OPENING.match(text, start)
+    closing = _CLOSING_LINE.search(text, opening.end()) if opening else None
+    if not opening or not closing:
+        return Span(start, start), Span(start, start)
+    following, end = closing.span()
+    return Span(start, end), Span(opening.end(), following)
+
+
+def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
+    """Find and parse the frontmatter of a Markdown `text`.
+
+    Raises:
+        TooDeep: its values pass a limit.
+    """
+    span, inner = locate(text)
+    start, end = span
+    if start == end:
+        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, start))
+
+    node, flaws = parse_simple(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
+        text, inner, max_depth=max_depth, max_values=max_values
+    )
+    if node and node.kind == "mapping":
+        return Frontmatter(span, inner, node, flaws)
+    if node and not (node.kind == "scalar" and node.value is None):
+        message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
+        flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
+    return Frontmatter(span=span, inner=inner, flaws=flaws)
+
+
+def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:
+    # A third of the start-up of a command that does without it would go into importing a YAML reader.
+    from mdmem.text import yaml  # noqa: PLC0415
+
+    return yaml.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
+
+
+def _unclosed(text: str, start: int) -> tuple[Flaw, ...]:
+    opening = _OPENING.match(text, start)
+    if not opening or not _KEY_FOLLOWS.match(text, opening.end()):
+        return ()
+    message, hint = "the frontmatter that begins here is never closed", "add a line of `---`"
+    return (Flaw(Span(start, start + 3), "frontmatter-unclosed", message, hint, "frontmatter"),)
+
+
+# ------------------------------------------------------------------------------------------- simple YAML
+
 
 _LONGEST_KEY = 1000  # libyaml takes 1024 characters
 _DEEPEST = 8
@@ -44,16 +130,7 @@ class _NotSimple(Exception):
 
 
 def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values: int) -> Parsed | None:
-    """Parse what stands from `start` to `end` of `text`, when it is simple.
-
-    Args:
-        text: the whole text; spans count from its beginning.
-        start, end: where the YAML begins, and where its last line has ended.
-        max_depth, max_values: as for `yaml_tree.parse`.
-
-    Returns:
-        What `yaml_tree.parse` would; None when the YAML is not certainly simple.
-    """
+    """What `yaml.parse` makes of the YAML from `start` to `end`; None when it is not certainly simple."""
     # There are never more values than characters.
     if end - start > max_values or not (text.isascii() or _is_usual(text[start:end])):
         return None
@@ -167,87 +244,3 @@ def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, 
 def _list(items: list[Node], span: Span, style: Style) -> Node:
     values = [item.value for item in items]
     return Node(values, span, "list", style, items=tuple(items))
-
-
-BOM = "\ufeff"
-_OPENING = regex(r"---[ \t]*(?:\r\n|\n|\r)")
-# That the dashes come first lets the search jump from one to the next.
-_FRONTMATTER_CLOSING = regex(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
-# A first line of dashes with no second one is a thematic break unless a key follows it.
-_KEY_FOLLOWS = regex(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
-
-
-class Frontmatter(NamedTuple):
-    """The frontmatter of a text.
-
-    Attributes:
-        span: both `---` lines and what is between them, line ends included; empty, at the place where
-            the body begins, when there is none.
-        inner: what is between the two lines.
-        node: the parsed mapping; None when there is none, or none that can be read.
-        flaws: what is wrong with it.
-    """
-
-    span: Span
-    inner: Span
-    node: Node | None = None
-    flaws: tuple[Flaw, ...] = ()
-
-    @property
-    def present(self) -> bool:
-        """Whether there is frontmatter at all."""
-        return self.span.end > self.span.start
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The fields by name; empty where they cannot be read."""
-        value = self.node.value if self.node else {}
-        return value if isinstance(value, dict) else {}
-
-
-def locate(text: str) -> tuple[Span, Span]:
-    """The spans of the frontmatter of `text` and of what is between its lines; empty when there is none."""
-    start = len(BOM) if text[:1] == BOM else 0
-    opening = _OPENING.match(text, start)
-    closing = _FRONTMATTER_CLOSING.search(text, opening.end()) if opening else None
-    if not opening or not closing:
-        return Span(start, start), Span(start, start)
-    following, end = closing.span()
-    return Span(start, end), Span(opening.end(), following)
-
-
-def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
-    """Find and parse the frontmatter of a Markdown `text`.
-
-    Raises:
-        TooDeep: its values pass a limit.
-    """
-    span, inner = locate(text)
-    start, end = span
-    if start == end:
-        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, start))
-
-    node, flaws = parse_simple(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
-        text, inner, max_depth=max_depth, max_values=max_values
-    )
-    if node and node.kind == "mapping":
-        return Frontmatter(span, inner, node, flaws)
-    if node and not (node.kind == "scalar" and node.value is None):
-        message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
-        flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
-    return Frontmatter(span=span, inner=inner, flaws=flaws)
-
-
-def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:
-    # A third of the start-up of a command that does without it would go into importing a YAML reader.
-    from mdmem.text import yaml  # noqa: PLC0415
-
-    return yaml.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
-
-
-def _unclosed(text: str, start: int) -> tuple[Flaw, ...]:
-    opening = _OPENING.match(text, start)
-    if not opening or not _KEY_FOLLOWS.match(text, opening.end()):
-        return ()
-    message, hint = "the frontmatter that begins here is never closed", "add a line of `---`"
-    return (Flaw(Span(start, start + 3), "frontmatter-unclosed", message, hint, "frontmatter"),)

@@ -1,6 +1,4 @@
-"""A merge conflict: a place that both sides changed, and what each of them made of it.
-
-Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
+"""Versions-way merge of documents: what two sides made of one base, as one text or as conflicts.
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay; a
 body by lines, and where changed lines touch by section. Two insertions at one place are both kept, theirs
@@ -15,51 +13,20 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
 from mdmem.text.blocks import Heading, sections
-from mdmem.text.diff import Three, complete, merged_order, regions
+from mdmem.text.diff import Versions, complete, merged_order, regions
 from mdmem.text.lines import LINE_END
+from mdmem.text.merge_fields import ConflictKind, MergeConflict, merged_fields, merged_json, value_conflict
 from mdmem.text.regex import regex
-from mdmem.text.tree import KeyPath, dotted
+from mdmem.text.tree import same
 
 if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.text.frontmatter import Frontmatter
-
-ConflictKind = Literal["lines", "field", "section", "json"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeConflict:
-    """A place that both sides changed, each in its own way.
-
-    Attributes:
-        kind: the same lines, the same field of the frontmatter, a section that one side changed and the other
-            removed, or the same JSON value.
-        where: the heading path (`Design > Index`) or the dotted key; may be empty.
-        line: where it stands in theirs, 1-based.
-        base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
-    """
-
-    kind: ConflictKind
-    where: str
-    line: int
-    base: str
-    ours: str
-    theirs: str
-
-
-def value_conflict(
-    kind: ConflictKind, path: KeyPath, theirs: Document, texts: Three[str] | Three[str | None]
-) -> MergeConflict:
-    """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
-    line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
-    before, mine, yours = (text or "" for text in texts)
-    return MergeConflict(kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours)
-
 
 __all__ = ["MergeConflict", "Merged", "merge"]
 
@@ -81,49 +48,43 @@ def merge(base: Document, ours: Document, theirs: Document) -> Merged:
 
     What cannot be read as frontmatter or JSON is merged as lines.
     """
-    three = Three(base, ours, theirs)
-    whole = three.map(lambda document: document.text).agreed()
+    versions = Versions(base, ours, theirs)
+    whole = versions.map(lambda document: document.text).agreed()
     if whole:
         return Merged(text=whole[0])
-    # This and what merges fields load a reader of YAML, and hardly any change meets another one.
-    from mdmem.text.merge_fields import merged_json  # noqa: PLC0415
-
     conflicts: list[MergeConflict] = []
-    text = merged_json(three, conflicts)
+    text = merged_json(versions, conflicts)
     if text is None:
-        text = _merged_markdown(three, conflicts)
+        text = _merged_markdown(versions, conflicts)
     return Merged(text=None if conflicts else text, conflicts=tuple(conflicts))
 
 
-def _merged_markdown(three: Three[Document], conflicts: list[MergeConflict]) -> str:
-    from mdmem.text.field import same  # noqa: PLC0415
-    from mdmem.text.merge_fields import merged_fields  # noqa: PLC0415
-
-    ended = three.map(lambda document: _ends_line(document.text)).agreed()
-    three = _terminated(three)
-    sound = complete(three.map(_sound_frontmatter))
-    fields = merged_fields(three, sound, conflicts) if sound else None
+def _merged_markdown(versions: Versions[Document], conflicts: list[MergeConflict]) -> str:
+    ended = versions.map(lambda document: _ends_line(document.text)).agreed()
+    versions = _terminated(versions)
+    sound = complete(versions.map(_sound_frontmatter))
+    fields = merged_fields(versions, sound, conflicts) if sound else None
     front, append_from = "", sys.maxsize
     if sound and fields:
         front = fields.text
-        parts = three.paired(sound, lambda document, found: _Part(document, found.span.end))
+        parts = versions.paired(sound, lambda document, found: _Part(document, found.span.end))
         # A body that begins with dashes becomes frontmatter when that of both sides is gone: then nothing is
         # put in an order that neither side wrote.
         if "---" in front or not any("".join(part.lines[:1]).startswith("---") for part in parts):
             append_from = 0
     else:
-        parts = three.map(lambda document: _Part(document, 0))
-        blocks = three.map(lambda document: frontmatter.locate(document.text)[0])
+        parts = versions.map(lambda document: _Part(document, 0))
+        blocks = versions.map(lambda document: frontmatter.locate(document.text)[0])
         if all(block.start < block.end for block in blocks):
             # Within frontmatter, two insertions could give a key twice.
-            append_from = bisect_left(three.base.lines.starts, blocks.base.end)
+            append_from = bisect_left(versions.base.lines.starts, blocks.base.end)
     text = front + _LinesMerge(parts, append_from, conflicts).merged()
     if sound and not conflicts:
-        found = _sound_frontmatter(_with_text(three.theirs, text))
+        found = _sound_frontmatter(_with_text(versions.theirs, text))
         kept = found and (not fields or (found.span.end == len(front) and same(found.values, fields.value)))
         if not kept:
-            whole = three.map(lambda document: document.text)
-            conflicts.append(value_conflict("field" if fields else "lines", (), three.theirs, whole))
+            whole = versions.map(lambda document: document.text)
+            conflicts.append(value_conflict("field" if fields else "lines", (), versions.theirs, whole))
     return _FINAL_LINE_END.sub("", text) if ended == (False,) else text
 
 
@@ -135,16 +96,16 @@ def _with_text(document: Document, text: str) -> Document:
     return replace(document, text=text, data=text.encode())
 
 
-def _terminated(three: Three[Document]) -> Three[Document]:
+def _terminated(versions: Versions[Document]) -> Versions[Document]:
     """The documents with a final line end, so that a line appended behind the last one does not change it."""
-    newlines = three.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
+    newlines = versions.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
     known = newlines.base or min(filter(None, newlines), default="\n")
 
     def terminated(document: Document, newline: str) -> Document:
         text = document.text
         return document if _ends_line(text) else _with_text(document, text + (newline or known))
 
-    return three.paired(newlines, terminated)
+    return versions.paired(newlines, terminated)
 
 
 def _sound_frontmatter(document: Document) -> Frontmatter | None:
@@ -208,7 +169,7 @@ class _LinesMerge:
     Two insertions at one place are both kept from line `append_from` of the base on, else they conflict.
     """
 
-    parts: Three[_Part]
+    parts: Versions[_Part]
     append_from: int
     conflicts: list[MergeConflict]
 
@@ -216,10 +177,10 @@ class _LinesMerge:
         whole = self.parts.map(lambda part: slice(0, len(part.lines)))
         return "".join(self._lines(whole, by_section=True))
 
-    def _cut(self, region: Three[slice]) -> Three[list[str]]:
+    def _cut(self, region: Versions[slice]) -> Versions[list[str]]:
         return self.parts.paired(region, lambda part, lines: part.lines[lines])
 
-    def _lines(self, ranges: Three[slice], *, by_section: bool) -> list[str]:
+    def _lines(self, ranges: Versions[slice], *, by_section: bool) -> list[str]:
         texts = self._cut(ranges)
         result: list[str] = []
         reached = 0
@@ -229,7 +190,7 @@ class _LinesMerge:
             result += self._region(region.paired(ranges, _moved), by_section=by_section)
         return result + texts.base[reached:]
 
-    def _region(self, region: Three[slice], *, by_section: bool) -> list[str]:
+    def _region(self, region: Versions[slice], *, by_section: bool) -> list[str]:
         texts = self._cut(region)
         agreed = texts.agreed()
         if agreed:
@@ -240,7 +201,7 @@ class _LinesMerge:
             return [*texts.theirs, *texts.ours]
         return self._conflict("lines", region)
 
-    def _sections(self, region: Three[slice]) -> list[str]:
+    def _sections(self, region: Versions[slice]) -> list[str]:
         """A region that holds headings: the sections in it are merged each for itself."""
         pieces = self.parts.paired(region, _Part.pieces)
         order = merged_order(pieces.map(list))
@@ -249,10 +210,10 @@ class _LinesMerge:
         return [
             line
             for key in order
-            for line in self._section(Three(*(side.get(key) for side in pieces)), region)
+            for line in self._section(Versions(*(side.get(key) for side in pieces)), region)
         ]
 
-    def _section(self, lines: Three[slice | None], region: Three[slice]) -> list[str]:
+    def _section(self, lines: Versions[slice | None], region: Versions[slice]) -> list[str]:
         texts = self.parts.paired(lines, lambda part, own: None if own is None else part.lines[own])
         agreed = texts.agreed()
         if agreed:
@@ -278,7 +239,7 @@ class _LinesMerge:
         head = max(head_theirs, head_ours, key=len)
         return head + rest_theirs + (rest_ours if rest_ours != rest_theirs else [])
 
-    def _conflict(self, kind: ConflictKind, region: Three[slice]) -> list[str]:
+    def _conflict(self, kind: ConflictKind, region: Versions[slice]) -> list[str]:
         texts, theirs = self._cut(region), self.parts.theirs
         named, at = (theirs, region.theirs.start) if texts.theirs else (self.parts.ours, region.ours.start)
         if kind == "section":

@@ -1,8 +1,7 @@
-"""A JSON object or a flow list of YAML as text: what stands between its parts.
+"""The three-way merge of frontmatter and JSON by key, from the source text of each side.
 
-The three-way merge of frontmatter by key, from the lines of each side: comments and quoting stay.
-
-The three-way merge of JSON by key: the changes of ours are spliced into the text of theirs.
+Comments and quoting stay. Of JSON, the changes of ours are spliced into the text of theirs; of frontmatter,
+each key has the lines of the side that changed it.
 """
 
 from __future__ import annotations
@@ -11,22 +10,51 @@ import re
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
-from mdmem.text.diff import Three, complete, merged_order, placed
-from mdmem.text.field import same
-from mdmem.text.merge import MergeConflict, value_conflict
+from mdmem.text.diff import Versions, complete, merged_order, placed
+from mdmem.text.tree import KeyPath, dotted, same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mdmem.text.document import Document
     from mdmem.text.frontmatter import Frontmatter
-    from mdmem.text.tree import KeyPath, Member, Node
+    from mdmem.text.tree import Member, Node
 
 K = TypeVar("K")
+ConflictKind = Literal["lines", "field", "section", "json"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeConflict:
+    """A place that both sides changed, each in its own way.
+
+    Attributes:
+        kind: the same lines, the same field of the frontmatter, a section that one side changed and the other
+            removed, or the same JSON value.
+        where: the heading path (`Design > Index`) or the dotted key; may be empty.
+        line: where it stands in theirs, 1-based.
+        base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
+    """
+
+    kind: ConflictKind
+    where: str
+    line: int
+    base: str
+    ours: str
+    theirs: str
+
+
+def value_conflict(
+    kind: ConflictKind, path: KeyPath, theirs: Document, texts: Versions[str] | Versions[str | None]
+) -> MergeConflict:
+    """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
+    line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
+    before, mine, yours = (text or "" for text in texts)
+    return MergeConflict(kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours)
 
 
 class Brackets(Generic[K]):
@@ -65,7 +93,7 @@ class Fields(NamedTuple):
 
 
 def merged_fields(
-    documents: Three[Document], fronts: Three[Frontmatter], conflicts: list[MergeConflict]
+    documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: list[MergeConflict]
 ) -> Fields | None:
     """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
@@ -172,11 +200,11 @@ class _FieldsMerge:
     theirs: Document
     conflicts: list[MergeConflict]
 
-    def mapping(self, path: KeyPath, blocks: Three[_Block]) -> Fields:
+    def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> Fields:
         keys = blocks.map(lambda block: list(block.entries))
         parts, values = [], {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            found = self._entry((*path, key), Three(*(block.entries.get(key) for block in blocks)))
+            found = self._entry((*path, key), Versions(*(block.entries.get(key) for block in blocks)))
             if found:
                 parts.append(found.text)
                 values[key] = found.value
@@ -186,13 +214,13 @@ class _FieldsMerge:
             self._conflict(path, tails)
         return Fields("".join([*parts, *(tail or ())]), values)
 
-    def _entry(self, path: KeyPath, entries: Three[_Entry | None]) -> Fields | None:
+    def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> Fields | None:
         """The lines of a key; None when it is gone, or in conflict."""
         base, ours, theirs = entries
         texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
         known = len(self.conflicts)
         if ours and theirs:
-            lead = Three(base.lead if base else "", ours.lead, theirs.lead).agreed()
+            lead = Versions(base.lead if base else "", ours.lead, theirs.lead).agreed()
             own = self._own(path, base, ours, theirs)
             if lead and own:
                 return Fields(lead[0] + own.text, own.value)
@@ -205,21 +233,21 @@ class _FieldsMerge:
         return None
 
     def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
-        agreed = Three(base.own if base else None, ours.own, theirs.own).agreed()
+        agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
         if agreed:
             return theirs.fields if agreed[0] == theirs.own else ours.fields
         # Lines that say the same in other words give way, but not with a comment in them.
         for side, other in (ours, theirs), (theirs, ours):
             if "#" not in side.own and any(e and same(side.node.value, e.node.value) for e in (base, other)):
                 return other.fields
-        inner = complete(Three(base.inner() if base else None, ours.inner(), theirs.inner()))
+        inner = complete(Versions(base.inner() if base else None, ours.inner(), theirs.inner()))
         if inner:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.mapping(path, inner.map(itemgetter(1)))
             return Fields(head[0] + text, values) if head else None
         return _merged_list(base, ours, theirs)
 
-    def _conflict(self, path: KeyPath, texts: Three[str] | Three[str | None]) -> None:
+    def _conflict(self, path: KeyPath, texts: Versions[str] | Versions[str | None]) -> None:
         self.conflicts.append(value_conflict("field", path, self.theirs, texts))
 
 
@@ -303,7 +331,7 @@ def _indent(document: Document, place: Span) -> str:
 
 def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
     """Two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
-    lists = complete(Three(base or ours, ours, theirs).map(_List.of))
+    lists = complete(Versions(base or ours, ours, theirs).map(_List.of))
     if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
         return None
     if not base:
@@ -320,7 +348,7 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | 
     written = lists.map(lambda side: side.written(like))
     kept: dict[_Scalar, str] = {}
     for key in {**written.base, **dict.fromkeys(order)}:
-        agreed = Three(*(side.get(key) for side in written)).agreed()
+        agreed = Versions(*(side.get(key) for side in written)).agreed()
         if not agreed:
             return None
         if agreed[0] is not None:
@@ -338,7 +366,7 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | 
 _ABSENT = object()
 
 
-def merged_json(documents: Three[Document], conflicts: list[MergeConflict]) -> str | None:
+def merged_json(documents: Versions[Document], conflicts: list[MergeConflict]) -> str | None:
     """The merged text; None when one of the documents is not sound JSON.
 
     Args:
@@ -348,7 +376,7 @@ def merged_json(documents: Three[Document], conflicts: list[MergeConflict]) -> s
     roots = complete(documents.map(_root))
     if not roots:
         return None
-    text = _JsonMerge(documents, conflicts).value((), Three(*roots))
+    text = _JsonMerge(documents, conflicts).value((), Versions(*roots))
     start, end = roots.theirs.span
     return f"{documents.theirs.text[:start]}{text}{documents.theirs.text[end:]}"
 
@@ -362,10 +390,10 @@ def _root(document: Document) -> Node | None:
 
 @dataclass(slots=True)
 class _JsonMerge:
-    documents: Three[Document]
+    documents: Versions[Document]
     conflicts: list[MergeConflict]
 
-    def value(self, path: KeyPath, nodes: Three[Node | None]) -> str | None:
+    def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
         """The text of a value; None when it is gone."""
         texts = self.documents.paired(nodes, _written)
         agreed = texts.agreed()
@@ -383,7 +411,7 @@ class _JsonMerge:
         return None
 
     def _object(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
-        members = Three(base, ours, theirs).map(_members)
+        members = Versions(base, ours, theirs).map(_members)
         names = {
             member.key: document.text[member.key_span.start : member.node.span.start]
             for document, side in zip(self.documents[1:], members[1:], strict=True)
@@ -392,7 +420,7 @@ class _JsonMerge:
         keys = members.map(list)
         parts: dict[str, str] = {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            nodes = Three(*(side[key].node if key in side else None for side in members))
+            nodes = Versions(*(side[key].node if key in side else None for side in members))
             value = self.value((*path, key), nodes)
             if value is not None:
                 parts[key] = names[key] + value

@@ -14,7 +14,6 @@ from mdmem.text import frontmatter
 from mdmem.text.edit import TextEdit
 from mdmem.text.link import Link, percent_decoded, unescaped
 from mdmem.text.regex import regex
-from mdmem.text.yaml_edit import parts
 
 if TYPE_CHECKING:
     import re
@@ -195,5 +194,5 @@ def _scalars(node: Node) -> Iterator[Node]:
     """The scalars below a node."""
     if node.kind == "scalar":
         yield node
-    for part in parts(node):
+    for part in node.parts:
         yield from _scalars(part)

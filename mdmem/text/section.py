@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound
+from mdmem.errors import SectionAmbiguous, SectionNotFound
 from mdmem.text import blocks, frontmatter
 from mdmem.text.edit import TextEdit, fitted, splice
 from mdmem.text.lines import LINE_END
@@ -251,10 +251,9 @@ def _ends_blank(text: str) -> bool:
 def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
     first = next(iter(blocks.scan(new).headings), None)
     if first and first.span.start == 0 and (first.level, first.title) == (heading.level, heading.title):
-        raise EditRefused(
-            path=document.path,
-            reason=f"the new text begins with the heading {heading.title!r}, which stays",
-            remedy="give only what stands under it",
+        raise document.refused(
+            f"the new text begins with the heading {heading.title!r}, which stays",
+            "give only what stands under it",
         )
 
 
@@ -271,19 +270,17 @@ def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextE
         tried = edit._replace(new=edit.new + tail)
         text = splice(document.text, [tried])
         if frontmatter.locate(text)[0].end != document.body_span.start:
-            raise EditRefused(
-                path=document.path,
-                reason="the frontmatter would not end where it does, since a `---` is in the new text",
-                remedy="write the line as `***`",
+            raise document.refused(
+                "the frontmatter would not end where it does, since a `---` is in the new text",
+                "write the line as `***`",
             )
         after = blocks.scan(text, document.body_span.start)
         _refuse_open_fence(document, tried, after)
         if _keeps_headings(document, tried, after):
             return [tried]
-    raise EditRefused(
-        path=document.path,
-        reason="the headings behind the new text would become a part of it",
-        remedy="close the code or HTML that it opens, and write headings without blanks before their marks",
+    raise document.refused(
+        "the headings behind the new text would become a part of it",
+        "close the code or HTML that it opens, and write headings without blanks before their marks",
     )
 
 
@@ -308,10 +305,8 @@ def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -
     fence = next((f for f in after.fences if f.start < edit.start and f.end > begins), None)
     if fence and edit.new:
         line = document.lines.number(fence.start)
-        raise EditRefused(
-            path=document.path,
-            reason=f"the fence in line {line} is never closed: the new text would become code",
-            remedy="close it first",
+        raise document.refused(
+            f"the fence in line {line} is never closed: the new text would become code", "close it first"
         )
 
 
@@ -327,8 +322,4 @@ def _refuse_open_html(document: Document, start: int, end: int) -> None:
         return
     opening = _COMMENT.search(text, max(0, text.rfind("-->")))
     where = f"the comment in line {document.lines.number(start + opening.end())}" if opening else "HTML above"
-    raise EditRefused(
-        path=document.path,
-        reason=f"{where} is never closed: the new text would be a part of it",
-        remedy="close it first",
-    )
+    raise document.refused(f"{where} is never closed: the new text would be a part of it", "close it first")

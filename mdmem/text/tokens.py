@@ -1,6 +1,4 @@
-"""Tokens: how many a language model makes of a text, for budgets. No tokenizer is needed; one can be used.
-
-What cannot be seen in a text, made visible, and text in a fence that it cannot close.
+"""Text for a language model: how many tokens it is, with nothing hidden in it, fenced, clipped.
 
 A model reads characters that no person sees: controls, marks that turn the direction of writing, zero-width
 characters, and the tags and variation selectors in which whole sentences have been hidden.
@@ -36,10 +34,7 @@ _QUARTERS = (
     (2, regex("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+")),
     # Kana, Han, and the signs used with them: 1 to 1.5. Dashes, quotes, arrows, the signs of mathematics,
     # lines of tables, and what cannot be seen: 0.7 to 1.6.
-    (
-        3,
-        regex("[\u2000-\u25ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\uffef]+"),
-    ),
+    (3, regex("[\u2000-\u25ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\uffef]+")),
     # Pictures, Ethiopic and other rare scripts, which are spelled by their bytes: 0.4 to 0.6.
     (
         7,
@@ -53,11 +48,7 @@ _VOCABULARY = "o200k_base"  # of OpenAI's models; no vocabulary of Claude's is p
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text is: one for four characters of English, more in other scripts.
-
-    Args:
-        text: any text, Markdown included.
-    """
+    """About how many tokens a text is: one for four characters of English, more in other scripts."""
     quarters = len(text)
     for further, characters in _QUARTERS[:1] if text.isascii() else _QUARTERS:
         quarters += further * sum(map(len, characters.findall(text)))

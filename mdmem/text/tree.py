@@ -1,13 +1,4 @@
-"""A parsed value with the place of every part of it: what YAML and JSON have in common.
-
-What a plain scalar of YAML stands for: the core schema of YAML 1.2.2, section 10.3.2.
-
-https://yaml.org/spec/1.2.2/#1032-tag-resolution: `no` and `12:30` are strings, dates stay text.
-
-What a parser of values returns: the tree, and the flaws that it met on the way.
-
-JSON as a tree of values with their places (RFC 8259).
-"""
+"""Parsed values with the place of every part: what YAML and JSON have in common, and the parser of JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +16,39 @@ Kind = Literal["scalar", "list", "mapping", "alias"]
 Style = Literal["plain", "single", "double", "literal", "folded", "flow", "block", "json"]
 Key = str | int
 KeyPath = tuple[Key, ...]
-_INDEX = regex(r"0|[1-9][0-9]{0,8}")
+INDEX = regex(r"0|[1-9][0-9]{0,8}")
+
+
+MOST_PARTS = 100_000
+"""How many headings, links, JSON values or the like a text may have, unless a limit says otherwise."""
+
+
+class Flaw(NamedTuple):
+    """Something wrong in a text, before it is known which memory the text belongs to."""
+
+    span: Span
+    code: str
+    message: str
+    hint: str = ""
+    rule: str = ""
+    severity: Severity = "error"
+
+
+class Parsed(NamedTuple):
+    """A parsed text: `node` is None where there is no value, or none that can be read."""
+
+    node: Node | None
+    flaws: tuple[Flaw, ...] = ()
+
+
+class TooDeep(Exception):
+    """Values nested too deeply, or too many once aliases are followed, at `offset`."""
+
+    def __init__(self, what: str, limit: int, offset: int) -> None:
+        super().__init__(what)
+        self.what = what
+        self.limit = limit
+        self.offset = offset
 
 
 class Member(NamedTuple):
@@ -57,12 +80,24 @@ class Node(NamedTuple):
     items: tuple[Node, ...] = ()
     anchored: bool = False
 
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The values in a list or mapping, in order."""
+        return tuple(member.node for member in self.members) if self.kind == "mapping" else self.items
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each of them begins: the key of a member, or the item."""
+        if self.kind == "mapping":
+            return [member.key_span.start for member in self.members]
+        return [item.span.start for item in self.items]
+
     def child(self, key: Key) -> Node | None:
         """The value under `key`: a mapping's last member of that name, or a list's item (`0` or `"0"`)."""
         if self.kind == "mapping":
             found = self.member(str(key))
             return found.node if found else None
-        if self.kind == "list" and _INDEX.fullmatch(str(key)) and int(key) < len(self.items):
+        if self.kind == "list" and INDEX.fullmatch(str(key)) and int(key) < len(self.items):
             return self.items[int(key)]
         return None
 
@@ -116,6 +151,18 @@ def undotted(text: str) -> tuple[str, ...]:
     return (*keys, current + ("\\" if escaped else ""))
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal and of equal types: `1`, `1.0` and `True` differ, NaN equals NaN."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(part, other[name]) for name, part in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (one != one and other != other)  # noqa: PLR0124 - NaN
+    kinds = (bool, int, float, str, dict, list)
+    return [isinstance(one, k) for k in kinds] == [isinstance(other, k) for k in kinds] and bool(one == other)
+
+
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -134,7 +181,10 @@ _NUMBERS_BEGIN = frozenset("0123456789+-.")
 
 
 def resolve(text: str) -> Any:
-    """The value of a plain scalar under the YAML 1.2 core schema."""
+    """The value of a plain scalar of YAML by the core schema: `no` and `12:30` are strings, dates stay text.
+
+    https://yaml.org/spec/1.2.2/#1032-tag-resolution
+    """
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMBERS_BEGIN:
@@ -146,42 +196,10 @@ def resolve(text: str) -> Any:
     return int(text) if shape == _INTEGER else int(text, base=0) if shape == _BASED_INTEGER else float(text)
 
 
-MOST_PARTS = 100_000
-"""How many headings, links, JSON values or the like a text may have, unless a limit says otherwise."""
-
-
-class Flaw(NamedTuple):
-    """Something wrong in a text, before it is known which memory the text belongs to."""
-
-    span: Span
-    code: str
-    message: str
-    hint: str = ""
-    rule: str = ""
-    severity: Severity = "error"
-
-
-class Parsed(NamedTuple):
-    """A parsed text: `node` is None where there is no value, or none that can be read."""
-
-    node: Node | None
-    flaws: tuple[Flaw, ...] = ()
-
-
-class TooDeep(Exception):
-    """Values nested too deeply, or too many once aliases are followed, at `offset`."""
-
-    def __init__(self, what: str, limit: int, offset: int) -> None:
-        super().__init__(what)
-        self.what = what
-        self.limit = limit
-        self.offset = offset
-
-
 _BLANK = regex(r"[ \t\n\r]*")
-_JSON_TREE_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_JSON_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _SURROGATE = regex("[\ud800-\udfff]")
-_JSON_TREE_WORDS = {"true": True, "false": False, "null": None}
+_JSON_WORDS = {"true": True, "false": False, "null": None}
 _MOST_DIGITS = 4000  # Python refuses to read longer integers
 
 
@@ -193,13 +211,7 @@ class _NotJson(Exception):
 
 
 def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = MOST_PARTS) -> Parsed:
-    """Parse one JSON value.
-
-    Args:
-        text: the whole text; spans count from its beginning, in code points.
-        offset: where the value starts: 1 behind a byte-order mark.
-        max_depth: how deeply values may be nested.
-        max_values: how many there may be.
+    """Parse the JSON value (RFC 8259) that starts at `offset` of `text`: 1 behind a byte-order mark.
 
     Returns:
         The tree, and as flaws: invalid JSON (then there is no tree), duplicate keys, lone surrogates
@@ -213,8 +225,8 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
     try:
         node = reader.whole(offset)
     except _NotJson as error:
-        span = Span(min(error.offset, len(text)), min(error.offset, len(text)))
-        return Parsed(None, (Flaw(span, "invalid-json", error.message, "mend the JSON", "json"),))
+        at = min(error.offset, len(text))
+        return Parsed(None, (Flaw(Span(at, at), "invalid-json", error.message, "mend the JSON", "json"),))
     return Parsed(node, tuple(reader.flaws))
 
 
@@ -249,13 +261,13 @@ class _Reader:
         if first == '"':
             value, end = self._string(at)
             return _scalar(value, at, end), end
-        for word, meaning in _JSON_TREE_WORDS.items():
+        for word, meaning in _JSON_WORDS.items():
             if self.text.startswith(word, at):
                 return _scalar(meaning, at, at + len(word)), at + len(word)
         return self._number(at)
 
     def _number(self, at: int) -> tuple[Node, int]:
-        found = _JSON_TREE_NUMBER.match(self.text, at)
+        found = _JSON_NUMBER.match(self.text, at)
         if not found:
             raise _NotJson(at, "a value is missing" if at >= len(self.text) else "not a JSON value")
         written = found.group()

@@ -1,19 +1,15 @@
-"""Where the parts of values stand in the lines of a document: what every edit of values asks.
+"""Exact edits of the values in a text: block style YAML, and brackets, which are JSON and flow style YAML.
 
-Values as YAML text: what an edit puts into frontmatter.
-
-A text is written plain only where every reader agrees that it is a text. YAML 1.1 readers take `no`, `12:30`
-and `0b1` for something else (https://yaml.org/type/), so these are quoted, although YAML 1.2 needs no quotes.
-
-Exact edits of block style YAML: `key: value` lines and `- item` lines.
-
-Exact edits inside brackets: JSON, and flow collections (`[a, b]`, `{a: 1}`) of YAML.
+Style and indentation of what is written follow the siblings. A text is written plain only where every reader
+agrees that it is a text: readers of YAML 1.1 take `no`, `12:30` and `0b1` for something else
+(https://yaml.org/type/), so these are quoted, although YAML 1.2 needs no quotes.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from datetime import datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,13 +61,13 @@ class Layout:
         """Whether only blanks stand before `at` in its line."""
         return not self.text[self.line_start(at) : at].removeprefix(BOM).strip(" \t")
 
+    def unsupported(self, at: int, what: str, remedy: str) -> EditRefused:
+        """The error about YAML at `at` whose places are not certain."""
+        reason = f"line {self.lines.number(at)}: {what} cannot be edited exactly"
+        return self.document.refused(reason, remedy)
 
-def parts(container: Node) -> list[Node]:
-    """The values in a mapping, in order, or in a list."""
-    return [m.node for m in container.members] if container.kind == "mapping" else list(container.items)
 
-
-STEP = 2  # how much deeper a nested mapping is indented
+_STEP = 2  # how much deeper a nested mapping is indented
 
 # What may not stand in a line as it is: control characters, what libyaml takes for a line end (U+0085,
 # U+2028, U+2029), surrogates, and byte-order marks.
@@ -87,10 +83,10 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 def scalar(value: str | float | None, style: Style = "plain", *, flow: bool = False) -> str:
-    """A scalar in one line.
+    """A text, number, boolean or None, or a key, in one line.
 
     Args:
-        value: a text, number, boolean or None.
+        value: what it says.
         style: how the value that it replaces is written; a text keeps its quotes where they can hold it.
         flow: whether it stands inside `[]` or `{}`.
     """
@@ -108,13 +104,8 @@ def inline(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(inline, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key(k, flow=True)}: {inline(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{scalar(k, flow=True)}: {inline(v)}' for k, v in value.items())}}}"
     return scalar(value, flow=True)
-
-
-def key(text: str, *, flow: bool = False) -> str:
-    """A key, quoted where it has to be."""
-    return scalar(text, flow=flow)
 
 
 def block(value: Any, dash_offset: int) -> list[str]:
@@ -125,28 +116,26 @@ def block(value: Any, dash_offset: int) -> list[str]:
         dash_offset: how many columns a list's dashes stand to the right of the key that holds the list.
     """
     if isinstance(value, dict) and value:
-        return [line for name, part in value.items() for line in member(name, part, dash_offset)]
+        return [line for name, part in value.items() for line in _member(name, part, dash_offset)]
     if isinstance(value, list) and value:
-        return [line for part in value for line in item(part, dash_offset)]
+        return [line for part in value for line in _item(part, dash_offset)]
     return [inline(value) if isinstance(value, dict | list) else scalar(value)]
 
 
-def member(name: str, value: Any, dash_offset: int) -> list[str]:
-    """The lines of a key and its value, as `block`."""
+def _member(name: str, value: Any, dash_offset: int) -> list[str]:
     lines = block(value, dash_offset)
-    if not is_block(value):
-        return [f"{key(name)}: {lines[0]}"]
-    indent = " " * (dash_offset if isinstance(value, list) else STEP)
-    return [f"{key(name)}:", *(indent + line for line in lines)]
+    if not _takes_lines(value):
+        return [f"{scalar(name)}: {lines[0]}"]
+    indent = " " * (dash_offset if isinstance(value, list) else _STEP)
+    return [f"{scalar(name)}:", *(indent + line for line in lines)]
 
 
-def item(value: Any, dash_offset: int) -> list[str]:
-    """The lines of a list item, as `block`."""
+def _item(value: Any, dash_offset: int) -> list[str]:
     first, *others = block(value, dash_offset)
     return [f"- {first}", *(f"  {line}" for line in others)]
 
 
-def is_block(value: Any) -> bool:
+def _takes_lines(value: Any) -> bool:
     """Whether block style gives this value lines of its own: it is a list or mapping, and not empty."""
     return isinstance(value, dict | list) and bool(value)
 
@@ -177,16 +166,16 @@ def _text(text: str, style: Style, *, flow: bool) -> str:
 
 
 def _is_plain(text: str, *, flow: bool) -> bool:
-    if not text or text != text.strip() or _ESCAPED.search(text):
+    if not text or text != text.strip() or _ESCAPED.search(text) or (flow and _FLOW_INDICATORS.search(text)):
         return False
     if text.startswith((*_INDICATORS, "...")) or text.endswith(":") or ": " in text or " #" in text:
-        return False
-    if flow and _FLOW_INDICATORS.search(text):
         return False
     if not isinstance(resolve(text), str) or _OLD_YAML.fullmatch(text):
         return False
     if _ISO_DATE.fullmatch(text):
-        return _is_date(text)
+        with suppress(ValueError):  # a reader of YAML 1.1 makes a date of it, and knows no 13th month
+            return bool(datetime.fromisoformat(text))
+        return False
     return _old_tag()(text) == _TEXT_TAG
 
 
@@ -195,13 +184,8 @@ def _old_tag() -> Callable[[str], str]:
     """What tells the tag that a YAML 1.1 reader gives a plain scalar."""
     import yaml  # noqa: PLC0415 - start-up
 
-    resolver = yaml.resolver.Resolver()
-
-    def tag(text: str) -> str:
-        found: str = resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-        return found
-
-    return tag
+    resolve_tag = yaml.resolver.Resolver().resolve
+    return lambda text: resolve_tag(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
 
 
 def _float(value: float) -> str:
@@ -214,20 +198,12 @@ def _float(value: float) -> str:
     return (digits if "." in digits else f"{digits}.0") + exponent + power
 
 
-def _is_date(text: str) -> bool:
-    """Whether a YAML 1.1 reader, which makes a date of the text, can: there is no 13th month."""
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 _COLON = regex(r"[ \t]*:")
 _COMMENT = regex(r"(?<![ \t])[ \t]++#")
 _DASH = regex(r"[\r\n] *-")
 _KEEPS_BLANKS = regex(r"[|>][0-9]?\+")
 _DEFAULT_DASH_OFFSET = 2
+_THIS_FORM = "this form of YAML", "write it as `key: value` or `- item`"
 
 
 class _Written(NamedTuple):
@@ -242,7 +218,7 @@ class BlockEdit(Layout):
 
     def replace(self, container: Node, index: int, value: Any) -> list[TextEdit]:
         """Write `value` in place of the value at `index` of `container`; a comment in its line stays."""
-        node = parts(container)[index]
+        node = container.parts[index]
         owner = self._owner_end(container, index)
         apart = self.line_start(node.span.start) > owner
         if node.style == "block" and not node.anchored:
@@ -261,26 +237,16 @@ class BlockEdit(Layout):
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
         """Write new members, or items (whose names do not count), behind the one at index `after`.
 
-        Args:
-            container: the list or mapping; it is not empty.
-            after: the index; -1 is the beginning. A comment in the last line of that value stays there.
-            new: names and values.
+        An index of -1 is the beginning. A comment in the last line of the value at the index stays there.
         """
         first = self._start(container, 0)
-        indent = " " * self.column(first)
-        lines = [
-            indent + line
-            for name, value in new
-            for line in (
-                item(value, self.dash_offset)
-                if container.kind == "list"
-                else member(name, value, self.dash_offset)
-            )
-        ]
+        indent, is_list = " " * self.column(first), container.kind == "list"
+        written = block([value for _, value in new] if is_list else dict(new), self.dash_offset)
+        lines = [indent + line for line in written]
         newline = self.lines.newline
         if after < 0:
             return [TextEdit(first, first, newline.join(lines).removeprefix(indent) + newline + indent)]
-        at = self.content_end(self.end(parts(container)[after]))
+        at = self.content_end(self.end(container.parts[after]))
         return [TextEdit(at, at, "".join(newline + line for line in lines))]
 
     def remove(self, container: Node, first: int, last: int) -> list[TextEdit]:
@@ -288,7 +254,7 @@ class BlockEdit(Layout):
 
         Comments in lines of their own stay. At least one other member stays, unless this is the root.
         """
-        nodes = parts(container)
+        nodes = container.parts
         edits = []
         for index in range(first, last + 1):
             start = self._start(container, index)
@@ -299,7 +265,7 @@ class BlockEdit(Layout):
                     following = self._behind_blanks(following)
                 edits.append(TextEdit(self.line_start(start), following, ""))
             elif index or len(nodes) == 1:
-                raise self._unsupported(start)
+                raise self.unsupported(start, *_THIS_FORM)
             elif last > index or "#" in self.text[line_end : self._start(container, index + 1)]:
                 # The first one behind an outer dash, which has to stay.
                 outer = self.text[self.line_start(start) : start].rstrip(" ")
@@ -308,8 +274,8 @@ class BlockEdit(Layout):
                 edits.append(TextEdit(start, self._start(container, index + 1), ""))
         return edits
 
-    def same_line_comment(self, node: Node) -> TextEdit:
-        """The edit that takes away the comment behind the last line of a block collection."""
+    def without_comment(self, node: Node) -> TextEdit:
+        """The edit that takes away the comment in the last line of a block collection."""
         end = self.end(node)
         return TextEdit(end, self.content_end(end), "")
 
@@ -326,12 +292,12 @@ class BlockEdit(Layout):
     # ------------------------------------------------------------------------------------------ writing
 
     def _replace_block(self, container: Node, index: int, value: Any, *, apart: bool) -> list[TextEdit]:
-        node = parts(container)[index]
+        node = container.parts[index]
         start, end = node.span.start, self.end(node)
-        if is_block(value):
+        if _takes_lines(value):
             column = self.column(start)
             if isinstance(value, dict) and container.kind == "mapping":
-                column = max(column, self.column(self._start(container, index)) + STEP)
+                column = max(column, self.column(self._start(container, index)) + _STEP)
             lines = [" " * column + line for line in block(value, self.dash_offset)]
             written = self.lines.newline.join(lines)
             if apart:
@@ -345,7 +311,7 @@ class BlockEdit(Layout):
         return [TextEdit(owner, owner, " " + written), TextEdit(above, end, "")]
 
     def _written(self, container: Node, index: int, value: Any, *, apart: bool) -> _Written:
-        node = parts(container)[index]
+        node = container.parts[index]
         if isinstance(value, str) and node.style in ("literal", "folded"):
             found = literal(value, node.style)
             if found:
@@ -354,27 +320,26 @@ class BlockEdit(Layout):
         if node.style == "flow" and isinstance(value, dict | list):
             return _Written(inline(value), [])
         lines = block(value, self.dash_offset)
-        if not is_block(value):
+        if not _takes_lines(value):
             return _Written(scalar(value, node.style) if isinstance(value, str) else lines[0], [])
         if apart:
             column = self.column(node.span.start)
         else:
-            column = self.column(self._start(container, index))
-            step = self.dash_offset if isinstance(value, list) and container.kind == "mapping" else STEP
-            column += step
+            step = self.dash_offset if isinstance(value, list) and container.kind == "mapping" else _STEP
+            column = self.column(self._start(container, index)) + step
         lines = [" " * column + line for line in lines]
         if container.kind == "mapping" and not apart:
             return _Written("", lines)
         return _Written(lines[0].lstrip(" "), lines[1:])
 
     def _content_indent(self, container: Node, index: int) -> str:
-        node = parts(container)[index]
+        node = container.parts[index]
         number = self.lines.number(node.span.start) + 1
         for line in range(number, self.lines.number(node.span.end) + 1):
             content = self.lines.content(line)
             if content.strip():
                 return content[: len(content) - len(content.lstrip(" "))]
-        return " " * (self.column(self._start(container, index)) + STEP)
+        return " " * (self.column(self._start(container, index)) + _STEP)
 
     def _keeps_blanks(self, node: Node) -> bool:
         """Whether the blank lines behind a value are part of it, as with `|+`."""
@@ -405,32 +370,29 @@ class BlockEdit(Layout):
         """Where a member's key or an item's dash stands."""
         if container.kind == "mapping":
             return container.members[index].key_span.start
-        first = self._first_dash(container)
+        first = container.span.start
+        if container.anchored:  # the anchor stands behind the key, and the list begins in a line below
+            dash = _DASH.search(self.text, first)
+            first = dash.end() - 1 if dash else first
         if not index:
             return first
         # The dash may stand above its value, with comments between the two.
-        dash = " " * self.column(first) + "-"
+        margin = " " * self.column(first) + "-"
         number = self.lines.number(container.items[index].span.start)
-        while not self.lines.content(number).startswith(dash):
+        while not self.lines.content(number).startswith(margin):
             number -= 1
             if self.lines.span(number).start <= first:
-                raise self._unsupported(container.items[index].span.start)
-        return self.lines.span(number).start + len(dash) - 1
-
-    def _first_dash(self, container: Node) -> int:
-        if not container.anchored:
-            return container.span.start
-        # The anchor stands behind the key, and the list begins in a line below.
-        dash = _DASH.search(self.text, container.span.start)
-        return dash.end() - 1 if dash else container.span.start
+                raise self.unsupported(container.items[index].span.start, *_THIS_FORM)
+        return self.lines.span(number).start + len(margin) - 1
 
     def _owner_end(self, container: Node, index: int) -> int:
         """The end of what a value belongs to: the colon behind a key, or an item's dash."""
+        start = self._start(container, index)
         if container.kind == "list":
-            return self._start(container, index) + 1
+            return start + 1
         colon = _COLON.match(self.text, container.members[index].key_span.end)
         if not colon:
-            raise self._unsupported(container.members[index].key_span.start)
+            raise self.unsupported(start, *_THIS_FORM)
         return colon.end()
 
     def _head_end(self, node: Node) -> int:
@@ -450,20 +412,13 @@ class BlockEdit(Layout):
         end = self.content_end(node.span.end)
         return end, end
 
-    def _unsupported(self, at: int) -> EditRefused:
-        reason = f"line {self.lines.number(at)}: this form of YAML cannot be edited exactly"
-        return EditRefused(
-            path=self.document.path, reason=reason, remedy="write it as `key: value` or `- item`"
-        )
-
 
 def _last(node: Node) -> Node:
     """The value that ends where a block collection ends."""
-    below = parts(node) if node.style == "block" else []
+    below = node.parts if node.style == "block" else []
     return _last(below[-1]) if below else node
 
 
-_FLOW_EDIT_COLON = regex(r"[ \t]*:")
 _COMMA = regex(r"(?:[ \t\r\n]|#[^\r\n]*+)*+,")
 _COMMENT_AHEAD = regex(r"[ \t]+#")
 
@@ -473,42 +428,36 @@ class FlowEdit(Layout):
 
     def replace(self, container: Node, index: int, value: Any) -> list[TextEdit]:
         """Write `value` in place of the value at `index` of `container`."""
-        node = parts(container)[index]
+        node = container.parts[index]
         start, end = node.span
         if start < end:
-            alone = self.begins_line(_starts(container)[index])
+            alone = self.begins_line(container.starts[index])
             return [TextEdit(start, end, self._replacement(node, value, alone=alone))]
         key_end = container.members[index].key_span.end
-        colon = _FLOW_EDIT_COLON.match(self.text, key_end)
+        colon = _COLON.match(self.text, key_end)
         at, mark = (colon.end(), " ") if colon else (key_end, ": ")
         return [TextEdit(at, at, mark + inline(value))]
 
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
-        """Write new members, or items (whose names do not count), behind the one at index `after`.
-
-        Args:
-            container: the list or mapping.
-            after: the index; -1 is the beginning.
-            new: names and values.
-        """
+        """As `BlockEdit.insert`; the container may be empty."""
         opening, closing = self._brackets(container)
-        if not parts(container):
+        if not container.parts:
             return self._fill(container, opening, closing, new)
-        start = _starts(container)[max(after, 0)]
+        start = container.starts[max(after, 0)]
         alone, base = self.begins_line(start), self.indent(start)
         gap = self.lines.newline + base if alone else self._comma[1:]
         written = [self._part(container, *part, alone=alone, base=base) for part in new]
         if after < 0:
             return [TextEdit(start, start, "".join(f"{part},{gap}" for part in written))]
-        at = parts(container)[after].span.end
-        if after + 1 < len(parts(container)):
+        at = container.parts[after].span.end
+        if after + 1 < len(container.parts):
             return [TextEdit(at, at, "".join(f",{gap}{part}" for part in written))]
         return self._append(at, gap, alone=alone, written=written)
 
     def remove(self, container: Node, first: int, last: int) -> list[TextEdit]:
         """Take away the members or items from index `first` to `last`; comments between them stay."""
         opening, closing = self._brackets(container)
-        starts, ends = _starts(container), [node.span.end for node in parts(container)]
+        starts, ends = container.starts, [node.span.end for node in container.parts]
         before = ends[first - 1] if first else opening + 1
         behind = starts[last + 1] if last + 1 < len(starts) else closing
         if self._has_comment(container, before, behind, first, last):
@@ -527,18 +476,18 @@ class FlowEdit(Layout):
         if not self.document.is_json:
             is_text = isinstance(value, str) and node.kind == "scalar"
             return scalar(value, node.style, flow=True) if is_text else inline(value)
-        spread = not self._in_line(node) if parts(node) else alone
+        spread = not self._in_line(node) if node.parts else alone
         return self._json(value, spread=spread, base=self.indent(node.span.start))
 
     def _part(self, container: Node, name: str, value: Any, *, alone: bool, base: str) -> str:
         listed = container.kind == "list"
         if self.document.is_json:
             # Lists and objects beside it that stand in one line each are followed.
-            in_line = any(type(n.value) is type(value) and self._in_line(n) for n in parts(container))
+            in_line = any(type(n.value) is type(value) and self._in_line(n) for n in container.parts)
             written = self._json(value, spread=alone and not in_line, base=base)
             return written if listed else json.dumps(name, ensure_ascii=False) + self._colon + written
         written = inline(value)
-        return written if listed else f"{key(name, flow=True)}: {written}"
+        return written if listed else f"{scalar(name, flow=True)}: {written}"
 
     def _json(self, value: Any, *, spread: bool, base: str) -> str:
         if not spread or not isinstance(value, dict | list):
@@ -577,14 +526,13 @@ class FlowEdit(Layout):
     def _has_comment(self, container: Node, before: int, behind: int, first: int, last: int) -> bool:
         if self.document.is_json:
             return False
-        bounds = [before]
-        for start, node in list(zip(_starts(container), parts(container), strict=True))[first : last + 1]:
-            bounds += [start, node.span.end]
-        bounds.append(behind)
-        return any("#" in self.text[s:e] for s, e in zip(bounds[::2], bounds[1::2], strict=True))
+        gone = slice(first, last + 1)
+        ends = [before, *(node.span.end for node in container.parts[gone])]
+        starts = [*container.starts[gone], behind]
+        return any("#" in self.text[end:start] for end, start in zip(ends, starts, strict=True))
 
     def _remove_beside_comment(self, container: Node, index: int) -> list[TextEdit]:
-        start, end = _starts(container)[index], parts(container)[index].span.end
+        start, end = container.starts[index], container.parts[index].span.end
         comma = _COMMA.match(self.text, end)
         gone = [TextEdit(start, end, "")]
         if comma:
@@ -605,22 +553,18 @@ class FlowEdit(Layout):
         start, end = container.span
         opening = self.text.find(pair[0], start, end) if container.anchored else start
         if opening < 0 or self.text[opening] != pair[0] or self.text[end - 1] != pair[1]:
-            line = self.lines.number(start)
-            reason = f"line {line}: a pair without braces in a list cannot be edited exactly"
-            raise EditRefused(path=self.document.path, reason=reason, remedy="write it as {key: value}")
+            raise self.unsupported(start, "a pair without braces in a list", "write it as {key: value}")
         return opening, end - 1
 
     def _in_line(self, node: Node) -> bool:
         """Whether a collection that is not empty stands in one line."""
-        return bool(parts(node)) and not LINE_END.search(self.text, *node.span)
+        return bool(node.parts) and not LINE_END.search(self.text, *node.span)
 
     @cached_property
     def _colon(self) -> str:
-        tree = self.document.tree
+        tree = self.document.tree if self.document.is_json else None
         first = next((member for _, member in tree.walk()), None) if tree else None
-        if not self.document.is_json or first is None:
-            return ": "
-        written = self.text[first.key_span.end : first.node.span.start]
+        written = self.text[first.key_span.end : first.node.span.start] if first else ": "
         return written if not LINE_END.search(written) else ": "
 
     @cached_property
@@ -628,36 +572,30 @@ class FlowEdit(Layout):
         if not self.document.is_json:
             return ", "
         for container in _containers(self.document.tree):
-            starts = _starts(container)
+            starts = container.starts
             if len(starts) > 1 and not self.begins_line(starts[1]):
-                gap = self.text[parts(container)[0].span.end : starts[1]]
+                gap = self.text[container.parts[0].span.end : starts[1]]
                 return gap if gap.startswith(",") and not LINE_END.search(gap) else ", "
         return "," if self._colon.endswith(":") else ", "
 
     @cached_property
     def _is_spread(self) -> bool:
         """Whether the JSON is written with a line for each member."""
-        return any(self.begins_line(_starts(c)[0]) for c in _containers(self.document.tree) if parts(c))
+        return any(self.begins_line(c.starts[0]) for c in _containers(self.document.tree) if c.parts)
 
     @cached_property
     def _unit(self) -> str:
         """What one level of the JSON's indentation is."""
         for container in _containers(self.document.tree):
-            if parts(container) and self.begins_line(_starts(container)[0]):
-                outer, inner = self.indent(container.span.start), self.indent(_starts(container)[0])
+            if container.parts and self.begins_line(container.starts[0]):
+                outer, inner = self.indent(container.span.start), self.indent(container.starts[0])
                 if inner.startswith(outer) and inner != outer:
                     return inner.removeprefix(outer)
         return "  "
 
 
-def _starts(container: Node) -> list[int]:
-    if container.kind == "mapping":
-        return [m.key_span.start for m in container.members]
-    return [item.span.start for item in container.items]
-
-
 def _containers(node: Node | None) -> Iterator[Node]:
     if node and node.kind in ("mapping", "list"):
         yield node
-        for below in parts(node):
+        for below in node.parts:
             yield from _containers(below)

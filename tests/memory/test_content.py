@@ -27,7 +27,7 @@ from mdmem.memory.content import (
     written,
 )
 from mdmem.text.document import parse_text
-from mdmem.text.field import same
+from mdmem.text.tree import same
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.preferences import Preferences
-from mdmem.text.field import same
+from mdmem.text.tree import same
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from mdmem.errors import NotEncodable, TooNested
 from mdmem.text import yaml_edit
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import splice
-from mdmem.text.field import same, set_field, unset_field
-from mdmem.text.yaml_edit import parts
+from mdmem.text.field import set_field, unset_field
+from mdmem.text.tree import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,7 +126,7 @@ class _Style:
             if number:
                 lines += self.between(indent)
             lead = first if first and not number else " " * indent
-            written = json.dumps(name, ensure_ascii=False) if self.flip() else yaml_edit.key(name)
+            written = json.dumps(name, ensure_ascii=False) if self.flip() else yaml_edit.scalar(name)
             lines += self.value(f"{lead}{written}:", indent, depth, listed=False)
         return lines
 
@@ -226,7 +226,7 @@ documents = st.one_of(markdown(), json_text())
 def _paths(node: Node, path: KeyPath = ()) -> list[KeyPath]:
     keys: Iterable[Key] = [m.key for m in node.members] if node.kind == "mapping" else range(len(node.items))
     found = [] if not path else [path]
-    for key, below in zip(keys, parts(node), strict=True):
+    for key, below in zip(keys, node.parts, strict=True):
         found += _paths(below, (*path, key))
     return found
 
@@ -321,7 +321,7 @@ def test_adding_a_field_keeps_every_line_that_was_there(
     result = _made(document, edits)
     assert same(_tree(result).value, _changed(_tree(document).value, path, value))
     assert _comments(result.text) == _comments(document.text)
-    assert all(edit.start == edit.end for edit in edits) or not parts(container)
+    assert all(edit.start == edit.end for edit in edits) or not container.parts
     again = _made(result, unset_field(result, path))
     assert same(_tree(again).value, _tree(document).value)
 
@@ -343,7 +343,7 @@ def test_removing_a_field_keeps_everything_else(document: Document, data: st.Dat
     wanted = _changed(_tree(document).value, path[:-1], rest)
     assert same(result.tree.value if result.tree else {}, wanted)
     above, below = _lines_around(document, path)
-    if len(parts(parent)) > 1:
+    if len(parent.parts) > 1:
         assert result.text.endswith(below)
     own_lines = set(re.findall(r"^ *(# c\d+;)", above + "\n" + below, re.MULTILINE))
     assert own_lines <= _comments(result.text)

@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import DocumentRefused, EditRefused, FieldNotFound, MdmemError
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import splice
-from mdmem.text.field import same, set_field, unset_field
+from mdmem.text.field import set_field, unset_field
+from mdmem.text.tree import same
 
 FRAGMENTS = [
     "? a\n: b\n",

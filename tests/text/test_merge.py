@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.diff import Three
+from mdmem.text.diff import Versions
 from mdmem.text.document import parse_text
-from mdmem.text.merge import MergeConflict, Merged, merge, value_conflict
+from mdmem.text.merge import MergeConflict, Merged, merge
+from mdmem.text.merge_fields import value_conflict
 
 TEXT = "---\na: 1\nb:\n  c.d: 2\n---\nbody\n"
 
@@ -34,12 +35,12 @@ TEXT = "---\na: 1\nb:\n  c.d: 2\n---\nbody\n"
 def test_it_names_the_value_and_the_line_of_what_is_nearest(
     path: tuple[str, ...], where: str, line: int
 ) -> None:
-    conflict = value_conflict("field", path, parse_text("a.md", TEXT), Three("1", None, "2"))
+    conflict = value_conflict("field", path, parse_text("a.md", TEXT), Versions("1", None, "2"))
     assert conflict == MergeConflict(kind="field", where=where, line=line, base="1", ours="", theirs="2")
 
 
 def test_without_values_it_stands_in_the_first_line() -> None:
-    assert value_conflict("field", ("a",), parse_text("a.md", "body\n"), Three("1", "2", None)).line == 1
+    assert value_conflict("field", ("a",), parse_text("a.md", "body\n"), Versions("1", "2", None)).line == 1
 
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from mdmem.text import yaml_edit
-from mdmem.text.field import same
+from mdmem.text.tree import same
 from mdmem.text.yaml import parse
 
 if TYPE_CHECKING:

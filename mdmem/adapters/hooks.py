@@ -294,7 +294,7 @@ def _mark(memory: Memory, given: Given) -> str:
     """The file whose time is that of the last edit in a session."""
     session = _session(given).encode("utf-8", "replace")
     # What is longer than an id has the end that tells it from others; a digest would take longer to import.
-    return os.path.join(memory.vault.local(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")
+    return os.path.join(memory.vault.disk.local(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")
 
 
 def _note_edit(memory: Memory, given: Given) -> None:
@@ -315,7 +315,7 @@ def _forget_edit(memory: Memory, given: Given) -> None:
 
 def _forget_old_sessions(memory: Memory) -> None:
     before = time.time() - _SESSION_SECONDS
-    with os.scandir(memory.vault.local(_SESSIONS)) as entries:
+    with os.scandir(memory.vault.disk.local(_SESSIONS)) as entries:
         for entry in entries:
             if entry.stat(follow_symlinks=False).st_mtime < before:
                 os.unlink(entry.path)

@@ -111,7 +111,7 @@ def sync(
 
 
 def _is_mounted(vault: Vault) -> bool:
-    return vault.in_workspace(AGENTS) == AGENTS
+    return vault.disk.in_workspace(AGENTS) == AGENTS
 
 
 def _memory(vault: Vault) -> tuple[str | None, str]:
@@ -120,7 +120,7 @@ def _memory(vault: Vault) -> tuple[str | None, str]:
     # What `sync` wrote there itself is no memory: it goes when the rules go.
     text = generated.outside(document.text) if document else ""
     is_copied = text.strip() and not _is_mounted(vault)
-    return text if text.strip() else None, vault.in_workspace(AGENTS).replace(
+    return text if text.strip() else None, vault.disk.in_workspace(AGENTS).replace(
         os.sep, "/"
     ) if is_copied else ""
 
@@ -247,7 +247,7 @@ class ToolFiles:
         if path == AGENTS and _is_mounted(self._vault):
             self._vault.transact(lambda: _memory_plan(self._vault, difference))
             return
-        kept = TrashFolder(self._vault.local(_KEPT), self._vault.config.trash)
+        kept = TrashFolder(self._vault.disk.local(_KEPT), self._vault.config.trash)
         before, after = _bytes(difference.before), _bytes(difference.after)
         message = f"project sync: {difference.state}"
         outside.replace(outside.below(self._workspace, path), path, before, after, kept, message)

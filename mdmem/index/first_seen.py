@@ -89,7 +89,7 @@ class FirstSeen:
             line=int(line or 0),
             in_link=bool(in_link),
         )
-        return pin_now(self._workspace, self._vault.in_workspace(path), citation)
+        return pin_now(self._workspace, self._vault.disk.in_workspace(path), citation)
 
 
 def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:

@@ -70,7 +70,7 @@ class Index:
         reason = remote_kind(self.vault.root)
         if not reason:
             try:
-                folder = self.vault.own("index")
+                folder = self.vault.disk.own("index")
             except MdmemError as error:
                 reason = error.message
             else:

@@ -140,7 +140,7 @@ class Sync:
 
     def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
         """The files at `paths` by their folders, not too many at once."""
-        places = ((path, self._vault.place_of(path)) for path in paths)
+        places = ((path, self._vault.disk.place(path)) for path in paths)
         for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
             named = [(path, place.parts[-1]) for path, place in group]
             for start in range(0, len(named), MOST_TOGETHER):

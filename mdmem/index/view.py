@@ -272,7 +272,7 @@ class View:
 
     def in_workspace(self, path: str) -> str:
         """The file of the memory at `path`, seen from the workspace."""
-        return self.vault.in_workspace(self.outside(path))
+        return self.vault.disk.in_workspace(self.outside(path))
 
 
 def _link_key(kind: str, name: str) -> str:

@@ -290,7 +290,7 @@ class Sources:
         self._now = now
         self._besides = besides
         # From everyone's to the scope's own, as `Scope.layers`.
-        self._layers = [Vault(memory.vault.root, layer) for layer in memory.scope.layers]
+        self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
     def rules(self, files: Sequence[str]) -> Gathered:
         """The rules that apply to one of the files, or without files all: the highest priority first."""
@@ -384,7 +384,7 @@ class Sources:
     @cached_property
     def _synced_lines(self) -> tuple[int, int]:
         with suppress(DocumentRefused, PathRefused):
-            document = Vault(self._memory.vault.root).find(PROJECT_FILE)
+            document = self._memory.vault.within("").find(PROJECT_FILE)
             span = _synced(document) if document else None
             if document and span:
                 return document.lines.number(span.start), document.lines.number(span.end - 1)

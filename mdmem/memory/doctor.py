@@ -16,8 +16,9 @@ from mdmem.index.record import key_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import ASIDE, STAGING
+from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
-from mdmem.vault.vault import LOCAL, Vault
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -230,7 +231,7 @@ def _programs(_: Vault, facts: Facts) -> list[Diagnostic]:
 def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
     """Temporary files that nothing will finish: in the staging folder, and beside mounted files."""
     staging = os.path.join(vault.root, STAGING)
-    beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.mounts.values()}
+    beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.disk.mounts.values()}
     found = [(f, name) for f, prefix in ({staging: ""} | beside).items() for name in _names(f, prefix)]
     # A change that another process is making right now has its record there, or is done by now.
     running = tuple(name.partition(".")[0] for name in _names(staging) if name.endswith(_RECORDS))
@@ -246,7 +247,7 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     if tracked := _tracked(vault):
         message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
         yield about_file(LOCAL, "local-tracked", message, f"git rm -r --cached {LOCAL}")
-    if passed := vault.trash.passed_over():
+    if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
     names = _names(os.path.join(vault.root, LOCAL, "index"))
@@ -269,7 +270,7 @@ def _tracked(vault: Vault) -> int:
 
 def _own_index(vault: Vault) -> set[str]:
     with contextlib.suppress(MdmemError):
-        return {os.path.basename(vault.own("index"))}
+        return {os.path.basename(vault.disk.own("index"))}
     return set()
 
 
@@ -281,7 +282,7 @@ def _names(folder: str, prefix: str = "") -> list[str]:
 
 
 def _mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
-    for path, parts in vault.mounts.items():
+    for path, parts in vault.disk.mounts.items():
         if not vault.wall.holds(path):
             continue
         shown = relative(path, vault.namespace)

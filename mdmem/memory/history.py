@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mdmem.text.document import Document
-    from mdmem.vault.trash import Entry, FileChange
+    from mdmem.vault.store import Entry, FileChange
     from mdmem.vault.vault import Vault
 
 
@@ -110,7 +110,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     now = before.hash if before else None
     hashes = [f.before for f in kept if f.before]
     wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
-    data = next((data for h in wanting if (data := vault.trash.content(h)) is not None), None)
+    data = next((data for h in wanting if (data := _data(vault, h)) is not None), None)
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
@@ -170,7 +170,7 @@ def _standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChan
 
 def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
     """What a memory that has changed since would be without the change."""
-    after = vault.trash.content(file.after) if file.after else None
+    after = _data(vault, file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
     base = parse(file.path, after, now.limits)
@@ -182,8 +182,13 @@ def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document
 
 
 def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:
-    # The entry comes from the history of this namespace: what it names may be seen.
-    data = vault.trash.content(digest)
+    data = _data(vault, digest)
     if data is None:
         raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
     return data
+
+
+def _data(vault: Vault, digest: str) -> bytes | None:
+    # The hash comes from the history of this namespace: what it names may be seen.
+    kept = vault.store.kept(digest)
+    return kept.data if kept else None

@@ -62,7 +62,7 @@ class WorkspaceProject(Project["Applied"]):
         advice = Advice(
             mended=frozenset(one.path for one in differences if one.is_mended),
             left={one.path: one.reason for one in differences if not one.is_mended},
-            is_mounted=self._vault.in_workspace(PROJECT_FILE) == PROJECT_FILE,
+            is_mounted=self._vault.disk.in_workspace(PROJECT_FILE) == PROJECT_FILE,
             is_known=True,
         )
         return audit(self._places(), advice)
@@ -102,7 +102,7 @@ class WorkspaceProject(Project["Applied"]):
                 title=rule.title,
                 globs=rule.globs,
                 text=rule.text,
-                file=self._vault.in_workspace(rule.path).replace(os.sep, "/"),
+                file=self._vault.disk.in_workspace(rule.path).replace(os.sep, "/"),
                 memory=rule.path,
             )
             for rule in Rules(self._vault, Scope()).list()

@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.verbs import Listed
     from mdmem.memory.working import Working
     from mdmem.vault.plan import EditPlan
+    from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
-    from mdmem.vault.trash import Entry
     from mdmem.watch.events import Watch
     from mdmem.watch.watcher import Keeper
 

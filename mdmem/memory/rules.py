@@ -140,7 +140,7 @@ class Rules(Checked):
         file = workspace_path(self._vault, for_file) if for_file is not None else None
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
-            vault = Vault(self._vault.root, layer)
+            vault = self._vault.within(layer)
             for found in vault.walk(_FOLDER):
                 if found.problem or not found.path.endswith(_SUFFIX):
                     continue

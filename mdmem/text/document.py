@@ -50,6 +50,13 @@ DEFAULT_LIMITS = Limits()
 
 
 # Not slotted: its parsed parts are cached in the instance the first time that they are needed.
+def digest(data: bytes) -> str:
+    """The SHA-256 of some bytes, 64 hexadecimal digits."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and what only lists or searches needs none
+
+    return hashlib.sha256(data).hexdigest()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Document:
     """A memory as it was read: `data` is exactly what stands in the file, `text` the same decoded.
@@ -66,9 +73,7 @@ class Document:
     @cached_property
     def hash(self) -> str:
         """The SHA-256 of the bytes, 64 hexadecimal digits."""
-        import hashlib  # noqa: PLC0415 - start-up
-
-        return hashlib.sha256(self.data).hexdigest()
+        return digest(self.data)
 
     @property
     def is_json(self) -> bool:

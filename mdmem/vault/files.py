@@ -3,11 +3,9 @@
 A path is walked part by part from an open folder with O_NOFOLLOW, so a link that is swapped in between a
 check and its use is refused like any other.
 
-The vault's write lock: one per vault, across processes and threads.
-
-flock(2) directly, which is all that a lock library does here: one costs as much to import as the rest of a
-command, and more to take than a small write. The lock belongs to an open file, so two threads exclude each
-other like two processes, and it ends with its process, however that ends.
+Locks are flock(2) directly, which is all that a lock library does here: one costs as much to import as the
+rest of a command, and more to take than a small write. A lock belongs to an open file, so two threads exclude
+each other like two processes, and it ends with its process, however that ends.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
 import stat
 import sys
 import time
@@ -24,7 +23,6 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import LockTimeout, MemoryNotFound, PathRefused, StorageFailed, SystemFailing
-from mdmem.vault import lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +31,12 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
+BUSY_SECONDS = 2.0
+"""How long a change waits for a program that has a file open for writing."""
+_PAUSE, _LONGEST_PAUSE = 0.00002, 0.02
+_POLL = 0.001
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
@@ -193,15 +196,45 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
     """
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
-        for _ in lease.attempts(seconds):
+        for _ in attempts(seconds):
             content = _content(descriptor, name)
             # In this order: a writer that came and went while we read has changed the stamp by now.
-            if not lease.has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
+            if not has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
                 return content
             os.lseek(descriptor, 0, os.SEEK_SET)
         return None
     finally:
         os.close(descriptor)
+
+
+def attempts(seconds: float) -> Iterator[None]:
+    """Come round at once, then again and again with growing pauses, for at most `seconds`."""
+    pause, deadline = _PAUSE, time.monotonic() + seconds
+    yield
+    while time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+        yield
+
+
+def has_writer(descriptor: int) -> bool:
+    """Whether some program has an open file open for writing; False where nobody can tell, as on macOS.
+
+    A read lease (fcntl(2), F_SETLEASE) is granted only while no descriptor is open for writing. It is given
+    back at once, so that no other program ever waits for it.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
+    try:
+        # Should a program ask for the file in this very instant, the kernel tells the holder by SIGIO, which
+        # ends a process. SIGURG says the same and is ignored by default.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        # Other errors: somebody else's file, or a file system without leases.
+        return error.errno in {errno.EAGAIN, errno.EWOULDBLOCK}
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
 
 
 def stamp(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -236,9 +269,7 @@ def write_new(
     try:
         if like:
             _keep_owner(descriptor, like)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        _write(descriptor, data)
         if durable:
             os.fsync(descriptor)
     except BaseException:
@@ -257,6 +288,46 @@ def _keep_owner(descriptor: int, like: Content) -> None:
             os.fchown(descriptor, like.owner, like.group)
     if stat.S_IMODE(status.st_mode) != like.mode:
         os.fchmod(descriptor, like.mode)
+
+
+def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
+    """Add whole lines to the end of a file, which is made when it is missing; they are on the disk then.
+
+    Whoever appends as well comes before or after them; where a crash tore the last line they begin a new one.
+
+    Raises:
+        OSError: they cannot be written (nothing of them remains then), or it is no regular file.
+        LockTimeout: others appended for so many `seconds`.
+    """
+    while True:
+        descriptor = os.open(name, _APPEND, NEW_FILE, dir_fd=folder)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file", name)
+            take(descriptor, name, seconds)
+            status = os.fstat(descriptor)
+            if not status.st_nlink:
+                continue  # it was replaced while we waited
+            start = status.st_size
+            torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
+            try:
+                _write(descriptor, b"\n" + lines if torn else lines)
+                os.fsync(descriptor)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, start)
+                raise
+            if start == 0:
+                os.fsync(folder)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def sync(folder: int, name: str) -> None:
@@ -389,9 +460,6 @@ def rejoin(staged: tuple[int, str], target: tuple[int, str]) -> None:
 
 def _status(place: tuple[int, str]) -> os.stat_result:
     return os.stat(place[1], dir_fd=place[0], follow_symlinks=False)
-
-
-_POLL = 0.001
 
 
 @contextlib.contextmanager

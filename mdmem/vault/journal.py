@@ -1,8 +1,4 @@
-"""The staging folder: where the files of a change stand until it is done, with the record that says so.
-
-See `mdmem.vault.journal`, which writes here. That nothing is pending is asked before every reading.
-
-The journal: several files change together or not at all, whatever happens in between.
+"""The journal: several files change together or not at all, whatever happens in between.
 
 A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
 of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
@@ -29,21 +25,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
+from mdmem.text.document import digest
 from mdmem.vault import files
-from mdmem.vault.files import Content, Place, Raced
+from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_memory
-from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
+from mdmem.vault.store import Entry, FileChange, entry_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mdmem.vault.store import Step
+    from mdmem.vault.trash import TrashFolder
+
 STAGING = ".mdmem/local/staging"
 ASIDE = ".mdmem/local/aside"  # what stood there, and was not written here
+
+
+# A record of a hundred thousand files has less.
+_MOST_RECORD_BYTES = 32 * 1024 * 1024
+_RECORDS = (".one", ".many", ".done")
+_BESIDE = ".mdmem-"
+_NO_FILE = "no file"  # instead of a hash: it equals none
 
 
 def pending(root: str) -> set[str]:
@@ -56,29 +63,6 @@ def pending(root: str) -> set[str]:
         return {name.rpartition(".")[2] for name in os.listdir(os.path.join(root, STAGING))}
     except (FileNotFoundError, NotADirectoryError):
         return set()
-
-
-BUSY_SECONDS = 2.0
-# A record of a hundred thousand files has less.
-_MOST_RECORD_BYTES = 32 * 1024 * 1024
-_RECORDS = (".one", ".many", ".done")
-_BESIDE = ".mdmem-"
-_NO_FILE = "no file"  # instead of a hash: it equals none
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What becomes of one file: what stands there before and after; None is nothing.
-
-    A new file has the permissions and owner of `like`. `spelled` is the path as the disk spells it, where it
-    has several Unicode spellings.
-    """
-
-    path: str
-    before: Content | None
-    after: bytes | None
-    like: Content | None = None
-    spelled: str = ""
 
 
 class _Seat(NamedTuple):
@@ -128,7 +112,8 @@ class Journal:
         """Do all steps, or none.
 
         Raises:
-            Raced: a program that takes no lock wrote in between; what it wrote stands in its file.
+            Raced: a program that takes no lock wrote in between; what it wrote stands in its file. What it
+                wrote over ours is kept too: its writer may have read ours, and overwrite its own with that.
             FileBusy: such a program still has a file open for writing.
             PathRefused, StorageFailed: a step cannot be done; everything is as before.
             OSError: the journal itself cannot be written; everything is as before.
@@ -158,13 +143,18 @@ class Journal:
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
-            except BaseException:
+            except BaseException as error:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
                 self._take_back(seats, entry)
                 self.trash.take_back(entry)
                 files.remove(staging, record)
+                for path, data in error.late.items() if isinstance(error, Raced) else ():
+                    with files.translated(path, "keep what another program wrote"):
+                        self.trash.keep(data, digest(data))
+                        after = next(each.after for each in entry.files if each.path == path)
+                        self._tell(entry, path, digest(data), after)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
@@ -285,17 +275,21 @@ class Journal:
                 if entry:
                     self._note(seat, entry)
                     data = files.read(*seat.staged).data
-                    self.trash.keep(data, _hash(data))
+                    self.trash.keep(data, digest(data))
                 files.exchange(seat.staged, seat.target)
 
     def _note(self, seat: _Seat, entry: Entry) -> None:
         """Let the history tell of another program's content that goes to the trash."""
-        digest, now = _digest(seat.staged), _digest(seat.target)
-        if digest is None or digest in {_NO_FILE, seat.after}:
+        taken, now = _digest(seat.staged), _digest(seat.target)
+        if taken is None or taken in {_NO_FILE, seat.after}:
             return
-        change = FileChange(path=seat.path, before=digest, after=None if now == _NO_FILE else now)
+        self._tell(entry, seat.path, taken, None if now == _NO_FILE else now)
+
+    def _tell(self, entry: Entry, path: str, before: str, after: str | None) -> None:
+        number = next(n for n, change in enumerate(entry.files) if change.path == path)
+        identifier = f"{entry.id}.{number}.{before[:8]}"
+        change = FileChange(path=path, before=before, after=after)
         message = "set aside what another program wrote"
-        identifier = f"{seat.staged[1]}.{digest[:8]}"
         self.trash.record(replace(entry, id=identifier, message=message, files=(change,)))
 
     def _finish(self, seats: Sequence[_Seat], entry: Entry) -> None:
@@ -307,16 +301,16 @@ class Journal:
 
     def _discard(self, staged: tuple[int, str], ours: str | None = None) -> None:
         """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
-        digest = _digest(staged)
-        if digest is None:
+        held = _digest(staged)
+        if held is None:
             return
-        if digest == _NO_FILE:
+        if held == _NO_FILE:
             with contextlib.suppress(OSError, PathRefused):
                 self.trash.put(*staged, f"{staged[1]}.aside")
-        elif digest == ours:
+        elif held == ours:
             files.remove(*staged)
         else:
-            self.trash.put(*staged, digest)
+            self.trash.put(*staged, held)
 
     def _prune(self, place: Place) -> None:
         """Remove the folders of a memory that is gone, as far as they are empty."""
@@ -398,7 +392,7 @@ def _swap(seat: _Seat) -> None:
     else:
         files.exchange(seat.staged, seat.target)
     taken = _taken(seat, seat.staged)
-    if taken is not None and _hash(taken) != seat.before:
+    if taken is not None and digest(taken) != seat.before:
         raise Raced(seat.path, {seat.path: taken})
 
 
@@ -443,14 +437,8 @@ def _digest(place: tuple[int, str]) -> str | None:
     try:
         with files.translated(place[1], "read it"):
             content = files.read_settled(*place, BUSY_SECONDS) or files.read(*place)
-            return _hash(content.data)
+            return digest(content.data)
     except MemoryNotFound:
         return None
     except PathRefused:
         return _NO_FILE
-
-
-def _hash(data: bytes) -> str:
-    import hashlib  # noqa: PLC0415 - start-up
-
-    return hashlib.sha256(data).hexdigest()

@@ -9,20 +9,20 @@ file in the same folder is written.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Conflict, EditRefused, FileBusy, MemoryNotFound
 from mdmem.text.diff import unified
+from mdmem.text.document import digest
 from mdmem.vault import files, mark
-from mdmem.vault.files import Content, Place, Raced, take
-from mdmem.vault.journal import BUSY_SECONDS
-from mdmem.vault.transaction import new_entry
-from mdmem.vault.trash import FileChange, TrashFolder
+from mdmem.vault.files import BUSY_SECONDS, Content, Place, Raced, take
+from mdmem.vault.store import FileChange, new_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mdmem.vault.trash import TrashFolder
 
 _LOCK_SECONDS = 10.0
 _MOST_BYTES = 64 * 1024 * 1024
@@ -114,7 +114,7 @@ def replace(
             raise conflict(shown, before, present)
         staged = mark.own_name()
         if now and kept:
-            kept.keep(now.data, _hash(now.data), now)
+            kept.keep(now.data, digest(now.data), now)
         try:
             if after is not None:
                 files.write_new(folder, staged, after, now)
@@ -165,7 +165,7 @@ def _clear(folder: int, kept: TrashFolder | None) -> None:
         if mark.is_own_name(name.removesuffix("~")):
             if kept:
                 content = files.read(folder, name, _MOST_BYTES)
-                kept.keep(content.data, _hash(content.data), content)
+                kept.keep(content.data, digest(content.data), content)
             files.remove(folder, name)
 
 
@@ -176,8 +176,4 @@ def conflict(shown: str, before: bytes | None, now: bytes | None) -> Conflict:
 
 
 def _hashed(data: bytes | None) -> str | None:
-    return None if data is None else _hash(data)
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return None if data is None else digest(data)

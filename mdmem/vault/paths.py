@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mdmem.errors import PathRefused, Usage, WrongType
+from mdmem.errors import MdmemError, PathRefused, Usage, WrongType
 from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # What a verb takes for a path: a text or an `os.PathLike`, which is a text by the time that the verb sees it
 # (`mdmem.memory.arguments`). A type cannot say both.
@@ -188,6 +192,18 @@ def join(namespace: str, path: str) -> str:
 def relative(path: str, namespace: str) -> str:
     """`path` as seen from `namespace`, which it is under."""
     return path[len(namespace) + 1 :] if namespace else path
+
+
+@contextmanager
+def seen_from(namespace: str) -> Iterator[None]:
+    """Let an error about a memory in a namespace name it as the namespace does."""
+    try:
+        yield
+    except MdmemError as error:
+        path = error.values.get("path")
+        if not namespace or not isinstance(path, str) or not is_under(path, namespace) or path == namespace:
+            raise
+        raise error.but(path=relative(path, namespace)) from None
 
 
 USERS = "users"

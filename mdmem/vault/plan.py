@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.diagnostic import Diagnostic
-    from mdmem.vault.trash import FileChange
+    from mdmem.vault.store import FileChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, Limits, parse, parse_text
+from mdmem.text.document import Document, Limits, digest, parse, parse_text
 from mdmem.text.lines import LINE_END
 from mdmem.text.merge import merge
-from mdmem.vault import files
-from mdmem.vault.files import Content, Raced
-from mdmem.vault.journal import BUSY_SECONDS, Journal, Step
-from mdmem.vault.paths import check_memory, join, relative
-from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.files import BUSY_SECONDS, Raced
+from mdmem.vault.paths import check_memory, join, relative, seen_from
+from mdmem.vault.store import Entry, FileChange, Step, changed_by, new_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from mdmem.vault.files import Content
     from mdmem.vault.plan import Change, EditPlan
+    from mdmem.vault.store import Store
 
 # How often a program that takes no lock may come in between before we give up.
 _RACES = 50
@@ -65,10 +62,8 @@ class Transaction:
     Attributes:
         plan: the plan; its paths are relative to `namespace`.
         afters: what each of its changes results in.
-        journal: what makes the steps happen together.
-        read: the settled content of a memory's file, in a certain spelling where one is given; None where
-            there is none.
-        spelled: the path of a memory's file as the disk spells it, as the whole vault names it.
+        limits: of a memory.
+        store: where the memories are.
         check: refuses a document that has findings which the one before had not.
         may_merge: whether a file that has changed since may be merged.
     """
@@ -78,9 +73,7 @@ class Transaction:
     namespace: str
     actor: str
     limits: Limits
-    journal: Journal
-    read: Callable[[str, str], Content | None]
-    spelled: Callable[[str], str]
+    store: Store
     check: Callable[[Document | None, Document], None]
     may_merge: bool
 
@@ -99,31 +92,21 @@ class Transaction:
                 # top of ours, are brought together. Then ours has landed already, and must not land twice.
                 if self._absorb(race.late, steps) and len(steps) == 1:
                     shown = self._shown(entry)
-                    return Applied(id=entry.id, files=shown, merged=(steps[0].path,), plan=self.plan)
+                    return Applied(id=entry.id, files=shown, merged=(shown[0].path,), plan=self.plan)
                 continue
             return Applied(id=entry.id, files=self._shown(entry), merged=tuple(merged), plan=self.plan)
         raise FileBusy(path=self.plan.paths[0], seconds=BUSY_SECONDS)
 
     def _commit(self, entry: Entry, steps: Sequence[Step]) -> None:
-        try:
-            self.journal.commit(entry, steps)
-        except FileBusy as error:
-            raise FileBusy(path=relative(error.path, self.namespace), seconds=error.seconds) from None
-        except OSError as error:
-            raise files.refusal(error, steps[0].path, "write it") from None
+        with seen_from(self.namespace):
+            self.store.commit(entry, steps)
+
+    def _read(self, path: str, *, exact: bool = False) -> Content | None:
+        with seen_from(self.namespace):
+            return self.store.read(path, self.limits.max_bytes, exact=exact, settled=True)
 
     def _entry(self, steps: Sequence[Step], message: str) -> Entry:
-        changed = tuple(
-            FileChange(
-                path=join(self.namespace, step.path),
-                before=_hash(step.before.data if step.before else None),
-                after=_hash(step.after),
-                spelled=step.spelled,
-                mode=step.before.mode if step.before and step.after is None else 0,
-            )
-            for step in steps
-        )
-        return new_entry(self.plan.actor or self.actor, message, changed)
+        return new_entry(self.plan.actor or self.actor, message, changed_by(steps))
 
     def _shown(self, entry: Entry) -> tuple[FileChange, ...]:
         return tuple(replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
@@ -132,29 +115,29 @@ class Transaction:
         """The steps of all changes, computed against what is on the disk now."""
         for change, prepared in zip(self.plan.changes, self.afters, strict=True):
             after = prepared
-            path = check_memory(change.path)
-            back = change.back.spelled if change.back else ""
-            now = self.read(path, back)
+            path = join(self.namespace, check_memory(change.path))
+            back = join(self.namespace, change.back.spelled) if change.back and change.back.spelled else ""
+            now = self._read(back or path, exact=bool(back))
             base = change.before.data if change.before else None
             if (now.data if now else None) != base:
                 after = self._merge(change, after, now)
-                merged.append(path)
+                merged.append(relative(path, self.namespace))
             content = after.data if after else None
-            spelled = join(self.namespace, back) if back else self.spelled(path)
+            spelled = back or self.store.spelled(path)
             if change.move_to is None:
                 if (now.data if now else None) != content:
                     like = self._as_it_was(change.back) if change.back else None
                     yield Step(path=path, before=now, after=content, like=like, spelled=spelled)
-            elif self.read(change.move_to, "") is not None:
-                raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
             else:
-                new = check_memory(change.move_to)
-                yield Step(path=new, before=None, after=content, like=now, spelled=self.spelled(new))
+                new = join(self.namespace, check_memory(change.move_to))
+                if self._read(new) is not None:
+                    raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
+                yield Step(path=new, before=None, after=content, like=now, spelled=self.store.spelled(new))
                 yield Step(path=path, before=now, after=None, spelled=spelled)
 
     def _as_it_was(self, back: FileChange) -> Content | None:
         """What was deleted, with its permissions and owner; None where it is not kept."""
-        kept = self.journal.trash.kept(back.before or "")
+        kept = self.store.kept(back.before or "")
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
@@ -177,12 +160,11 @@ class Transaction:
         """See to it that what came late is in the file that it belongs to; whether all steps have landed.
 
         Raises:
-            Conflict: it cannot be merged; it is kept in the trash, under the hash that the error carries.
+            Conflict: it cannot be merged; it is kept under the hash that the error carries.
         """
         landed = bool(late)
-        self._set_aside(late, steps)
         for step in steps:
-            content = late.get(join(self.namespace, step.path))
+            content = late.get(step.path)
             if content is None or step.before is None:
                 landed = False
                 continue
@@ -190,34 +172,24 @@ class Transaction:
             landed = landed and step.after is not None and _holds(now, step.before.data, step.after)
         return landed
 
-    def _set_aside(self, late: Mapping[str, bytes], steps: Sequence[Step]) -> None:
-        """Keep what came late: its writer may have read ours in between, and overwrite its own with that."""
-        for step in steps:
-            data = late.get(join(self.namespace, step.path))
-            if data is not None:
-                entry = self._entry([step], f"set aside what another program wrote to {step.path}")
-                kept = replace(entry.files[0], before=_hash(data))
-                with files.translated(step.path, "keep what another program wrote"):
-                    self.journal.trash.keep(data, hashlib.sha256(data).hexdigest())
-                    self.journal.trash.record(replace(entry, files=(kept,)))
-
     def _unite(self, step: Step, late: bytes) -> bytes:
         """Merge `late` into what stands in the file of `step`; what stands there then."""
+        path = relative(step.path, self.namespace)
         for _ in range(_RACES):
-            now = self.read(step.path, "")
+            now = self._read(step.path)
             base = step.before.data if step.before else b""
             if now is None or _holds(now.data, base, late):
                 return now.data if now else b""
-            united = self._united(step.path, base, now.data, late)
+            united = self._united(path, base, now.data, late)
             again = Step(path=step.path, before=now, after=united, spelled=step.spelled)
-            entry = self._entry([again], f"keep what another program wrote to {step.path}")
+            entry = self._entry([again], f"keep what another program wrote to {path}")
             try:
                 self._commit(entry, [again])
             except Raced as race:
                 self._absorb(race.late, [again])
                 continue
             return united
-        raise FileBusy(path=step.path, seconds=BUSY_SECONDS)
+        raise FileBusy(path=path, seconds=BUSY_SECONDS)
 
     def _united(self, path: str, base: bytes, now: bytes, late: bytes) -> bytes:
         try:
@@ -251,12 +223,4 @@ def _holds(now: bytes, base: bytes, new: bytes) -> bool:
 
 
 def _hash(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()
-
-
-def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entry:
-    """The entry of a change that is made now, with an id of its own."""
-    now = datetime.now(UTC)
-    identifier = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(2)}"
-    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Entry(id=identifier, time=time, actor=actor, message=message, files=changed)
+    return None if data is None else digest(data)

@@ -14,19 +14,20 @@ import errno
 import os
 import stat
 import time
-import unicodedata
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mdmem.errors import PathRefused
+from mdmem.text.document import digest as digest_of
 from mdmem.vault import config, files
 from mdmem.vault.mark import believed, signed
+from mdmem.vault.store import Entry, entry_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOG = "log.jsonl"
+_LOCK_SECONDS = 10.0
 _CHUNK = 1 << 16
 # No line of the log is larger: what is was not written here, nor is so much of it.
 _MOST_BYTES = config.MOST_BYTES
@@ -34,78 +35,6 @@ _LAST = 65_536  # bytes of the log behind an entry that may tell of what was met
 _PART = ".part"
 _COUNT = ".size"  # of the file beside the folder that says how much is in it
 _DAY = 86_400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
-    """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist.
-
-    `spelled`: the path as the disk spells it, where it has several Unicode spellings. `mode`: the permissions
-    of what was deleted.
-    """
-
-    path: str
-    before: str | None
-    after: str | None
-    spelled: str = ""
-    mode: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The memory of a change as a JSON object."""
-        more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
-        return {"path": self.path, "before": self.before, "after": self.after, **more}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
-
-    `is_part`: it changed files outside of the namespace as well, which are not named.
-    """
-
-    id: str
-    time: str
-    actor: str
-    message: str
-    files: tuple[FileChange, ...]
-    is_part: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
-        return {
-            "id": self.id,
-            "time": self.time,
-            "actor": self.actor,
-            "message": self.message,
-            "files": [changed.as_dict() for changed in self.files],
-        }
-
-
-def entry_from(shape: dict[str, Any]) -> Entry:
-    """The inverse of `Entry.as_dict`.
-
-    Raises:
-        KeyError, TypeError, ValueError: the shape is another one.
-    """
-    changed = tuple(
-        FileChange(
-            path=f["path"],
-            before=f["before"],
-            after=f["after"],
-            spelled=f.get("spelled", ""),
-            mode=f.get("mode", 0) & 0o777,
-        )
-        for f in shape["files"]
-    )
-    texts = [shape[key] for key in ("id", "time", "actor", "message")]
-    texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("an entry holds texts")
-    if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
-        raise ValueError("a spelling is of another path")
-    return Entry(
-        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
-    )
 
 
 class TrashFolder:
@@ -178,9 +107,7 @@ class TrashFolder:
                 raise
             return None  # it is not what a change left there
         # It may have come with a repository, or the disk is failing.
-        import hashlib  # noqa: PLC0415 - start-up
-
-        return content if hashlib.sha256(content.data).hexdigest() == digest else None
+        return content if digest_of(content.data) == digest else None
 
     def record(self, entry: Entry) -> None:
         """Add an entry to the log; it is on the disk then.
@@ -188,21 +115,8 @@ class TrashFolder:
         Raises:
             OSError: it cannot be written.
         """
-        with _opened(self.log, os.O_RDWR | os.O_APPEND) as log:
-            start = os.fstat(log).st_size
-            # Where a crash tore the last line, this one begins a new line.
-            torn = start > 0 and os.pread(log, 1, start - 1) != b"\n"
-            view = memoryview((b"\n" if torn else b"") + _line(entry))
-            try:
-                while view:
-                    view = view[os.write(log, view) :]
-                os.fsync(log)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(log, start)
-                raise
-        if start == 0:
-            self._sync()
+        with files.opened(self.path) as trash:
+            files.append(trash, _LOG, _line(entry), _LOCK_SECONDS)
 
     def tells_of(self, entry: Entry) -> bool:
         """Whether an entry is one of the last of the log."""
@@ -225,10 +139,6 @@ class TrashFolder:
                     os.pwrite(log, later, start)
                     os.ftruncate(log, start + len(later))
                     os.fsync(log)
-
-    def _sync(self) -> None:
-        with files.opened(self.path) as trash:
-            os.fsync(trash)
 
     def entries(self) -> Iterator[Entry]:
         """The log, newest first. A line that a crash tore, or that was not written here, is passed over."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
-import unicodedata
 from dataclasses import replace
-from functools import cached_property
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, told
@@ -16,38 +14,38 @@ from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
     Conflict,
-    FileBusy,
     Invalid,
-    LockTimeout,
-    MdmemError,
     MemoryNotFound,
     PathRefused,
     TooLarge,
     VaultNotFound,
 )
 from mdmem.text.document import Document, parse
-from mdmem.vault import config, files
-from mdmem.vault.config import resolve, workspace_of
-from mdmem.vault.files import Content, Place, held
-from mdmem.vault.journal import ASIDE, STAGING, pending
-from mdmem.vault.paths import Layer, Namespace, check_folder, check_memory, is_under, join, relative
+from mdmem.vault.config import CONFIG_PATH, Config
+from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
+from mdmem.vault.paths import (
+    Layer,
+    Namespace,
+    check_folder,
+    check_memory,
+    is_under,
+    join,
+    relative,
+    seen_from,
+)
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
+from mdmem.vault.screen import screen, standing
+from mdmem.vault.transaction import Applied, Transaction
 
-if TYPE_CHECKING:  # what a command does not use is not imported
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mdmem.schema import Schemas
     from mdmem.template import Templates
-    from mdmem.vault.journal import Journal
-    from mdmem.vault.transaction import Applied, Transaction
-    from mdmem.vault.trash import Entry, TrashFolder
+    from mdmem.vault.files import Place
+    from mdmem.vault.store import Entry, Store
     from mdmem.vault.walk import Found
 
-LOCK_SECONDS = 10.0
-_RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
-LOCAL = ".mdmem/local"
-_LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, f"{LOCAL}/trash")
-_READ_SETTLE_SECONDS = 0.2
 _NAMED = 3  # of the memories of a change
 _REMEDIES = {
     "user": "change it in the scope of the user alone",
@@ -65,58 +63,68 @@ class _Own(NamedTuple):
 
 
 class Vault:
-    """The memories under one namespace of the vault in the folder `root`.
+    """The memories under one namespace of a vault: those of a store, or of the folder that is given for it.
 
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
     What `reads` names besides can be read, under those names, and not be changed. Constructing a vault opens
     nothing; every method reads what is there now. `actor` is who changes it.
-
-    Attributes:
-        notes: what had to give in reading, in words, oldest first: each is said once.
     """
 
     def __init__(
-        self, root: str, namespace: str | Namespace = "", actor: str = "", reads: Sequence[Layer] = ()
+        self,
+        store: Store | str,
+        namespace: str | Namespace = "",
+        actor: str = "",
+        reads: Sequence[Layer] = (),
     ) -> None:
-        self.root = os.path.realpath(root)
+        self.store: Store = LocalStore(store) if isinstance(store, str) else store
         self.wall = namespace if isinstance(namespace, Namespace) else Namespace(check_folder(namespace))
         self.namespace = self.wall.folder
         self.reads = reads or (Layer("", self.wall),)
         self.actor = actor
-        self.notes: list[str] = []
-        self._stuck = False
         self._schemas: tuple[_Own, Schemas] | None = None
         self._templates: tuple[_Own, Templates] | None = None
 
+    def within(self, namespace: str | Namespace) -> Vault:
+        """The same store, seen from another namespace."""
+        return Vault(self.store, namespace)
+
     # -- what the vault is made of ------------------------------------------------------------------------
 
-    @cached_property
-    def config(self) -> config.Config:
+    @property
+    def root(self) -> str:
+        """What names the vault: its folder, as an absolute path."""
+        return self.store.root
+
+    @property
+    def notes(self) -> list[str]:
+        """What had to give in reading, in words, oldest first: each is said once."""
+        return self.store.notes
+
+    @property
+    def config(self) -> Config:
         """The config, as it was when it was first needed.
 
         Raises:
             ConfigInvalid: it cannot be used.
         """
-        try:
-            with files.opened(self.root, (".mdmem",)) as folder:
-                data = files.read(folder, "config.toml", config.MAX_BYTES).data
-        except FileNotFoundError:
-            return config.Config()
-        except OSError as error:
-            if error.errno == errno.EFBIG:
-                raise ConfigInvalid(path=config.CONFIG_PATH, reason=str(error.strerror)) from None
-            raise files.refusal(error, config.CONFIG_PATH, "read it") from None
-        return config.parse(data.decode("utf-8", "replace"))
+        return self.store.config
 
-    @cached_property
+    @property
+    def disk(self) -> LocalStore:
+        """The store, for what needs files: ripgrep, the index, the watcher, the programs of others.
+
+        Raises:
+            VaultNotFound: the memories are not in a folder.
+        """
+        if not isinstance(self.store, LocalStore):
+            raise VaultNotFound(start=self.root)
+        return self.store
+
+    @property
     def workspace(self) -> str:
         """What the memories talk about: the git root that holds the vault, else its parent folder."""
-        return workspace_of(self.root)
-
-    @cached_property
-    def mounts(self) -> dict[str, tuple[str, ...]]:
-        """The mounted files: path of the vault to names below the workspace."""
-        return resolve(self.config.mounts, self.root, self.workspace) if self.config.mounts else {}
+        return self.disk.workspace
 
     @property
     def schemas(self) -> Schemas:
@@ -132,7 +140,7 @@ class Vault:
         return self._schemas[1]
 
     def _known_schemas(self, own: dict[str, str]) -> Schemas:
-        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
+        from mdmem.schema import Schemas  # noqa: PLC0415 - what only reads needs none
 
         default = ""
         with contextlib.suppress(ConfigInvalid):  # one that is broken is met wherever more is needed of it
@@ -140,13 +148,13 @@ class Vault:
         schemas = Schemas(own, default)
         if default and default not in (names := [info.name for info in schemas.names()]):
             reason = f"[working] schema: there is no schema {default!r}"
-            raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason, remedy=f"known: {', '.join(names)}")
+            raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=f"known: {', '.join(names)}")
         return schemas
 
     @property
     def templates(self) -> Templates:
         """The templates, the vault's own over the built-in ones; read again when one of them changes."""
-        from mdmem.template import Templates  # noqa: PLC0415 - start-up
+        from mdmem.template import Templates  # noqa: PLC0415 - as above
 
         own = self._own("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
@@ -155,40 +163,17 @@ class Vault:
 
     def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
         known = self._schemas if kind == "schemas" else self._templates
-        found: list[Found] = []
-        if files.is_folder(os.path.join(self.root, ".mdmem", kind)):
-            from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
-
-            found = list(walk(self.root, (".mdmem", kind), suffixes))
-        state = tuple((f.path, f.mtime_ns, f.size) for f in found if not f.problem)
+        folder = f".mdmem/{kind}"
+        met = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
+        state = tuple((relative(each.path, folder), each.mtime_ns, each.size) for each in met)
         if known and known[0].state == state:
             return known[0]
         texts: dict[str, str] = {}
         for path, _, _ in state:
-            *folders, name = path.split("/")
-            shown = f".mdmem/{kind}/{path}"
-            with (
-                contextlib.suppress(MemoryNotFound),
-                files.translated(shown, "read it"),
-                files.opened(self.root, (".mdmem", kind, *folders)) as folder,
-            ):
-                self._refuse_large(shown, files.size(folder, name), _MOST_OWN_BYTES)
-                texts[path] = files.read(folder, name).data.decode("utf-8", "replace")
+            content = self.store.read(join(folder, path), _MOST_OWN_BYTES)
+            if content:
+                texts[path] = content.data.decode("utf-8", "replace")
         return _Own(state, texts)
-
-    @cached_property
-    def trash(self) -> TrashFolder:
-        """What was overwritten and deleted."""
-        from mdmem.vault.trash import TrashFolder  # noqa: PLC0415 - start-up
-
-        return TrashFolder(os.path.join(self.root, LOCAL, "trash"), self.config.trash)
-
-    @cached_property
-    def journal(self) -> Journal:
-        """What makes several files change together."""
-        from mdmem.vault.journal import Journal  # noqa: PLC0415 - start-up
-
-        return Journal(self.root, self.place_of, self.trash)
 
     def place(self, path: str) -> Place:
         """Where the file of a memory is.
@@ -196,7 +181,7 @@ class Vault:
         Raises:
             PathRefused: `path` cannot name a memory, or is that of none in this namespace.
         """
-        return self.place_of(self._full(check_memory(path)))
+        return self.disk.place(self._full(check_memory(path)))
 
     def folder(self, path: str) -> str:
         """A folder of this namespace as the whole vault names it.
@@ -237,16 +222,6 @@ class Vault:
         # What is kept in the trash is everyone's.
         return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
-    def place_of(self, full: str) -> Place:
-        """As `place`, of a path that was checked before, as the whole vault names it."""
-        mounted = self.mounts.get(full)
-        return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(full.split("/")))
-
-    def in_workspace(self, full: str) -> str:
-        """The file of a memory, which the whole vault names `full`, seen from the workspace."""
-        root, parts = self.place_of(full)
-        return os.path.relpath(os.path.join(root, *parts), self.workspace)
-
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, path: str, *, recovered: bool = False) -> Document:
@@ -275,55 +250,22 @@ class Vault:
         if layer:
             # One part of a path at least stands behind the colon.
             inside = check_memory(path.partition(":")[2])
-            content = Vault(self.root, layer.namespace)._content(inside, _READ_SETTLE_SECONDS)  # noqa: SLF001
-            return parse(path, content.data, self.config.limits) if content else None
-        content = self._content(path, _READ_SETTLE_SECONDS, spelled=spelled)
-        return parse(path, content.data, self.config.limits) if content else None
+            data = self.within(layer.namespace)._data(inside)  # noqa: SLF001
+        else:
+            data = self._data(path, spelled)
+        return None if data is None else parse(path, data, self.config.limits)
 
-    def _content(
-        self, path: str, settle: float, *, strict: bool = False, spelled: str = ""
-    ) -> Content | None:
-        """What stands in a file once nobody is writing it; None where there is none.
-
-        After `settle` seconds it is what stands there all the same, or, with `strict`, a FileBusy.
-        """
-        root, (*folders, name) = self.place(path)
-        if spelled:
-            *folders, name = join(self.namespace, spelled).split("/")
-        try:
-            with (
-                files.translated(path, "read it"),
-                files.opened(root, folders, exact=bool(spelled)) as folder,
-            ):
-                if not spelled and not name.isascii() and not files.exists(folder, name):
-                    name = files.twin_of(folder, name) or name
-                self._refuse_large(path, files.size(folder, name))
-                content = files.read_settled(folder, name, settle)
-                if content is None and strict:
-                    raise FileBusy(path=path, seconds=settle)
-                return content or files.read(folder, name)
-        except MemoryNotFound:
-            return None
-
-    def _spelled(self, path: str) -> str:
-        """The path of a memory's file as the disk spells it; empty where there is only one spelling."""
-        full = join(self.namespace, path)
-        if full.isascii() or full in self.mounts:
-            return ""
-        return "/".join(files.spelled(self.root, full.split("/")))
-
-    def _refuse_large(self, path: str, size: int, most: int | None = None) -> None:
-        """Refuse what is no memory before it fills ours."""
-        limit = self.config.limits.max_bytes if most is None else most
-        if size > limit:
-            raise TooLarge(path=path, size=size, limit=limit)
+    def _data(self, path: str, spelled: str = "") -> bytes | None:
+        full = self._full(check_memory(path))
+        exact = join(self.namespace, spelled) if spelled else ""
+        with seen_from(self.namespace):
+            content = self.store.read(exact or full, self.config.limits.max_bytes, exact=bool(exact))
+        return content.data if content else None
 
     def _near(self, path: str) -> tuple[str, ...]:
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
         layer = self._layer(path)
         if layer:
-            inside = Vault(self.root, layer.namespace)._near(path.partition(":")[2])  # noqa: SLF001
+            inside = self.within(layer.namespace)._near(path.partition(":")[2])  # noqa: SLF001
             return tuple(f"{layer.name}:{name}" for name in inside)
         names = [found.path for found in self.walk()]
         tails = {name.rpartition("/")[2]: name for name in names}
@@ -333,7 +275,7 @@ class Vault:
     def exists(self, path: str) -> bool:
         """Whether there is a memory at `path`."""
         try:
-            return self._content(path, 0) is not None
+            return self._data(path) is not None
         except TooLarge:
             return True
 
@@ -343,27 +285,19 @@ class Vault:
         Files that look like memories but cannot be one (links, names that are no paths) come with their
         `problem`. Hidden folders are never entered.
         """
-        from mdmem.vault.walk import walk  # noqa: PLC0415 - start-up
-
-        self.recover()
+        self.store.recover()
         folder = self.folder(namespace)
-        parts = tuple(folder.split("/")) if folder else ()
-        hides = {each.casefold() for each in self.wall.hides}
-        for found in walk(self.root, parts, mounts=self.mounted(folder), hides=hides):
-            yield found._replace(path=relative(found.path, self.namespace))
+        for each in self.store.walk(Namespace(folder, self.wall.hides)):
+            yield each._replace(path=relative(each.path, self.namespace))
 
     def mounted(self, folder: str) -> dict[str, str]:
         """The mounts under `folder`, as the whole vault names it: path of the vault to absolute path."""
-        return {
-            path: os.path.join(self.workspace, *parts)
-            for path, parts in self.mounts.items()
-            if is_under(path, folder) and self.wall.holds(path)
-        }
+        return self.disk.mounted(Namespace(folder or self.namespace, self.wall.hides))
 
     def history(self) -> Iterator[Entry]:
         """The changes to memories of this namespace, newest first."""
         depth = self.namespace.count("/") + 1 if self.namespace else 0
-        for entry in self.trash.entries():
+        for entry in self.store.entries():
             inside = tuple(
                 replace(
                     change,
@@ -384,7 +318,8 @@ class Vault:
     def content(self, digest: str) -> bytes | None:
         """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""
         known = any(digest in {f.before, f.after} for entry in self.history() for f in entry.files)
-        return self.trash.content(digest) if known else None
+        kept = self.store.kept(digest) if known else None
+        return kept.data if kept else None
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -404,7 +339,7 @@ class Vault:
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
         prepared = self.prepare(plan)
-        with self._writing(), self._discreet():
+        with self.store.writing(), self._discreet():
             self.new_names().refuse(prepared.plan)  # somebody may have made a twin since
             return self._transaction(prepared, may_merge=may_merge).run()
 
@@ -417,7 +352,7 @@ class Vault:
         with contextlib.suppress(Conflict, AlreadyExists):
             return self.apply(build(), may_merge=False)
         deadline = time.monotonic() + LOCK_SECONDS
-        with self._writing(), self._discreet():
+        with self.store.writing(), self._discreet():
             while True:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 prepared = self.prepare(build())
@@ -434,7 +369,7 @@ class Vault:
             yield
         except PathRefused:
             # Where the namespace is there, nothing outside of it was in the way.
-            if not self.namespace or os.path.lexists(os.path.join(self.root, self.namespace)):
+            if not self.namespace or self.store.stands(self.namespace):
                 raise
             reason = "an id differs only in case from another one, or a link stands in its place"
             raise PathRefused(path=self.namespace, reason=reason, remedy="choose another id") from None
@@ -452,7 +387,8 @@ class Vault:
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
             return prepared
-        prepared = self._screened(prepared)
+        if self.config.secrets.policy != "off":
+            prepared = screen(prepared, self.config.secrets)
         findings: list[Diagnostic] = []
         for change, after in zip(plan.changes, prepared.afters, strict=True):
             findings += self._new_findings(change.before, after) if after else ()
@@ -462,25 +398,7 @@ class Vault:
 
     def new_names(self) -> NewNames:
         """What refuses the new names of one plan that not every system can hold."""
-
-        def stands(full: str) -> bool:
-            return full in self.mounts or os.path.lexists(os.path.join(self.root, full))
-
-        def names_in(folder: str) -> list[str]:
-            parts = folder.split("/") if folder else ()
-            mounted = [path for path in self.mounts if path.rpartition("/")[0] == folder]
-            with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
-                mounted += os.listdir(descriptor)
-            return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in mounted]
-
-        return NewNames(self.namespace, stands, names_in)
-
-    def _screened(self, prepared: Prepared) -> Prepared:
-        if self.config.secrets.policy == "off":
-            return prepared
-        from mdmem.vault.screen import screen  # noqa: PLC0415 - start-up
-
-        return screen(prepared, self.config.secrets)
+        return NewNames(self.namespace, self.store.stands, self.store.names)
 
     def check(self, document: Document) -> list[Diagnostic]:
         """Everything that is wrong with a memory: its form, its schema, and the secrets that stand in it."""
@@ -488,14 +406,10 @@ class Vault:
         if layer:
             # Its schema is chosen by where it stands.
             inside = parse(document.path.partition(":")[2], document.data, document.limits)
-            return [
-                replace(each, path=document.path) for each in Vault(self.root, layer.namespace).check(inside)
-            ]
+            return [replace(each, path=document.path) for each in self.within(layer.namespace).check(inside)]
         found = self.schemas.check(document)
         if self.config.secrets.policy == "off":
             return found
-        from mdmem.vault.screen import standing  # noqa: PLC0415 - start-up
-
         return found + standing(document, self.config.secrets)
 
     def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
@@ -514,93 +428,20 @@ class Vault:
             raise Invalid(findings=tuple(findings))
 
     def _transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
-        from mdmem.vault.journal import BUSY_SECONDS  # noqa: PLC0415 - start-up
-        from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - start-up
-
         return Transaction(
             plan=prepared.plan,
             afters=prepared.afters,
             namespace=self.namespace,
             actor=self.actor,
             limits=self.config.limits,
-            journal=self.journal,
-            read=lambda path, spelled: self._content(path, BUSY_SECONDS, strict=True, spelled=spelled),
-            spelled=self._spelled,
+            store=self.store,
             check=self._refuse_new_findings,
             may_merge=may_merge,
         )
 
-    # -- the lock, and what a crash left ------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _lock(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-        """Hold the vault's write lock."""
-        self._make_local()
-        with held(os.path.join(self.root, LOCAL, "lock"), seconds):
-            yield
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the lock, with what a crash left put right."""
-        with self._lock():
-            self._recover()
-            yield
-
-    def _recover(self) -> int:
-        with files.translated(LOCAL, "recover"):
-            recovered = self.journal.recover()
-        if self.journal.aside:
-            count = len(self.journal.aside)
-            self.note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
-            self.journal.aside.clear()
-        return recovered
-
-    def note(self, text: str) -> None:
-        """Say something that a reader has to know, once."""
-        if text not in self.notes:
-            self.notes.append(text)
-
-    def _make_local(self) -> None:
-        # Looked at each time: these folders may have come with a repository, and be links.
-        ignored = os.path.lexists(os.path.join(self.root, LOCAL, ".gitignore"))
-        if ignored and all(files.is_folder(os.path.join(self.root, path)) for path in _LOCAL_FOLDERS):
-            return
-        try:
-            for path in (STAGING, f"{LOCAL}/trash"):
-                with files.opened(self.root, path.split("/"), create=True):
-                    pass
-            with files.opened(self.root, LOCAL.split("/")) as folder:
-                if not files.exists(folder, ".gitignore"):
-                    with contextlib.suppress(FileExistsError):
-                        files.write_new(folder, ".gitignore", b"*\n")
-        except OSError as error:
-            if not os.path.isdir(self.root):
-                raise VaultNotFound(start=self.root) from None
-            raise files.refusal(error, LOCAL, "make it") from None
-
-    def local(self, name: str) -> str:
-        """The absolute path of a folder for what can be made anew, which git ignores; made when missing.
-
-        Raises:
-            PathRefused: a part of it is a link.
-            StorageFailed: it cannot be made.
-        """
-        self._make_local()
-        path = f"{LOCAL}/{name}"
-        with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):
-            return os.path.join(self.root, path)
-
-    def own(self, name: str) -> str:
-        """As `local`, a folder in that one which was made here: what came with the files cannot stand in it.
-
-        Raises:
-            As `local`.
-        """
-        from mdmem.vault.mark import name_for  # noqa: PLC0415 - start-up
-
-        with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
-            own = name_for(folder)
-        return self.local(f"{name}/{own}")
+    def recover(self) -> int:
+        """Undo or finish what a crash left behind; how many changes (see `Store.recover`)."""
+        return self.store.recover()
 
     def enter(self) -> None:
         """As `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
@@ -608,30 +449,6 @@ class Vault:
         Raises:
             VaultNotFound: the vault's folder is gone.
         """
-        if not os.path.isdir(self.root):
+        if not self.store.stands(""):
             raise VaultNotFound(start=self.root)
-        self.recover()
-
-    def recover(self) -> int:
-        """Undo or finish what a crash left behind; how many transactions.
-
-        A transaction that another process is in the middle of is waited for when it changes several files:
-        nobody reads half of a change. Where that process does not go on, or the vault cannot be written,
-        reading goes on, and a note says so.
-        """
-        found: set[str] = set()
-        try:
-            with files.translated(LOCAL, "read it"):
-                found = pending(self.root)
-            if not found:
-                self._stuck = False
-                return 0
-            # Who has waited once does not wait for every file that is read.
-            with self._lock(_RECOVER_SECONDS if "many" in found and not self._stuck else 0):
-                self._stuck = False
-                return self._recover()
-        except MdmemError as error:
-            if not self._stuck and not (isinstance(error, LockTimeout) and "many" not in found):
-                self._stuck = True
-                self.note(f"a change that was cut short or goes on may be read in part: {error.message}")
-            return 0
+        self.store.recover()

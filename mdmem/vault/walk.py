@@ -92,10 +92,12 @@ def walk(
     folder = _start(root, parts)
     if folder is None:
         return
-    # The vault's own folder is hidden; the schemas and templates inside it are asked for by name.
-    prefix = "".join(f"{part}/" for part in parts) if not (parts and parts[0].startswith(".")) else ""
+    # The vault's own folder is hidden; the schemas and templates inside it are asked for by name, and have
+    # names of their own.
+    checked = not (parts and parts[0].startswith("."))
+    prefix = "".join(f"{part}/" for part in parts)
     pending = sorted(((path.split("/"), path) for path in mounts), reverse=True)
-    for found in _in_order(_Folder(folder, prefix), suffixes, hides):
+    for found in _in_order(_Folder(folder, prefix), suffixes, hides, checked=checked):
         while pending and pending[-1][0] < found.path.split("/"):
             path = pending.pop()[1]
             yield from _mounted(path, mounts[path])
@@ -219,7 +221,9 @@ def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEnt
         yield _Met(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
 
 
-def _in_order(folder: _Folder, suffixes: tuple[str, ...], hides: Collection[str]) -> Iterator[Found]:
+def _in_order(
+    folder: _Folder, suffixes: tuple[str, ...], hides: Collection[str], *, checked: bool
+) -> Iterator[Found]:
     """The files below a folder, in the order of the parts of their paths."""
     pending: list[_Met | _Folder] = [folder]
     while pending:
@@ -235,8 +239,7 @@ def _in_order(folder: _Folder, suffixes: tuple[str, ...], hides: Collection[str]
                 backwards = sorted(entries, key=lambda entry: _nfc(entry.name), reverse=True)
                 pending += _met(below, backwards, entries)
         elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
-            # What is in the vault's own folder has names of its own.
-            found = met.file(checked=suffixes is SUFFIXES)
+            found = met.file(checked=checked)
             if found:
                 yield found
 

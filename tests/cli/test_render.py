@@ -10,8 +10,8 @@ from mdmem.cli.render import print_applied, print_error, print_findings, print_j
 from mdmem.diagnostic import Diagnostic, Position, Span
 from mdmem.errors import MemoryNotFound
 from mdmem.vault.plan import EditPlan
+from mdmem.vault.store import FileChange
 from mdmem.vault.transaction import Applied
-from mdmem.vault.trash import FileChange
 
 
 def finding(**changes: Any) -> Diagnostic:

@@ -309,7 +309,7 @@ def lived(root: str) -> None:
     memory = Memory(root)
     memory.append("n/a.md", "more of it")
     memory.rm("gone.md")
-    log = Path(memory.vault.trash.log)
+    log = Path(memory.vault.disk.trash.log)
     first = believed(log.read_bytes().splitlines()[0])
     assert first
     old = first | {"id": OLD, "time": "2020-01-01T00:00:00.000Z"}

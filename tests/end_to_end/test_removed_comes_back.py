@@ -84,8 +84,8 @@ def taken_in(memory: Memory, texts: dict[str, str]) -> str:
 
 
 def swept(memory: Memory) -> str:
-    with memory.vault._lock():
-        memory.vault.trash.sweep(time.time())
+    with memory.vault.disk.locked(10):
+        memory.vault.disk.trash.sweep(time.time())
     return ""
 
 

@@ -109,7 +109,7 @@ def many(memory: Memory, name: str, number: int) -> None:
 
 def hold(memory: Memory, _name: str, number: int) -> None:
     """Hold the lock until the end of standard input."""
-    with memory.vault._lock():
+    with memory.vault.disk.locked(10):
         say(number)
         sys.stdin.read()
 

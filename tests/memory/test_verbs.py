@@ -763,7 +763,7 @@ def test_what_was_deleted_comes_back_with_its_permissions(
 def test_a_swept_version_is_passed_over_by_restore(root: Path, verbs: Verbs[Applied]) -> None:
     for text in ("one\n", "two\n", "three\n"):
         verbs.write("a.md", text, overwrite=True)
-    two = Vault(str(root)).trash.path + "/" + sha256(b"two\n").hexdigest()
+    two = Vault(str(root)).disk.trash.path + "/" + sha256(b"two\n").hexdigest()
     os.unlink(two)
     verbs.restore("a.md")
     assert memories(root) == {"a.md": "one\n"}

@@ -370,7 +370,7 @@ from mdmem.errors import Invalid, MdmemError
 from mdmem.text.edit import append
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan, edit, together
-from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.store import Entry, FileChange
 from mdmem.vault.vault import Vault
 
 work = Path(sys.argv[1])
@@ -527,13 +527,13 @@ def test_in_a_repository_its_project_memory_is_mounted(tmp_path: Path, folder: s
     vault = Vault(init(root).root)
     up = "/".join([".."] * len(Path(folder).parts))
     assert vault.config.mounts == {"AGENTS.md": f"{up}/AGENTS.md"}
-    assert vault.mounts == {"AGENTS.md": ("AGENTS.md",)}
+    assert vault.disk.mounts == {"AGENTS.md": ("AGENTS.md",)}
     assert not (tmp_path / "AGENTS.md").exists()
 
 
 def test_a_worktree_is_a_repository_too(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: elsewhere\n")
-    assert "AGENTS.md" in Vault(init(tmp_path / "memories").root).mounts
+    assert "AGENTS.md" in Vault(init(tmp_path / "memories").root).disk.mounts
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import MdmemError, PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.files import Raced
-from mdmem.vault.journal import ASIDE, STAGING, Step
+from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.trash import Entry, FileChange, TrashFolder
+from mdmem.vault.store import Entry, FileChange, Step
+from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def vault(tmp_path: Path) -> Vault:
     root = tmp_path / "vault"
     root.mkdir()
     vault = Vault(str(root))
-    with vault._lock():
+    with vault.disk.locked(10):
         pass
     return vault
 
@@ -176,7 +177,7 @@ def test_a_crash_before_anything_was_staged_changes_nothing(vault: Vault) -> Non
 def test_what_was_logged_before_the_crash_is_not_logged_twice(vault: Vault) -> None:
     made = entry(*STEPS)
     leave(vault, "done", made, stand(vault, 3))
-    vault.trash.record(made)
+    vault.disk.trash.record(made)
     assert recovered(vault) == [ID]
 
 
@@ -198,7 +199,7 @@ def test_any_change_of_several_files_is_undone_wherever_it_stopped(
 ) -> None:
     """Steps are undone one by one, so a crash during the undoing is undone like any other."""
     vault = Vault(str(tmp_path_factory.mktemp("vault")))
-    with vault._lock():
+    with vault.disk.locked(10):
         pass
     changes = [(f"f{number}/a.md", *step) for number, (step, _) in enumerate(steps)]
     staged = {}
@@ -235,14 +236,14 @@ def test_what_was_written_since_stays(
     recovered(vault)
     assert (Path(vault.root) / "a.md").read_bytes() == expected
     if staged == OLD:
-        assert (Path(vault.trash.path) / (digest(OLD) or "")).read_bytes() == OLD
+        assert (Path(vault.disk.trash.path) / (digest(OLD) or "")).read_bytes() == OLD
 
 
 def test_what_stands_in_a_staged_file_and_nobody_expected_goes_to_the_trash(vault: Vault) -> None:
     put(vault, "a.md", NEW)
     leave(vault, "done", entry(("a.md", OLD, NEW)), {0: LATE})
     assert recovered(vault) == [ID]
-    assert (Path(vault.trash.path) / (digest(LATE) or "")).read_bytes() == LATE
+    assert (Path(vault.disk.trash.path) / (digest(LATE) or "")).read_bytes() == LATE
 
 
 # -------------------------------------------------------------------------- half steps of other systems
@@ -366,7 +367,7 @@ def set_aside(vault: Vault) -> set[str]:
     assert vault.recover() == 0
     assert os.listdir(staging(vault)) == []
     assert list(vault.history()) == []
-    assert os.listdir(vault.trash.path) == []
+    assert os.listdir(vault.disk.trash.path) == []
     assert any("not written here" in note for note in vault.notes)
     return set(os.listdir(Path(vault.root) / ASIDE))
 
@@ -403,8 +404,8 @@ def test_what_is_no_file_in_the_staging_folder_stops_nobody(vault: Vault, tmp_pa
     vault.apply(EditPlan(changes=(Change(path="b.md", before=None, content=NEW),)))
     assert memories(vault) == {"a.md": OLD, "b.md": NEW}
     assert os.listdir(staging(vault)) == []
-    vault.trash.policy = config.Trash(max_bytes=0)
-    vault.trash.sweep(0)
+    vault.disk.trash.policy = config.Trash(max_bytes=0)
+    vault.disk.trash.sweep(0)
     assert (tmp_path / "secret").read_bytes() == b"secret"
 
 
@@ -507,7 +508,7 @@ def test_the_log_is_asked_as_often_for_a_thousand_planted_records_as_for_one(vau
             asked += 1
             return super().entries()
 
-    vault.journal.trash = Counting(vault.trash.path, vault.trash.policy)
+    vault.disk.journal.trash = Counting(vault.disk.trash.path, vault.disk.trash.policy)
     for number in range(1_000):
         (staging(vault) / f"{number}.one").write_bytes(b"{}")
     assert len(set_aside(vault)) == 1_000
@@ -539,7 +540,7 @@ def test_a_folder_that_became_something_else_since_the_crash_is_left_alone(
     assert recovered(vault) == []
     assert (root / "a.md").read_bytes() == OLD
     assert list(outside.iterdir()) == []
-    assert (Path(vault.trash.path) / (digest(b"its\n") or "")).read_bytes() == b"its\n"
+    assert (Path(vault.disk.trash.path) / (digest(b"its\n") or "")).read_bytes() == b"its\n"
 
 
 def test_a_name_that_would_be_refused_today_is_recovered_beside_its_twin(vault: Vault) -> None:
@@ -564,8 +565,8 @@ def steps(vault: Vault) -> tuple[Entry, list[Step]]:
 # README: To apply it, mdmem checks what would result …
 def test_a_change_that_is_committed_is_in_the_log_and_its_old_content_in_the_trash(vault: Vault) -> None:
     made, todo = steps(vault)
-    with vault._lock():
-        vault.journal.commit(made, todo)
+    with vault.disk.locked(10):
+        vault.disk.journal.commit(made, todo)
     assert memories(vault) == {"a.md": NEW, "n/b.md": NEW}
     assert os.listdir(staging(vault)) == []
     assert list(vault.history()) == [made]
@@ -583,8 +584,8 @@ def test_a_commit_that_was_overtaken_changes_nothing(vault: Vault, late: str) ->
     else:
         put(vault, "n/b.md", LATE)
     before = memories(vault)
-    with vault._lock(), pytest.raises(Raced):
-        vault.journal.commit(made, todo)
+    with vault.disk.locked(10), pytest.raises(Raced):
+        vault.disk.journal.commit(made, todo)
     assert memories(vault) == before
     assert os.listdir(staging(vault)) == []
     assert list(vault.history()) == []
@@ -595,8 +596,8 @@ def test_a_commit_that_met_a_link_changes_nothing(vault: Vault, tmp_path: Path) 
     (Path(vault.root) / "a.md").unlink()
     (Path(vault.root) / "a.md").symlink_to(tmp_path / "elsewhere.md")
     (tmp_path / "elsewhere.md").write_bytes(OLD)
-    with vault._lock(), pytest.raises(PathRefused) as refused:
-        vault.journal.commit(made, todo)
+    with vault.disk.locked(10), pytest.raises(PathRefused) as refused:
+        vault.disk.journal.commit(made, todo)
     assert refused.value.path == "a.md"
     assert os.path.islink(Path(vault.root) / "a.md")
     assert os.listdir(staging(vault)) == []
@@ -606,7 +607,7 @@ def test_a_commit_that_met_a_link_changes_nothing(vault: Vault, tmp_path: Path) 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_change_that_cannot_be_logged_is_not_made(vault: Vault, *, several: bool) -> None:
     """What the log does not tell of could not be found again."""
-    log = Path(vault.trash.path) / "log.jsonl"
+    log = Path(vault.disk.trash.path) / "log.jsonl"
     log.mkdir()
     put(vault, "a.md", OLD)
     changes = [Change(path="a.md", before=vault.read("a.md"), content=NEW, merge=False)]
@@ -692,7 +693,7 @@ def test_a_journal_that_cannot_be_read_is_said(vault: Vault) -> None:
         status = 1
         with contextlib.suppress(MdmemError):
             os.chdir(vault.root)
-            vault.root = "."
+            vault.disk.root = "."
             os.setuid(65534)
             is_read = vault.read("a.md").data == OLD
             status = 0 if is_read and ".mdmem/local: cannot read it" in vault.notes[0] else 2

@@ -16,8 +16,8 @@ import pytest
 
 from mdmem.errors import FileBusy
 from mdmem.text.edit import append
-from mdmem.vault import files, journal, transaction
-from mdmem.vault.lease import attempts, has_writer
+from mdmem.vault import files, journal, local_store
+from mdmem.vault.files import attempts, has_writer
 from mdmem.vault.plan import EditPlan, edit
 from mdmem.vault.vault import Vault
 
@@ -165,7 +165,7 @@ def appended(vault: Vault, text: str = "two") -> EditPlan:
 def test_a_change_is_refused_while_a_program_keeps_the_file_open(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (journal, transaction):
+    for module in (journal, local_store):
         monkeypatch.setattr(module, "BUSY_SECONDS", 0.01)
     vault = Vault(str(file.parent))
     plan = appended(vault)

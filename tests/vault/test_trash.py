@@ -18,7 +18,8 @@ import pytest
 from mdmem.vault import config, files
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.trash import Entry, FileChange, TrashFolder, entry_from
+from mdmem.vault.store import Entry, FileChange, entry_from
+from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from mdmem.errors import (
 )
 from mdmem.text.document import parse
 from mdmem.text.edit import TextEdit, append, replace
-from mdmem.vault import vault as vault_module
+from mdmem.vault import local_store
 from mdmem.vault.journal import STAGING
 from mdmem.vault.plan import Change, EditPlan, edit, together
 from mdmem.vault.vault import Vault
@@ -705,7 +705,7 @@ def test_the_limits_of_the_config_apply(vault: Vault) -> None:
 HALFWAY = """
 import hashlib, json, os, sys
 from mdmem.vault.mark import signed
-from mdmem.vault.trash import Entry, FileChange
+from mdmem.vault.store import Entry, FileChange
 from mdmem.vault.vault import Vault
 
 vault = Vault(sys.argv[1])
@@ -718,7 +718,7 @@ def write(path, data):
     with open(path, "wb") as file:
         file.write(data)
 
-with vault._lock():
+with vault.disk.locked(10):
     write(f"{staging}/x.many", signed(entry.as_dict()))
     write(f"{staging}/x.0", b"old\\n")
     write(f"{staging}/x.1", b"new\\n")
@@ -752,7 +752,7 @@ Halfway = tuple[Vault, "subprocess.Popen[bytes]"]
 def test_nobody_reads_half_of_a_change(halfway: Halfway, monkeypatch: pytest.MonkeyPatch) -> None:
     vault, process = halfway
     with monkeypatch.context() as patch:
-        patch.setattr(vault_module, "LOCK_SECONDS", 0.05)
+        patch.setattr(local_store, "LOCK_SECONDS", 0.05)
         with pytest.raises(LockTimeout):
             vault.apply(new("3.md"))
     read: list[bytes] = []
@@ -786,7 +786,7 @@ def test_a_change_of_one_file_is_not_waited_for_by_readers(tmp_path: Path) -> No
     """It is one exchange: what a reader sees is the old file, or the new one."""
     vault, other = Vault(str(tmp_path)), Vault(str(tmp_path))
     vault.apply(new("a.md"))
-    with other._lock():
+    with other.disk.locked(10):
         (tmp_path / STAGING / "x.one").write_text("{")
         assert vault.read("a.md").data == b"new\n"
         assert (tmp_path / STAGING / "x.one").exists()
@@ -811,7 +811,7 @@ def as_nobody(root: Path, check: Callable[[Vault], bool], unreadable: str = "") 
             os.setgid(65534)
             os.setuid(65534)
             vault = Vault("/")
-            vault.root = "."  # the folders above belong to the test, and nobody may enter them
+            vault.disk.root = "."  # the folders above belong to the test, and nobody may enter them
             status = 0 if check(vault) else 2
         finally:
             os._exit(status)

@@ -82,7 +82,7 @@ def test_a_walk_can_begin_in_a_folder_of_another_spelling(tmp_path: Path) -> Non
 def test_the_vaults_own_files_can_be_asked_for(tmp_path: Path) -> None:
     fill(tmp_path, ".mdmem/templates/a.md", ".mdmem/templates/b/c.json", ".mdmem/templates/d.txt")
     found = walk(str(tmp_path), (".mdmem", "templates"), (".md", ".json"))
-    assert [each.path for each in found] == ["a.md", "b/c.json"]
+    assert [each.path for each in found] == [".mdmem/templates/a.md", ".mdmem/templates/b/c.json"]
 
 
 def test_a_link_is_a_problem_and_never_followed(tmp_path: Path) -> None:

@@ -1,0 +1,275 @@
+"""The store of a vault that is a folder on a disk.
+
+Folders are opened one by one and no link is followed; a lock for the whole vault keeps other writers out;
+several files change together through the journal, and what they held goes to the trash. What is under
+`.mdmem/local` can be made anew, and git ignores it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import unicodedata
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mdmem.errors import ConfigInvalid, FileBusy, LockTimeout, MdmemError, TooLarge, VaultNotFound
+from mdmem.text.document import SUFFIXES
+from mdmem.vault import config, files
+from mdmem.vault.files import BUSY_SECONDS, Place
+from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
+from mdmem.vault.mark import name_for
+from mdmem.vault.paths import Namespace
+from mdmem.vault.trash import TrashFolder
+from mdmem.vault.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.vault.files import Content
+    from mdmem.vault.store import Entry, Step
+    from mdmem.vault.walk import Found
+
+LOCK_SECONDS = 10.0
+_RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
+_READ_SETTLE_SECONDS = 0.2
+LOCAL = ".mdmem/local"
+_TRASH = f"{LOCAL}/trash"
+_LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, _TRASH)
+
+
+class LocalStore:
+    """The files below the folder `root`, and those that its config mounts. Constructing it opens nothing."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        self.notes: list[str] = []
+        self._stuck = False
+
+    @cached_property
+    def config(self) -> config.Config:
+        """As `Store.config`."""
+        place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))
+        try:
+            content = self._read(place, config.CONFIG_PATH, config.MAX_BYTES)
+        except TooLarge as error:
+            reason = f"it has more than {error.limit:,} bytes"
+            raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
+        return config.parse(content.data.decode("utf-8", "replace")) if content else config.Config()
+
+    # -- where files are ----------------------------------------------------------------------------------
+
+    @cached_property
+    def workspace(self) -> str:
+        """What the memories talk about: the git root that holds the vault, else its parent folder."""
+        return config.workspace_of(self.root)
+
+    @cached_property
+    def mounts(self) -> dict[str, tuple[str, ...]]:
+        """The mounted files: path of the vault to names below the workspace."""
+        mounts = self.config.mounts
+        return config.resolve(mounts, self.root, self.workspace) if mounts else {}
+
+    def mounted(self, namespace: Namespace) -> dict[str, str]:
+        """The mounts in a namespace: path of the vault to absolute path."""
+        return {
+            path: os.path.join(self.workspace, *parts)
+            for path, parts in self.mounts.items()
+            if namespace.holds(path)
+        }
+
+    def place(self, path: str) -> Place:
+        """Where a file is."""
+        # The vault's own files, which are never mounted, are read with a config that is broken as well.
+        mounted = None if path.startswith(".") else self.mounts.get(path)
+        return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(path.split("/")))
+
+    def in_workspace(self, path: str) -> str:
+        """The file of a memory, seen from the workspace."""
+        root, parts = self.place(path)
+        return os.path.relpath(os.path.join(root, *parts), self.workspace)
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
+        """As `Store.read`; what is being written is waited for, for a moment where it need not be settled."""
+        place = Place(self.root, tuple(path.split("/"))) if exact else self.place(path)
+        return self._read(place, path, limit, exact=exact, settled=settled)
+
+    def _read(
+        self, place: Place, path: str, limit: int, *, exact: bool = False, settled: bool = False
+    ) -> Content | None:
+        *folders, name = place.parts
+        with files.translated(path, "read it"):
+            try:
+                with files.opened(place.root, folders, exact=exact) as folder:
+                    if not exact and not name.isascii() and not files.exists(folder, name):
+                        name = files.twin_of(folder, name) or name
+                    size = files.size(folder, name)
+                    if size > limit:
+                        raise TooLarge(path=path, size=size, limit=limit)
+                    seconds = BUSY_SECONDS if settled else _READ_SETTLE_SECONDS
+                    content = files.read_settled(folder, name, seconds)
+                    if content is None and settled:
+                        raise FileBusy(path=path, seconds=seconds)
+                    return content or files.read(folder, name)
+            except FileNotFoundError:
+                return None
+
+    def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
+        """As `Store.walk`, mounted files included."""
+        parts = tuple(namespace.folder.split("/")) if namespace.folder else ()
+        hides = {folder.casefold() for folder in namespace.hides}
+        mounts = {} if namespace.folder.startswith(".") else self.mounted(namespace)
+        return walk(self.root, parts, suffixes, mounts, hides)
+
+    def names(self, folder: str) -> list[str]:
+        """As `Store.names`."""
+        parts = folder.split("/") if folder else ()
+        names = [path for path in self.mounts if path.rpartition("/")[0] == folder]
+        with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
+            names += os.listdir(descriptor)
+        return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in names]
+
+    def stands(self, path: str) -> bool:
+        """As `Store.stands`."""
+        return os.path.lexists(os.path.join(self.root, path)) or path in self.mounts
+
+    def spelled(self, path: str) -> str:
+        """As `Store.spelled`."""
+        if path.isascii() or path in self.mounts:
+            return ""
+        return "/".join(files.spelled(self.root, path.split("/")))
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def trash(self) -> TrashFolder:
+        """What was overwritten and deleted."""
+        return TrashFolder(os.path.join(self.root, _TRASH), self.config.trash)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """What makes several files change together."""
+        return Journal(self.root, self.place, self.trash)
+
+    def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        """As `Store.commit`."""
+        try:
+            self.journal.commit(entry, steps)
+        except OSError as error:
+            raise files.refusal(error, steps[0].path, "write it") from None
+
+    def entries(self) -> Iterator[Entry]:
+        """As `Store.entries`."""
+        return self.trash.entries()
+
+    def kept(self, digest: str) -> Content | None:
+        """As `Store.kept`."""
+        return self.trash.kept(digest)
+
+    def append(self, path: str, lines: Sequence[bytes]) -> None:
+        """As `Store.append`. The log has a lock of its own: nobody waits for changes of memories."""
+        if any(b"\n" in line for line in lines):
+            raise ValueError("a line has no line end in it")
+        *folders, name = path.split("/")
+        with (
+            files.translated(path, "append to it"),
+            files.opened(self.root, folders, create=True) as folder,
+        ):
+            files.append(folder, name, b"".join(line + b"\n" for line in lines), LOCK_SECONDS)
+
+    # -- the lock, and what a crash left ------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def locked(self, seconds: float) -> Iterator[None]:
+        """Hold the vault's write lock."""
+        self._make_local()
+        with files.held(os.path.join(self.root, LOCAL, "lock"), seconds):
+            yield
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """As `Store.writing`."""
+        with self.locked(LOCK_SECONDS):
+            self._recover()
+            yield
+
+    def recover(self) -> int:
+        """As `Store.recover`.
+
+        A change that another process is in the middle of is waited for when it is one of several files:
+        nobody reads half of it. Where that process does not go on, or the vault cannot be written, reading
+        goes on, and a note says so.
+        """
+        kinds: set[str] = set()
+        try:
+            with files.translated(LOCAL, "read it"):
+                kinds = pending(self.root)
+            if not kinds:
+                self._stuck = False
+                return 0
+            # Who has waited once does not wait for every file that is read.
+            with self.locked(_RECOVER_SECONDS if "many" in kinds and not self._stuck else 0):
+                self._stuck = False
+                return self._recover()
+        except MdmemError as error:
+            if not self._stuck and not (isinstance(error, LockTimeout) and "many" not in kinds):
+                self._stuck = True
+                self._note(f"a change that was cut short or goes on may be read in part: {error.message}")
+            return 0
+
+    def _recover(self) -> int:
+        with files.translated(LOCAL, "recover"):
+            recovered = self.journal.recover()
+        if self.journal.aside:
+            count = len(self.journal.aside)
+            self._note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
+            self.journal.aside.clear()
+        return recovered
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # -- what can be made anew ----------------------------------------------------------------------------
+
+    def _make_local(self) -> None:
+        # Looked at each time: these folders may have come with a repository, and be links.
+        ignored = os.path.lexists(os.path.join(self.root, LOCAL, ".gitignore"))
+        if ignored and all(files.is_folder(os.path.join(self.root, path)) for path in _LOCAL_FOLDERS):
+            return
+        try:
+            for path in (STAGING, _TRASH):
+                with files.opened(self.root, path.split("/"), create=True):
+                    pass
+            with files.opened(self.root, LOCAL.split("/")) as folder:
+                if not files.exists(folder, ".gitignore"):
+                    with contextlib.suppress(FileExistsError):
+                        files.write_new(folder, ".gitignore", b"*\n")
+        except OSError as error:
+            if not os.path.isdir(self.root):
+                raise VaultNotFound(start=self.root) from None
+            raise files.refusal(error, LOCAL, "make it") from None
+
+    def local(self, name: str) -> str:
+        """The absolute path of a folder for what can be made anew, which git ignores; made when missing.
+
+        Raises:
+            PathRefused: a part of it is a link.
+            StorageFailed: it cannot be made.
+        """
+        self._make_local()
+        path = f"{LOCAL}/{name}"
+        with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):
+            return os.path.join(self.root, path)
+
+    def own(self, name: str) -> str:
+        """As `local`, a folder in that one which was made here: what came with the files cannot stand in it.
+
+        Raises:
+            As `local`.
+        """
+        with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
+            own = name_for(folder)
+        return self.local(f"{name}/{own}")

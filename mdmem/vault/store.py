@@ -1,0 +1,229 @@
+"""What a vault keeps its memories in: the protocol, and the values that go through it.
+
+The vault speaks to its files through a `Store` only. `mdmem.vault.local_store` is the one on a disk; a
+database, or an object store with conditional writes, can stand in its place. What any of them must do is in
+`tests/vault/store_conformance.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from mdmem.text.document import SUFFIXES, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from mdmem.vault.config import Config
+    from mdmem.vault.files import Content
+    from mdmem.vault.paths import Namespace
+    from mdmem.vault.walk import Found
+
+
+class Store(Protocol):
+    """The files of one vault.
+
+    Paths are those of the whole vault, checked and in NFC (`mdmem.vault.paths`); errors name them so. The
+    files below `.mdmem` are read and walked like all others.
+
+    Attributes:
+        root: names the vault; of a store on a disk its folder, as an absolute path.
+        notes: what had to give in reading, in words, oldest first: each is said once.
+    """
+
+    root: str
+    notes: list[str]
+
+    @property
+    def config(self) -> Config:
+        """The config, as it was when it was first needed.
+
+        Raises:
+            ConfigInvalid: it cannot be used.
+        """
+
+    def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
+        """What a file holds; None where there is none.
+
+        Args:
+            path: of the file.
+            limit: bytes, beyond which nothing is read.
+            exact: only in this Unicode spelling.
+            settled: never what somebody is in the middle of writing.
+
+        Raises:
+            TooLarge: it has more than `limit` bytes.
+            PathRefused: a link, a folder or a device is in its place.
+            FileBusy: somebody kept writing it, and it is to be `settled`.
+            StorageFailed: the system refused.
+        """
+
+    def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
+        """Every file of a namespace with one of `suffixes`, by the parts of its path; hidden ones left out.
+
+        What looks like a memory and cannot be one comes with its `problem`. A namespace below `.mdmem` is
+        walked where it is named, and its files may have any name.
+        """
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, in NFC; none where there is no folder."""
+
+    def stands(self, path: str) -> bool:
+        """Whether there is anything at a path; the empty one is the vault itself."""
+
+    def spelled(self, path: str) -> str:
+        """A path as the store spells it; empty where there is only one spelling."""
+
+    def recover(self) -> int:
+        """Undo or finish what a crash left behind, and wait for a change under way; how many changes.
+
+        Where that cannot be done reading goes on, and one of the `notes` says so.
+        """
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep other writers out, as far as the store can; what a crash left is put right first.
+
+        Raises:
+            LockTimeout: another writer does not go away.
+        """
+
+    def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        """Compare the base of each step with what is there, and do all steps, or none. Wants `writing`.
+
+        `entry` tells of the steps (`changed_by`), and is one of the `entries` before the first is done; what
+        they replace is `kept`. When this returns nothing of it can be lost.
+
+        Raises:
+            Raced: a file differs from its base. Its `late` is what somebody wrote over a step that had been
+                done already: that is kept as well.
+            FileBusy, PathRefused, StorageFailed: a step cannot be done.
+        """
+
+    def entries(self) -> Iterator[Entry]:
+        """The changes, newest first."""
+
+    def kept(self, digest: str) -> Content | None:
+        """The version with this SHA-256 that a change replaced; None when it is not kept (any more)."""
+
+    def append(self, path: str, lines: Sequence[bytes]) -> None:
+        """Add lines, given without their ends, to a log, which is made when it is missing.
+
+        They stand together, whoever else appends, and are on the disk then. Where a crash tore the last
+        line they begin a new one.
+
+        Raises:
+            LockTimeout, PathRefused, StorageFailed: they cannot be added; the log is as before.
+        """
+
+
+class Step(NamedTuple):
+    """What becomes of one file: its base, and what stands there afterwards; None is nothing.
+
+    A new file has the permissions and owner of `like`. `spelled` is the path as the store spells it, where
+    it has several Unicode spellings.
+    """
+
+    path: str
+    before: Content | None
+    after: bytes | None
+    like: Content | None = None
+    spelled: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist.
+
+    `spelled`: the path as the store spells it, where it has several Unicode spellings. `mode`: the
+    permissions of what was deleted.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    spelled: str = ""
+    mode: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The memory of a change as a JSON object."""
+        more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
+        return {"path": self.path, "before": self.before, "after": self.after, **more}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
+
+    `is_part`: it changed files outside of the namespace as well, which are not named.
+    """
+
+    id: str
+    time: str
+    actor: str
+    message: str
+    files: tuple[FileChange, ...]
+    is_part: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as a JSON object."""
+        return {
+            "id": self.id,
+            "time": self.time,
+            "actor": self.actor,
+            "message": self.message,
+            "files": [changed.as_dict() for changed in self.files],
+        }
+
+
+def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
+    """What some steps change, for the entry that tells of them."""
+    return tuple(
+        FileChange(
+            path=step.path,
+            before=digest(step.before.data) if step.before else None,
+            after=None if step.after is None else digest(step.after),
+            spelled=step.spelled,
+            mode=step.before.mode if step.before and step.after is None else 0,
+        )
+        for step in steps
+    )
+
+
+def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entry:
+    """The entry of a change that is made now, with an id of its own."""
+    now = datetime.now(UTC)
+    identifier = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(2).hex()}"
+    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Entry(id=identifier, time=time, actor=actor, message=message, files=changed)
+
+
+def entry_from(shape: dict[str, Any]) -> Entry:
+    """The inverse of `Entry.as_dict`.
+
+    Raises:
+        KeyError, TypeError, ValueError: the shape is another one.
+    """
+    changed = tuple(
+        FileChange(
+            path=f["path"],
+            before=f["before"],
+            after=f["after"],
+            spelled=f.get("spelled", ""),
+            mode=f.get("mode", 0) & 0o777,
+        )
+        for f in shape["files"]
+    )
+    texts = [shape[key] for key in ("id", "time", "actor", "message")]
+    texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an entry holds texts")
+    if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
+        raise ValueError("a spelling is of another path")
+    return Entry(
+        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
+    )

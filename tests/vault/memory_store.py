@@ -1,0 +1,107 @@
+"""A store in memory: what a vault needs of any store, without a disk."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mdmem.errors import TooLarge
+from mdmem.text.document import SUFFIXES, digest
+from mdmem.vault.config import CONFIG_PATH, Config, parse
+from mdmem.vault.files import Content, Raced
+from mdmem.vault.paths import Namespace, is_under
+from mdmem.vault.store import Entry, Step
+from mdmem.vault.walk import Found
+
+
+class MemoryStore:
+    """The files of a vault in a dictionary; each change counts as one more moment."""
+
+    def __init__(self) -> None:
+        self.root = "in memory"
+        self.notes: list[str] = []
+        self._files: dict[str, tuple[int, bytes]] = {}
+        self._kept: dict[str, bytes] = {}
+        self._entries: list[Entry] = []
+        self._lock = threading.RLock()
+        self._moment = 0
+
+    @property
+    def config(self) -> Config:
+        content = self.read(CONFIG_PATH, 1 << 20)
+        return parse(content.data.decode()) if content else Config()
+
+    def put(self, path: str, data: bytes | None) -> None:
+        self._moment += 1
+        if data is None:
+            self._files.pop(path, None)
+        else:
+            self._files[path] = self._moment, data
+
+    def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
+        del exact, settled  # every name has one spelling, and nothing is written in parts
+        if path not in self._files:
+            return None
+        moment, data = self._files[path]
+        if len(data) > limit:
+            raise TooLarge(path=path, size=len(data), limit=limit)
+        return _content(data, moment)
+
+    def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
+        own = namespace.folder.startswith(".")
+        met = {path: stored for path, stored in self._files.items() if own or not path.startswith(".")}
+        for path, (moment, data) in sorted(met.items(), key=lambda item: item[0].split("/")):
+            if namespace.holds(path) and path.endswith(suffixes):
+                yield Found(path, len(data), moment)
+
+    def names(self, folder: str) -> list[str]:
+        start = f"{folder}/" if folder else ""
+        inside = (path[len(start) :] for path in self._files if path.startswith(start))
+        return list(dict.fromkeys(name.partition("/")[0] for name in inside))
+
+    def stands(self, path: str) -> bool:
+        return not path or any(is_under(each, path) for each in self._files)
+
+    def spelled(self, path: str) -> str:
+        assert unicodedata.is_normalized("NFC", path)
+        return ""
+
+    def recover(self) -> int:
+        return 0
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._lock:
+            yield
+
+    def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        with self._lock:
+            for step in steps:
+                now = self._files.get(step.path)
+                if (now[1] if now else None) != (step.before.data if step.before else None):
+                    raise Raced(step.path)
+            for step in steps:
+                if step.before:
+                    self._kept[digest(step.before.data)] = step.before.data
+                self.put(step.path, step.after)
+            self._entries.append(entry)
+
+    def entries(self) -> Iterator[Entry]:
+        return reversed(self._entries)
+
+    def kept(self, digest: str) -> Content | None:
+        return _content(self._kept[digest], 0) if digest in self._kept else None
+
+    def append(self, path: str, lines: Sequence[bytes]) -> None:
+        if any(b"\n" in line for line in lines):
+            raise ValueError("a line has no line end in it")
+        with self._lock:
+            _, log = self._files.get(path, (0, b""))
+            torn = b"\n" if log and not log.endswith(b"\n") else b""
+            self.put(path, log + torn + b"".join(line + b"\n" for line in lines))
+
+
+def _content(data: bytes, moment: int) -> Content:
+    return Content(data, 0o644, 0, 0, (moment, len(data), moment, moment))

@@ -1,0 +1,202 @@
+"""Both stores do what any store must do; and nothing above the vault reaches below its store unseen."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mdmem
+from mdmem.errors import LockTimeout, PathRefused, StorageFailed, VaultNotFound
+from mdmem.text.document import digest
+from mdmem.vault import files, local_store
+from mdmem.vault.local_store import LocalStore
+from mdmem.vault.store import Step
+from mdmem.vault.vault import Vault
+
+from .memory_store import MemoryStore
+from .store_conformance import MOST, Put, StoreConformance, check_lines, commit, data_of, write
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class TestMemoryStore(StoreConformance):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore()
+
+    @pytest.fixture
+    def put(self, store: MemoryStore) -> Put:
+        return store.put
+
+    def test_what_needs_a_folder_says_so(self, store: MemoryStore) -> None:
+        with pytest.raises(VaultNotFound):
+            Vault(store).disk.local("index")
+
+
+WRITER = """
+import sys
+from mdmem.vault.local_store import LocalStore
+from tests.vault.store_conformance import add_lines, count
+store = LocalStore(sys.argv[1])
+count(store, 10)
+add_lines(store, sys.argv[2].encode())
+"""
+
+
+class TestLocalStore(StoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> LocalStore:
+        return LocalStore(str(tmp_path))
+
+    @pytest.fixture
+    def put(self, tmp_path: Path) -> Put:
+        def write_file(path: str, data: bytes) -> None:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_bytes(data)
+
+        return write_file
+
+    def test_processes_lose_no_change_and_tear_no_line(self, store: LocalStore) -> None:
+        names = ["a", "b", "c"]
+        command = [sys.executable, "-c", WRITER, store.root]
+        writers = [subprocess.Popen([*command, name], cwd=REPOSITORY) for name in names]
+        assert [writer.wait(60) for writer in writers] == [0] * len(names)
+        assert data_of(store.read("a.md", MOST)) == b"30"
+        check_lines(store, [name.encode() for name in names])
+
+    def test_other_spellings_of_a_name_are_found_and_told_apart(self, store: LocalStore, put: Put) -> None:
+        put("ne\u0301/e\u0301.md", b"one")
+        assert data_of(store.read("n\xe9/\xe9.md", MOST)) == b"one"
+        assert store.read("n\xe9/\xe9.md", MOST, exact=True) is None
+        assert store.names("n\xe9") == ["\xe9.md"]
+        assert store.spelled("n\xe9/\xe9.md") == "ne\u0301/e\u0301.md"
+        base = store.read("n\xe9/\xe9.md", MOST)
+        commit(store, Step("n\xe9/\xe9.md", base, b"two", spelled="ne\u0301/e\u0301.md"))
+        assert data_of(store.read("ne\u0301/e\u0301.md", MOST, exact=True)) == b"two"
+
+    def test_what_a_program_wrote_over_a_step_is_kept(
+        self, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It comes between the comparison and the exchange, in a file that was compared already."""
+        write(store, "a.md", b"base")
+        base, exchange = store.read("a.md", MOST), files.exchange
+
+        def overtaken(staged: tuple[int, str], target: tuple[int, str]) -> None:
+            monkeypatch.setattr(files, "exchange", exchange)
+            Path(store.root, "a.md").write_bytes(b"theirs")
+            exchange(staged, target)
+
+        monkeypatch.setattr(files, "exchange", overtaken)
+        with pytest.raises(files.Raced) as raced:
+            commit(store, Step("a.md", base, b"ours"))
+        assert raced.value.late == {"a.md": b"theirs"}
+        assert data_of(store.read("a.md", MOST)) == b"theirs"
+        assert data_of(store.kept(digest(b"theirs"))) == b"theirs"
+        assert next(store.entries()).message == "set aside what another program wrote"
+
+
+@pytest.mark.parametrize("obstacle", ["link", "folder", "pipe", "folder is a link"])
+def test_a_log_that_is_none_is_refused(tmp_path: Path, obstacle: str) -> None:
+    store, log = LocalStore(str(tmp_path / "v")), tmp_path / "v/logs/a.jsonl"
+    log.parent.mkdir(parents=True)
+    if obstacle == "link":
+        (tmp_path / "profile").write_bytes(b"")
+        log.symlink_to(tmp_path / "profile")
+    elif obstacle == "folder":
+        log.mkdir()
+    elif obstacle == "pipe":
+        os.mkfifo(log)
+    else:
+        log.parent.rmdir()
+        log.parent.symlink_to(tmp_path)
+    with pytest.raises((PathRefused, StorageFailed)) as refused:
+        store.append("logs/a.jsonl", [b"one"])
+    assert refused.value.values["path"] == "logs/a.jsonl"
+    assert not (tmp_path / "a.jsonl").exists()
+    assert not (tmp_path / "profile").exists() or (tmp_path / "profile").read_bytes() == b""
+
+
+FULL = """
+import resource, signal, sys
+from mdmem.errors import StorageFailed
+from mdmem.vault.local_store import LocalStore
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    LocalStore(sys.argv[1]).append("a.jsonl", [b"x" * 600, b"y" * 600])
+except StorageFailed as error:
+    sys.exit(0 if error.path == "a.jsonl" else 2)
+"""
+
+
+def test_a_full_disk_leaves_nothing_of_the_lines(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.append("a.jsonl", [b"one"])
+    subprocess.run([sys.executable, "-c", FULL, store.root], check=True)
+    assert data_of(store.read("a.jsonl", MOST)) == b"one\n"
+
+
+def test_a_log_that_was_replaced_while_its_lock_was_waited_for_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, take = LocalStore(str(tmp_path)), files.take
+    store.append("a.jsonl", [b"old"])
+
+    def replaced(descriptor: int, path: str, seconds: float) -> None:
+        monkeypatch.setattr(files, "take", take)
+        (tmp_path / "new").write_bytes(b"new\n")
+        os.replace(tmp_path / "new", tmp_path / "a.jsonl")
+        take(descriptor, path, seconds)
+
+    monkeypatch.setattr(files, "take", replaced)
+    store.append("a.jsonl", [b"line"])
+    assert (tmp_path / "a.jsonl").read_bytes() == b"new\nline\n"
+
+
+def test_a_log_that_somebody_keeps_locked_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_store, "LOCK_SECONDS", 0.02)
+    store = LocalStore(str(tmp_path))
+    store.append("a.jsonl", [b"one"])
+    with files.held(str(tmp_path / "a.jsonl"), 1), pytest.raises(LockTimeout):
+        store.append("a.jsonl", [b"two"])
+
+
+# Who asks a store on a disk for files, besides the vault: what ripgrep, the index, the watcher and other
+# programs need is where a file is. Each line that is added here is one more thing that no other store can do.
+BELOW = {
+    "adapters/hooks.py": "where its sessions are",
+    "adapters/memory_tool.py": "folders as such",
+    "agents/settings.py": "writes outside of the vault",
+    "agents/sync.py": "writes outside of the vault",
+    "imports/batch.py": "other systems' files",
+    "index/first_seen.py": "code beside the vault",
+    "index/grep.py": "ripgrep",
+    "index/index.py": "where the index is, and the look at what has changed",
+    "index/reading.py": "reads many files at once",
+    "index/sync.py": "reads many files at once",
+    "index/view.py": "code beside the vault",
+    "memory/doctor.py": "what lies about in the vault's own folder",
+    "memory/instructions.py": "which file of the workspace a memory is",
+}
+
+
+def test_nothing_else_reaches_below_the_store() -> None:
+    house = Path(mdmem.__file__).parent
+    reaching = re.compile(
+        r"\.disk\b|from mdmem\.vault\.(?:files|journal|trash|local_store)\b"
+        r"|from mdmem\.vault import .*\b(?:files|journal|trash|local_store)\b"
+    )
+    found = {
+        name
+        for path in house.rglob("*.py")
+        if (name := str(path.relative_to(house))).partition("/")[0] != "vault"
+        and reaching.search(re.sub(r"(?m)^if TYPE_CHECKING:(?:\n(?: .*)?)+", "", path.read_text()))
+    }
+    assert found == set(BELOW)

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mdmem.diagnostic import Diagnostic, Position, Span
+    from mdmem.diagnostic import Diagnostic, Position, Span, as_json
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.index.hit import Hit
     from mdmem.index.reference import Reference
+    from mdmem.index.search import SearchRequest
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.text.document import Document
     from mdmem.text.edit import TextEdit
@@ -47,9 +48,11 @@ _HOMES = {
     "Reference": "mdmem.index.reference",
     "Refused": "mdmem.errors",
     "Scope": "mdmem.vault.paths",
+    "SearchRequest": "mdmem.index.search",
     "Span": "mdmem.diagnostic",
     "TextEdit": "mdmem.text.edit",
     "Unavailable": "mdmem.errors",
+    "as_json": "mdmem.diagnostic",
     "check_folder": "mdmem.vault.paths",
     "check_memory": "mdmem.vault.paths",
     "clipped": "mdmem.text.tokens",
@@ -79,10 +82,12 @@ __all__ = [
     "Reference",
     "Refused",
     "Scope",
+    "SearchRequest",
     "Span",
     "TextEdit",
     "Unavailable",
     "__version__",
+    "as_json",
     "check_folder",
     "check_memory",
     "clipped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,6 +12,27 @@ if TYPE_CHECKING:
 Severity = Literal["error", "warning"]
 SECRETS = "secret"
 SECRETS_HINT = "leave it out, or name where it is kept"
+
+
+def as_json(value: Any) -> Any:
+    """A value of any kind as JSON has it: an object of the fields of a dataclass or a named tuple.
+
+    A class whose object has other members says so: `JSON` names the fields and properties, `json_shape()`
+    gives the members. What is neither, nor a collection, stays as it is.
+    """
+    kind = type(value)
+    if hasattr(kind, "json_shape"):
+        return as_json(value.json_shape())
+    names = (
+        getattr(kind, "JSON", None)
+        or getattr(kind, "_fields", None)
+        or getattr(kind, "__dataclass_fields__", None)
+    )
+    if names:
+        return {name: as_json(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key: as_json(each) for key, each in value.items()}
+    return [as_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class Span(NamedTuple):
@@ -59,7 +81,7 @@ class Diagnostic:
         """The finding as an agent is told it: not how a person would let a secret pass."""
         return replace(self, hint=SECRETS_HINT) if self.code == SECRETS else self
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The finding as a JSON object."""
         return {
             "path": self.path,

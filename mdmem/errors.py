@@ -85,10 +85,9 @@ class MdmemError(Exception):
             return self
         return self.but(findings=tuple(finding.for_agent() for finding in self.values["findings"]))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The error as a JSON object: `code`, `message`, `hint`, and the fields that are plain values."""
-        plain = {name: _plain(value) for name, value in self.values.items()}
-        return {"code": self.code, "message": self.message, "hint": self.hint, **plain}
+    def json_shape(self) -> dict[str, Any]:
+        """The error as a JSON object: `code`, `message`, `hint`, and the fields."""
+        return {"code": self.code, "message": self.message, "hint": self.hint, **self.values}
 
 
 class Usage(MdmemError, code="usage"):
@@ -480,15 +479,6 @@ class GitFailed(Unavailable, code="git-failed"):
     path: str
     action: str
     reason: str
-
-
-def _plain(value: Any) -> Any:
-    """A field as JSON has it; findings and near lines become objects."""
-    if isinstance(value, NearLine):
-        return value._asdict()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value.as_dict() if hasattr(value, "as_dict") else value
 
 
 def _shortened(text: str, most: int = 80) -> str:

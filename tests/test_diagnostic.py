@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from typing import ClassVar, NamedTuple
 
 import pytest
 
-from mdmem.diagnostic import Diagnostic, Position, Span, told
+from mdmem.diagnostic import Diagnostic, Position, Span, as_json, told
 
 FINDING = Diagnostic(
     path="notes/a.md",
@@ -31,7 +32,7 @@ def test_a_finding_is_an_error_without_hint_or_rule_unless_it_says_otherwise() -
 
 
 def test_a_finding_is_an_object_in_json() -> None:
-    assert json.loads(json.dumps(FINDING.as_dict())) == {
+    assert json.loads(json.dumps(as_json(FINDING))) == {
         "path": "notes/a.md",
         "line": 2,
         "column": 5,
@@ -62,3 +63,29 @@ def test_of_very_many_findings_the_first_are_told_and_how_many_more_there_are() 
     *first, last = told([*findings, FINDING])
     assert first == findings[:1_000]
     assert (last.code, last.severity, last.message) == ("more", "error", "2 more findings are left out")
+
+
+class Pair(NamedTuple):
+    one: int
+    two: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A class of which JSON has other members than fields."""
+
+    JSON: ClassVar = ("name", "twice")
+    name: str
+    hidden: int = 0
+
+    @property
+    def twice(self) -> str:
+        return self.name * 2
+
+
+def test_values_are_objects_of_their_fields_or_of_what_their_class_names() -> None:
+    found = as_json({"pair": Pair(1, ("a",)), "shaped": [Shaped("x")], "findings": (FINDING,), "none": None})
+    assert found["pair"] == {"one": 1, "two": ["a"]}
+    assert found["shaped"] == [{"name": "x", "twice": "xx"}]
+    assert found["findings"][0]["code"] == FINDING.code
+    assert found["none"] is None

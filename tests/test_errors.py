@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mdmem import errors
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.diagnostic import Diagnostic, Position, Span, as_json
 from mdmem.errors import MdmemError, NearLine
 
 
@@ -148,7 +148,7 @@ def test_a_copied_error_is_the_same(error: MdmemError) -> None:
 
 
 def test_an_error_can_be_written_as_json_with_its_fields(error: MdmemError) -> None:
-    written = json.loads(json.dumps(error.as_dict()))
+    written = json.loads(json.dumps(as_json(error)))
     assert written["code"] == error.code
     assert written["message"] == error.message
     assert written["hint"] == error.hint
@@ -156,9 +156,9 @@ def test_an_error_can_be_written_as_json_with_its_fields(error: MdmemError) -> N
 
 
 def test_findings_and_near_lines_are_objects_in_json() -> None:
-    refused = errors.Invalid(findings=(FINDING,)).as_dict()
-    assert refused["findings"] == [FINDING.as_dict()]
-    missing = example(errors.TextNotFound).as_dict()
+    refused = as_json(errors.Invalid(findings=(FINDING,)))
+    assert refused["findings"] == [as_json(FINDING)]
+    missing = as_json(example(errors.TextNotFound))
     assert missing["near"] == [{"line": 3, "text": "almost it", "differs": "case"}]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.agents import generated
 from mdmem.agents.files import Places, Source, globs_of, malformed, matching, read_header
@@ -65,10 +65,6 @@ class Cost:
     bytes_kept: int
     tokens: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The cost as a JSON object."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
@@ -76,13 +72,6 @@ class Audit:
 
     costs: tuple[Cost, ...]
     findings: tuple[Diagnostic, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The audit as a JSON object."""
-        return {
-            "costs": [cost.as_dict() for cost in self.costs],
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
 
 
 class Advice(NamedTuple):

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.errors import MdmemError, PatternInvalid
@@ -45,6 +45,8 @@ class Found:
         limit: the limit that cut it; empty where none did.
     """
 
+    JSON: ClassVar = ("path", "tool", "scope", "reason", "bytes", "bytes_kept", "limit")
+
     path: str
     tool: str
     scope: str
@@ -53,18 +55,6 @@ class Found:
     bytes_kept: int
     text: str = ""
     limit: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The file as a JSON object."""
-        return {
-            "path": self.path,
-            "tool": self.tool,
-            "scope": self.scope,
-            "reason": self.reason,
-            "bytes": self.bytes,
-            "bytes_kept": self.bytes_kept,
-            "limit": self.limit,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +69,8 @@ class Resolved:
         left_out: files that look as if it read them and that it does not, with the reason.
         findings: what is wrong: imports that fail, links that leave the workspace, patterns that are none.
     """
+
+    JSON: ClassVar = ("file", "tool", "as_of", "tokens", "files", "left_out", "findings", "text")
 
     file: str
     tool: str
@@ -96,19 +88,6 @@ class Resolved:
     def tokens(self) -> int:
         """About how many tokens the text is."""
         return tokens.estimate(self.text)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as a JSON object."""
-        return {
-            "file": self.file,
-            "tool": self.tool,
-            "as_of": self.as_of,
-            "tokens": self.tokens,
-            "files": [found.as_dict() for found in self.files],
-            "left_out": [found.as_dict() for found in self.left_out],
-            "findings": [finding.as_dict() for finding in self.findings],
-            "text": self.text,
-        }
 
 
 # Instructions are a few kilobytes; what is larger than any limit of a tool is not read to its end.

@@ -305,15 +305,10 @@ class Difference:
         """What would be written, as a unified diff."""
         return unified(self.before, self.after, self.path)
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The difference as a JSON object."""
-        return {
-            "path": self.path,
-            "state": self.state,
-            "reason": self.reason,
-            "mended": self.is_mended,
-            "diff": self.diff(),
-        }
+        shape = {"path": self.path, "state": self.state, "reason": self.reason}
+        return {**shape, "mended": self.is_mended, "diff": self.diff()}
 
 
 def compared(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mdmem.agents import generated
 from mdmem.agents.files import Places, Source
@@ -53,11 +53,6 @@ class Synced:
     def diff(self) -> str:
         """What was written, or would be, as one unified diff."""
         return "".join(one.diff() for one in self.differences)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The outcome as a JSON object."""
-        differences = [one.as_dict() for one in self.differences]
-        return {"differences": differences, "written": list(self.written)}
 
 
 def sync(

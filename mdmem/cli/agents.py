@@ -302,7 +302,7 @@ def project_resolve(memory: Memory, for_file: str, tool: str, as_json: bool) -> 
     """Print what a coding tool would read for a file; which files that is goes to standard error."""
     resolved = memory.project.resolve(for_file, tool)
     if as_json:
-        print_json(resolved.as_dict())
+        print_json(resolved)
         return
     for number, found in enumerate(resolved.files, 1):
         kept = f"{found.bytes_kept:,} of {found.bytes:,} bytes"
@@ -324,7 +324,7 @@ def project_audit(memory: Memory, as_json: bool) -> None:
     """Compare what coding tools read: what only some see, what is cut or dead, and what it costs."""
     audit = memory.project.audit()
     if as_json:
-        print_json(audit.as_dict())
+        print_json(audit)
         return
     for cost in audit.costs:
         kept = f"{cost.bytes_kept:,} of {cost.bytes:,} bytes"
@@ -346,7 +346,7 @@ def project_sync(
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
     synced = memory.project.sync(tools, bring_back=bring_back, check=check or dry_run)
     if as_json:
-        print_json(synced.as_dict())
+        print_json(synced)
     elif dry_run:
         print(synced.diff(), end="")
     is_silent = as_json or dry_run

@@ -254,7 +254,7 @@ def history_command(memory: Memory, path: str | None, limit: int, as_json: bool)
         changes = "change" if older == 1 else "changes"
         print(f"{older} older {changes} left out: raise --limit", file=sys.stderr)
     if as_json:
-        print_json([entry.as_dict() for entry in entries[:limit]])
+        print_json(entries[:limit])
         return
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ def ls_command(memory: Memory, as_json: bool, **options: Any) -> None:
     """
     listed = memory.ls(**options)
     if as_json:
-        print_json([entry.as_dict() for entry in listed])
+        print_json(listed)
         return
     for entry in listed:
         if entry.problem:
@@ -82,7 +81,7 @@ def grep_command(memory: Memory, as_json: bool, **options: Any) -> int:
     for hit in hits:
         if as_json:
             # One object a line: the first can be read before the last is found.
-            print(json.dumps(hit.as_dict(), ensure_ascii=False))
+            print_json(hit, in_line=True)
             above = hit
             continue
         if above is None or (hit.path, hit.heading) != (above.path, above.heading):
@@ -127,7 +126,7 @@ def doctor_command(memory: Memory, fix: bool, as_json: bool) -> int:
     """Report what is wrong with the vault itself; what a crash left is put right first."""
     health = memory.doctor(fix=fix)
     if as_json:
-        print_json(health.as_dict())
+        print_json(health)
         return int(any(finding.severity == "error" for finding in health.findings))
     for name, value in health.facts.items():
         print(f"{name}: {value}")
@@ -161,10 +160,14 @@ def search_command(
     With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
     `show` takes it.
     """
-    results = memory.search(" ".join(words), each="passage" if passages else "memory", **options)
+    from mdmem import SearchRequest
+
+    results = memory.search(
+        SearchRequest(query=" ".join(words), each="passage" if passages else "memory", **options)
+    )
     code = 0 if results.hits else 1
     if as_json:
-        print_json(results.as_dict())
+        print_json(results)
         return code
     for number, hit in enumerate(results.hits):
         title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
@@ -204,7 +207,7 @@ def context_command(memory: Memory, words: tuple[str, ...], as_json: bool, **opt
     """
     found = memory.context(" ".join(words), **options)
     if as_json:
-        print_json(found.as_dict())
+        print_json(found)
         return
     sys.stdout.write(found.text)
     sys.stdout.flush()

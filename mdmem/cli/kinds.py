@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
 from mdmem.cli.main import group
 from mdmem.cli.options import (
     base_option,
@@ -75,7 +76,7 @@ def notes_list(memory: Memory, within: str, as_json: bool) -> None:
     """List the notes with their titles."""
     infos = memory.notes.list(within)
     if as_json:
-        print_json([info.as_dict() for info in infos])
+        print_json(infos)
         return
     for info in infos:
         print(f"{info.path}\t{info.title}")
@@ -197,7 +198,7 @@ def working_list(memory: Memory, as_json: bool) -> None:
     """List all working memory."""
     infos = memory.working.list()
     if as_json:
-        print_json([info.as_dict() for info in infos])
+        print_json(infos)
         return
     for info in infos:
         state = "expired" if info.expired else f"expires {info.expires}" if info.expires else ""
@@ -272,11 +273,11 @@ def preferences_top(memory: Memory, count: int, as_json: bool) -> None:
 @read_command
 def preferences_stats(memory: Memory, as_json: bool) -> None:
     """Print how many there are, where, and how strong."""
-    stats = memory.preferences.stats().as_dict()
+    stats = memory.preferences.stats()
     if as_json:
         print_json(stats)
         return
-    for name, value in stats.items():
+    for name, value in mdmem.as_json(stats).items():
         shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
         print(f"{name}: {shown}")
 
@@ -299,7 +300,7 @@ def preferences_sweep() -> PreferencesVerb:
 
 def _print(found: Iterable[Preference], *, as_json: bool) -> None:
     if as_json:
-        print_json([preference.as_dict() for preference in found])
+        print_json(found)
         return
     for preference in found:
         hidden = "  (faded)" if preference.hidden else ""
@@ -321,7 +322,7 @@ def rules_list(memory: Memory, for_file: str | None, disabled: bool, as_json: bo
     """List the rules, the most important first."""
     found = memory.rules.list(for_file, disabled=disabled)
     if as_json:
-        print_json([rule.as_dict() for rule in found])
+        print_json(found)
         return
     for rule in found:
         globs = f"  {', '.join(rule.globs)}" if rule.globs else ""

@@ -41,7 +41,7 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
 
     made = init(folder, dry_run=dry_run)
     if as_json:
-        print_json(made.as_dict())
+        print_json(made)
         return
     print(f"{'would make' if dry_run else 'made'} the vault {made.root}")
     for path in made.files:

@@ -76,7 +76,7 @@ def _print_asked(memory: Memory, *, target: str | None, stats: bool, as_json: bo
     if stats:
         counted = known.stats(**asked)
         if as_json:
-            print_json(counted.as_dict())
+            print_json(counted)
         else:
             print(f"{counted.total:,} references in {counted.places:,} places")
             for title, counts in (("by type", counted.by_type), ("by state", counted.by_state)):
@@ -87,7 +87,7 @@ def _print_asked(memory: Memory, *, target: str | None, stats: bool, as_json: bo
         return 0
     found = known.lookup(target, **asked) if target else known.list(**asked)
     if as_json:
-        print_json([reference.as_dict() for reference in found])
+        print_json(found)
     else:
         for reference in found:
             for place in reference.places:
@@ -104,7 +104,7 @@ def backlinks_command(memory: Memory, path: str, as_json: bool) -> int:
     """List the links to a memory; the exit code is 1 when there are none."""
     found = memory.references.backlinks(path)
     if as_json:
-        print_json([backlink._asdict() for backlink in found])
+        print_json(found)
         return 0 if found else 1
     for source, line, _, anchor, alias, ambiguous in found:
         named = f"  #{anchor}" if anchor else ""
@@ -135,7 +135,7 @@ def graph_command(memory: Memory, within: str, form: str, as_json: bool) -> None
     """Print what memories link to, embed, cite and are tagged with, as a graph."""
     triples = memory.references.graph(within)
     if as_json or form == "json":
-        print_json([triple._asdict() for triple in triples])
+        print_json(triples)
     else:
         print(dot(triples) if form == "dot" else mermaid(triples), end="")
 

@@ -45,17 +45,19 @@ def _shown(text: str) -> str:
 _GITHUB_LEVELS = {"error": "error", "warning": "warning"}
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value."""
+def print_json(value: Any, *, in_line: bool = False) -> None:
+    """Print one JSON value, or in one line one of several."""
     import json
 
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    from mdmem.diagnostic import as_json
+
+    print(json.dumps(as_json(value), ensure_ascii=False, indent=None if in_line else 2, default=str))
 
 
 def print_error(error: MdmemError, *, as_json: bool) -> None:
     """Print an error: to people on standard error; with --json as an object on standard output too."""
     if as_json:
-        print_json({"error": error.as_dict()})
+        print_json({"error": error})
     print(f"mdmem: {error}", file=sys.stderr)
 
 
@@ -94,7 +96,7 @@ def print_document(
 def print_applied(applied: Applied, *, as_json: bool) -> None:
     """Print what a change did: every file with its new hash, and how to take it back."""
     if as_json:
-        print_json(applied.as_dict())
+        print_json(applied)
         return
     if not applied.files:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
@@ -124,10 +126,7 @@ def print_notes(memory: Memory) -> None:
 def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
     """Print what a plan would change."""
     if as_json:
-        warnings = [finding.as_dict() for finding in plan.warnings]
-        print_json(
-            {"plan": plan.as_dict(), "diff": diff, "left_out": list(plan.left_out), "warnings": warnings}
-        )
+        print_json({"plan": plan, "diff": diff, "left_out": plan.left_out, "warnings": plan.warnings})
         return
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in io.StringIO(diff, newline="\n"):
@@ -149,7 +148,7 @@ def print_findings(findings: Iterable[Diagnostic], form: str) -> int:
     """Print findings as text, JSON or GitHub annotations; the exit code that they ask for."""
     found = list(findings)
     if form == "json":
-        print_json([finding.as_dict() for finding in found])
+        print_json(found)
     for finding in found if form != "json" else ():
         if form == "github":
             print(_annotation(finding))

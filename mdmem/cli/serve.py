@@ -6,7 +6,6 @@ The commands that keep the index: index, watch.
 from __future__ import annotations
 
 import gc
-import json
 import signal
 import sys
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+import mdmem
 from mdmem.cli.main import command
 from mdmem.cli.options import read_command
 from mdmem.cli.render import print_json, progress_bar
@@ -85,7 +85,7 @@ def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
         synced = memory.sync(rebuild=rebuild, progress=progress_bar(bar, "indexing"))
     memories = len(memory.ls(where=["path"]))
     if as_json:
-        print_json({**synced._asdict(), "memories": memories})
+        print_json({**mdmem.as_json(synced), "memories": memories})
         return
     counts = ", ".join(
         f"{len(getattr(synced, name)):,} {name}" for name in ("created", "changed", "moved", "removed")
@@ -105,7 +105,11 @@ def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> 
     signal.signal(signal.SIGTERM, _end)
     with memory.watch(poll_seconds=poll_seconds) as events:
         for event in events:
-            print(json.dumps(event.as_dict(), ensure_ascii=False) if as_json else _line(event), flush=True)
+            if as_json:
+                print_json(event, in_line=True)
+            else:
+                print(_line(event))
+            sys.stdout.flush()
 
 
 def _end(*_: object) -> NoReturn:

@@ -70,22 +70,6 @@ class Hit:
         seen = (shown(text, self.column - 1 if n == place else 0) for n, text in enumerate(now))
         return tuple(seen) == lines
 
-    def as_dict(self) -> dict[str, Any]:
-        """The hit as a JSON object."""
-        return {
-            "path": self.path,
-            "line": self.line,
-            "heading": list(self.heading),
-            "text": self.text,
-            "matches": [list(match) for match in self.matches],
-            "column": self.column,
-            "before": list(self.before),
-            "after": list(self.after),
-            "date": self.date,
-            "score": self.score,
-            "left_out": self.left_out,
-        }
-
 
 def shown(line: str, around: int = 0) -> str:
     """A line, or a title, as a hit shows it: of a long one, what stands around a place."""

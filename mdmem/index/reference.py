@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.index.state import STATES
 from mdmem.text.regex import regex
@@ -62,6 +62,8 @@ class Reference:
         last_seen: the day of the latest.
     """
 
+    JSON: ClassVar = ("type", "target", "state", "count", "first_seen", "last_seen", "places")
+
     type: str
     target: str
     places: tuple[Place, ...]
@@ -74,21 +76,14 @@ class Reference:
         return min((place.state for place in self.places), key=STATES.index)
 
     @property
+    def count(self) -> int:
+        """In how many places it is pointed at."""
+        return len(self.places)
+
+    @property
     def memories(self) -> tuple[str, ...]:
         """The memories that point at it."""
         return tuple(dict.fromkeys(place.path for place in self.places))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The reference as a JSON object."""
-        return {
-            "type": self.type,
-            "target": self.target,
-            "state": self.state,
-            "count": len(self.places),
-            "first_seen": self.first_seen,
-            "last_seen": self.last_seen,
-            "places": [place._asdict() for place in self.places],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +96,11 @@ class Stats:
     by_state: Mapping[str, int]
     most_cited: tuple[tuple[str, int], ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The numbers as a JSON object."""
+        shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
-            "total": self.total,
-            "places": self.places,
-            "by_type": dict(self.by_type),
-            "by_state": dict(self.by_state),
+            **shape,
             "most_cited": [{"target": target, "count": count} for target, count in self.most_cited],
         }
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import query as language, words
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.matching import Held, Matcher
 from mdmem.index.scoring import Part, Ranked, Scorer
 from mdmem.text.regex import regex
+from mdmem.text.tokens import estimate
 from mdmem.vault import paths
 from mdmem.vault.paths import Layer
 
@@ -39,6 +41,38 @@ _WORD = regex(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """What a search is asked.
+
+    Attributes:
+        query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`; see
+            `mdmem.index.query`.
+        within: a folder or memory, as one of the layers that are searched names it; all of them without.
+        types, tags: of the memories: one of the types, all of the tags.
+        since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
+        limit: the most hits.
+        depth: rank as if so many were asked for, so that the hits of several limits are in one order.
+        budget: the most tokens of text, estimated; whole passages are left out, and counted.
+        each: what is ranked, and has one hit at most.
+        context: how many lines of its section to give before and after each hit; its passage without.
+        explain: whether to say how each score was made.
+    """
+
+    query: str
+    within: str = ""
+    types: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    since: str = ""
+    before: str = ""
+    limit: int = 10
+    depth: int = 0
+    budget: int | None = None
+    each: Each = "memory"
+    context: int | None = None
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """What a search found.
 
@@ -59,56 +93,34 @@ class Results:
     explanations: tuple[tuple[Part, ...], ...] = ()
     held: tuple[Held, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """What was found as a JSON object, each hit with the parts of its score where they were asked for."""
-        hits = [hit.as_dict() for hit in self.hits]
+        hits = [as_json(hit) for hit in self.hits]
         for hit, parts in zip(hits, self.explanations, strict=False):
-            hit["parts"] = [part._asdict() for part in parts]
-        return {
-            "hits": hits,
-            "left_out": self.left_out,
-            "left_out_tokens": self.left_out_tokens,
-            "notes": list(self.notes),
-        }
+            hit["parts"] = parts
+        shape = {"left_out": self.left_out, "left_out_tokens": self.left_out_tokens}
+        return {"hits": hits, **shape, "notes": self.notes}
 
 
 def search(
     index: TextIndex,
-    text: str,
+    request: SearchRequest,
     *,
     read: Callable[[str], Document],
     headings: KnownHeadings | None = None,
     layers: Sequence[Layer] = (Layer(),),
-    within: str = "",
-    types: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    since: str = "",
-    before: str = "",
-    limit: int = 10,
-    depth: int = 0,
-    each: Each = "memory",
-    context: int | None = None,
-    explain: bool = False,
     today: str = "",
 ) -> Results:
-    """Find the passages that fit `text` best: one hit for each memory, or for each passage.
+    """Find the passages that fit a query best: one hit for each memory, or for each passage.
 
     A hit is the best line of its passage. A memory that cannot be read any more has none.
 
     Args:
         index: where to search; it must be current.
-        text: what for, in the language of `mdmem.index.query`; none is refused.
+        request: what for.
         read: gives the memory at a path of the vault.
         headings: gives those of memories by their paths, as far as they are known: by path and hash.
         layers: what is searched, the own namespace first; hits are named as these name them.
-        within: a folder or memory, as one of the layers names it.
-        types, tags: of the memories: one of the types, all of the tags.
-        since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
-        limit: the most hits.
-        depth: rank as if so many were asked for, so that the hits of several limits are in one order.
-        each: what is ranked, and has one hit at most.
-        context: how many lines of its section to give before and after each hit; its passage without.
-        explain: whether to say how each score was made.
         today: the day that recency counts from, `YYYY-MM-DD`; that of the clock (UTC) without.
 
     Raises:
@@ -116,21 +128,20 @@ def search(
         PathRefused: `within` is not a path of a vault.
         IndexDamaged, StorageFailed: the index cannot be used.
     """
-    _check(limit, context)
-    if each not in get_args(Each):
-        raise Usage(problem=f"each is {' or '.join(get_args(Each))}, not {each!r}")
-    folders = _places(layers, within) if within else []
-    query = _narrowed(language.parse(text), layers, types, tags, _day(since, "since"), _day(before, "before"))
+    _check(request)
+    limit = request.limit
+    folders = _places(layers, request.within) if request.within else []
+    query = _narrowed(language.parse(request.query), layers, request)
     if query.is_empty:
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     scorer = Scorer(index, query, [layer.namespace for layer in layers], folders, _today(today))
     hits: list[Hit] = []
     explanations: list[tuple[Part, ...]] = []
-    most = max(limit, depth)
-    ranking = scorer.passages(most) if each == "passage" else scorer.memories(most)
+    most = max(limit, request.depth)
+    ranking = scorer.passages(most) if request.each == "passage" else scorer.memories(most)
     first = [scorer.path(ranked) for ranked in ranking.best[:limit]]
     known = headings(first[:_MOST_KNOWN]) if headings else {}
-    reader = _Reader(Matcher(query, scorer.worth), read, known, layers, context)
+    reader = _Reader(Matcher(query, scorer.worth), read, known, layers, request.context)
     gone = 0
     for place, ranked in enumerate(ranking.best):
         if len(hits) == limit:
@@ -143,19 +154,57 @@ def search(
             gone += 1
             continue
         hits.append(hit)
-        if explain:
+        if request.explain:
             explanations.append(scorer.explain(ranked))
     left_out = max(0, ranking.all - len(hits) - gone)
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    notes = scorer.notes if hits else (*scorer.notes, _nothing(text, scorer, read))
-    return Results(
+    notes = scorer.notes if hits else (*scorer.notes, _nothing(request.query, scorer, read))
+    results = Results(
         hits=tuple(hits),
         left_out=left_out,
         notes=notes,
         explanations=tuple(explanations),
         held=tuple(map(reader.held, hits)),
     )
+    return results if request.budget is None else within_budget(results, request.budget)
+
+
+def within_budget(results: Results, tokens: int) -> Results:
+    """The hits that fit into a budget, the best first; one that does not fit leaves its room to later ones.
+
+    Args:
+        results: what was found.
+        tokens: about how many may be used, see `mdmem.text.tokens`.
+    """
+    kept: list[int] = []
+    left, out = tokens, 0
+    for number, hit in enumerate(results.hits):
+        cost = tokens_of(hit)
+        if cost <= left:
+            kept.append(number)
+            left -= cost
+        else:
+            out += cost
+    count = len(results.hits) - len(kept)
+    hits = [replace(results.hits[number], left_out=0) for number in kept]
+    left_out = results.left_out + count
+    if hits and left_out:
+        hits[-1] = replace(hits[-1], left_out=left_out)
+    return replace(
+        results,
+        hits=tuple(hits),
+        left_out=left_out,
+        left_out_tokens=out,
+        explanations=tuple(results.explanations[number] for number in kept) if results.explanations else (),
+        held=tuple(results.held[number] for number in kept) if results.held else (),
+    )
+
+
+def tokens_of(hit: Hit) -> int:
+    """About how many tokens a hit takes: where it is, its date, and its lines."""
+    place = f"{hit.path}:{hit.line} {' > '.join(hit.heading)} {hit.date}"
+    return estimate("\n".join((place, *hit.before, hit.text, *hit.after, "")))
 
 
 def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
@@ -338,12 +387,12 @@ def _begun(layers: Sequence[Layer], beginnings: Sequence[str]) -> tuple[str, ...
     )
 
 
-def _narrowed(
-    query: Query, layers: Sequence[Layer], types: Sequence[str], tags: Sequence[str], since: int, before: int
-) -> Query:
-    """A query with the filters that were given besides; its paths as the whole vault names them."""
+def _narrowed(query: Query, layers: Sequence[Layer], request: SearchRequest) -> Query:
+    """A query with the filters of its request; its paths as the whole vault names them."""
     filters, excluded = query.filters, query.excluded
-    types, tags = ([text.encode("utf-8", "replace").decode() for text in given] for given in (types, tags))
+    since, before = _day(request.since, "since"), _day(request.before, "before")
+    given = (request.types, request.tags)
+    types, tags = ([text.encode("utf-8", "replace").decode() for text in each] for each in given)
     if types and filters.types:
         common = {name.casefold() for name in types} & set(filters.types)
         types = [*common] or [""]
@@ -359,11 +408,15 @@ def _narrowed(
     )
 
 
-def _check(limit: int, context: int | None) -> None:
-    if limit < 1:
-        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
-    if context is not None and context < 0:
-        raise Usage(problem=f"context is {context}", remedy="give 0 or more lines of context, or none")
+def _check(request: SearchRequest) -> None:
+    if request.limit < 1:
+        raise Usage(problem=f"limit is {request.limit}", remedy="give a limit of 1 or more")
+    if request.context is not None and request.context < 0:
+        raise Usage(
+            problem=f"context is {request.context}", remedy="give 0 or more lines of context, or none"
+        )
+    if request.each not in get_args(Each):
+        raise Usage(problem=f"each is {' or '.join(get_args(Each))}, not {request.each!r}")
 
 
 def _day(text: str, name: str) -> int:

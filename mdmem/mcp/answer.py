@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mdmem import clipped, estimate
+from mdmem import as_json, clipped, estimate
 from mdmem.errors import MdmemError, Unavailable, Usage
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _places(error: MdmemError) -> dict[str, Any]:
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":
         found["hash"] = short(values["actual"])
-    findings = [finding.as_dict() for finding in values.get("findings", ())]
+    findings = as_json(values.get("findings", ()))
     for finding in findings:
         finding["hint"] = _with_tools(finding["hint"])
     return {**found, "findings": findings} if findings else found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mdmem import clipped, find_section
+from mdmem import SearchRequest, as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
 from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
 
@@ -35,7 +36,7 @@ def context(
     """What an agent should know of its memory."""
     call.sync()
     found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
-    data = {**found.as_dict(), "left_out": [each.as_dict() for each in found.left_out[:PAGE]]}
+    data = as_json(replace(found, left_out=found.left_out[:PAGE]))
     return Answer(
         (found.text or "there is nothing to know yet",), {**data, "total_left_out": len(found.left_out)}
     )
@@ -166,30 +167,13 @@ def grep(
     return _hits(call, found[offset:], offset, left_out, notes)
 
 
-def search(
-    call: Call,
-    query: str,
-    within: str = "",
-    types: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    since: str = "",
-    before: str = "",
-    limit: int = 10,
-    offset: int = 0,
-) -> Answer:
+def search(call: Call, query: str, limit: int = 10, offset: int = 0, **narrowed: Any) -> Answer:
     """The memories that fit best."""
     if offset >= RANKED:
         raise Usage(problem=f"search ranks the best {RANKED} only", remedy=_NARROW)
     call.sync()
     results = call.memory.search(
-        query,
-        within=within,
-        types=types,
-        tags=tags,
-        since=since,
-        before=before,
-        limit=min(offset + limit, RANKED),
-        depth=RANKED,
+        SearchRequest(query=query, limit=min(offset + limit, RANKED), depth=RANKED, **narrowed)
     )
     hits = results.hits[offset : offset + limit]
     notes = [f"[{note}]" for note in results.notes]
@@ -283,7 +267,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
         "target": reference.target,
         "state": reference.state,
         "count": len(reference.places),
-        "places": [place._asdict() for place in islice(reference.places, PAGE)],
+        "places": as_json(reference.places[:PAGE]),
     }
 
 

@@ -63,10 +63,6 @@ class LeftOut:
     tokens: int
     reason: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """It as a JSON object."""
-        return {"part": self.part, "place": self.place, "tokens": self.tokens, "reason": self.reason}
-
     @property
     def line(self) -> str:
         """It in one line."""
@@ -91,10 +87,6 @@ class Part:
     places: tuple[str, ...]
     tokens: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """It as a JSON object."""
-        return {"name": self.name, "title": self.title, "places": list(self.places), "tokens": self.tokens}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -111,15 +103,6 @@ class Context:
     tokens: int
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """It as a JSON object."""
-        return {
-            "text": self.text,
-            "tokens": self.tokens,
-            "parts": [part.as_dict() for part in self.parts],
-            "left_out": [left.as_dict() for left in self.left_out],
-        }
 
 
 def context(

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
@@ -39,10 +39,6 @@ class Health:
 
     facts: Facts
     findings: tuple[Diagnostic, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        return {"facts": self.facts, "findings": [finding.as_dict() for finding in self.findings]}
 
 
 def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = None) -> Health:

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file, told
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, VaultNotFound
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage, VaultNotFound
 from mdmem.memory.arguments import checked
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.text.document import LINEAGE, SUFFIXES, Document
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
 
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
-    from mdmem.index.search import Each, Results
+    from mdmem.index.search import Each, Results, SearchRequest
     from mdmem.index.synced import Progress, Synced
     from mdmem.index.view import View
     from mdmem.memory.context import Context
@@ -282,7 +282,7 @@ class Memory(Kinds["Applied"]):
 
     def search(
         self,
-        query: str,
+        query: str | SearchRequest,
         *,
         within: StrPath = "",
         types: Sequence[str] = (),
@@ -296,54 +296,45 @@ class Memory(Kinds["Applied"]):
         context: int | None = None,
         explain: bool = False,
     ) -> Results:
-        """The passages that fit a query best; see `mdmem.index.search`.
+        """The passages that fit a query best.
 
         Args:
-            query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`.
-            within: a folder.
-            types, tags: of the memories: one of the types, all of the tags.
-            since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
-            limit: at most so many hits.
-            depth: rank as if so many were asked for, so that the hits of several limits are in one order.
-            budget: at most so many tokens of text, estimated; whole passages are left out, and counted.
-            each: one hit for each memory, or for each passage.
-            context: lines around each hit; its passage without.
-            explain: say how each score was made.
+            query: what to look for; or a `SearchRequest` that says all, and nothing besides.
+            within, types, tags, since, before: as `SearchRequest`, and so are
+            limit, depth, budget, each, context, explain.
 
         Raises:
             Usage: an argument that cannot mean anything.
             PathRefused: `within` leaves the namespace.
             LockTimeout, StorageFailed: the index cannot be made current.
         """
-        from mdmem.index.search import search  # noqa: PLC0415 - start-up
+        from mdmem.index.search import SearchRequest, search  # noqa: PLC0415 - start-up
 
+        request = SearchRequest(
+            query="" if isinstance(query, SearchRequest) else query,
+            within=within,
+            types=types,
+            tags=tags,
+            since=since,
+            before=before,
+            limit=limit,
+            depth=depth,
+            budget=budget,
+            each=each,
+            context=context,
+            explain=explain,
+        )
+        if isinstance(query, SearchRequest):
+            if request != SearchRequest(query=""):
+                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest away")
+            request = query
         index, layers = self.index, self.scope.searches
         self.vault.enter()
         index.sync()
-        results = index.both(
-            lambda database, text: search(
-                text,
-                query,
-                read=partial(index.vault.read, recovered=True),
-                headings=database.headings,
-                layers=layers,
-                within=within,
-                types=types,
-                tags=tags,
-                since=since,
-                before=before,
-                limit=limit,
-                depth=depth,
-                each=each,
-                context=context,
-                explain=explain,
-            )
+        read = partial(index.vault.read, recovered=True)
+        return index.both(
+            lambda database, text: search(text, request, read=read, headings=database.headings, layers=layers)
         )
-        if budget is None:
-            return results
-        from mdmem.index.budget import within_budget  # noqa: PLC0415 - start-up
-
-        return within_budget(results, budget)
 
     def context(
         self,

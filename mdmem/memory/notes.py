@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.memory import history
@@ -52,10 +52,6 @@ class NoteInfo:
     title: str
     size: int
     mtime_ns: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
-        return {"path": self.path, "title": self.title, "size": self.size, "mtime_ns": self.mtime_ns}
 
 
 def local_now() -> datetime:

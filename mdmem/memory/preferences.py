@@ -78,10 +78,6 @@ class Bands:
     medium: int
     weak: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The counts as a JSON object."""
-        return {"strong": self.strong, "medium": self.medium, "weak": self.weak}
-
 
 def bands(strengths: Sequence[float]) -> Bands:
     """The bands that strengths fall into."""
@@ -129,21 +125,11 @@ class Preference:
         """The category and the key."""
         return f"{self.category}/{self.key}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The preference as a JSON object."""
-        return {
-            "category": self.category,
-            "key": self.key,
-            "value": self.value,
-            "strength": self.strength,
-            "stored_strength": self.stored_strength,
-            "confidence": self.confidence,
-            "created": content.stamp(self.created) if self.created else None,
-            "updated": content.stamp(self.updated) if self.updated else None,
-            "why": self.why,
-            "path": self.path,
-            "hidden": self.hidden,
-        }
+        shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        moments = {name: shape[name] for name in ("created", "updated") if shape[name]}
+        return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,16 +318,6 @@ class Stats:
     by_category: Mapping[str, int]
     mean_strength: float
     bands: Bands
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers as a JSON object."""
-        return {
-            "total": self.total,
-            "hidden": self.hidden,
-            "by_category": dict(self.by_category),
-            "mean_strength": self.mean_strength,
-            "bands": self.bands.as_dict(),
-        }
 
 
 class Preferences(Checked, Generic[R]):

@@ -67,21 +67,6 @@ class Rule:
             return False
         return matcher(sound)(file)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The rule as a JSON object."""
-        return {
-            "name": self.name,
-            "scope": self.scope,
-            "path": self.path,
-            "layer": self.layer,
-            "title": self.title,
-            "globs": list(self.globs),
-            "priority": self.priority,
-            "text": self.text,
-            "enabled": self.enabled,
-            "description": self.description,
-        }
-
 
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
 

@@ -50,7 +50,7 @@ class Listed(NamedTuple):
     mtime_ns: int
     problem: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The entry as a JSON object."""
         shape = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
         return {**shape, "problem": self.problem} if self.problem else shape

@@ -84,17 +84,6 @@ class WorkingInfo:
     expired: bool
     size: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
-        return {
-            "kind": self.kind,
-            "id": self.id,
-            "path": self.path,
-            "expires": self.expires,
-            "expired": self.expired,
-            "size": self.size,
-        }
-
 
 class _Slot(NamedTuple):
     """The place of one working memory: its path without suffix, its file, and the same while it lives."""

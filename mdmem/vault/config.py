@@ -252,10 +252,6 @@ class Made:
     root: str
     files: dict[str, str]
 
-    def as_dict(self) -> dict[str, Any]:
-        """The vault as a JSON object."""
-        return {"root": self.root, "files": self.files}
-
 
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.

@@ -28,6 +28,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.text.document import digest
 from mdmem.vault import files
@@ -122,7 +123,7 @@ class Journal:
         record = f"{entry.id}.many" if many else f"{entry.id}.one"
         with contextlib.ExitStack() as stack:
             staging = stack.enter_context(files.opened(os.path.join(self.root, STAGING)))
-            files.write_new(staging, record, signed(entry.as_dict()), durable=many)
+            files.write_new(staging, record, signed(as_json(entry)), durable=many)
             done = f"{entry.id}.done"
             seats: list[_Seat] = []
             folders = _Folders(stack, staging)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.errors import EditRefused, PathRefused
 from mdmem.text.document import Document, Limits, parse, parse_text
@@ -67,7 +67,7 @@ class Change:
             return parse(path, self.before.data, limits)
         return parse_text(path, splice(self.before.text, self.edits, path), limits)
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The change as a JSON object; offsets count code points of the text with the hash `base`."""
         shape: dict[str, Any] = {"path": self.path, "base": self.base}
         if self.delete:
@@ -75,8 +75,7 @@ class Change:
         elif self.content is not None:
             shape["content"] = self.content.decode("utf-8", "replace")
         elif self.edits and self.before:
-            edits = ordered(self.edits, len(self.before.text), self.path)
-            shape["edits"] = [edit._asdict() for edit in edits]
+            shape["edits"] = ordered(self.edits, len(self.before.text), self.path)
         if self.move_to:
             shape["move_to"] = self.move_to
         return shape
@@ -95,6 +94,8 @@ class EditPlan:
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
     """
+
+    JSON: ClassVar = ("message", "actor", "changes")
 
     changes: tuple[Change, ...]
     message: str = ""
@@ -129,11 +130,6 @@ class EditPlan:
                 )
             )
         return "".join(parts)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plan as a JSON object."""
-        changes = [change.as_dict() for change in self.changes]
-        return {"message": self.message, "actor": self.actor, "changes": changes}
 
 
 class Prepared(NamedTuple):

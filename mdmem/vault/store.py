@@ -11,7 +11,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from mdmem.text.document import SUFFIXES, digest
 
@@ -149,7 +149,7 @@ class FileChange:
     spelled: str = ""
     mode: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The memory of a change as a JSON object."""
         more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
         return {"path": self.path, "before": self.before, "after": self.after, **more}
@@ -162,22 +162,14 @@ class Entry:
     `is_part`: it changed files outside of the namespace as well, which are not named.
     """
 
+    JSON: ClassVar = ("id", "time", "actor", "message", "files")
+
     id: str
     time: str
     actor: str
     message: str
     files: tuple[FileChange, ...]
     is_part: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
-        return {
-            "id": self.id,
-            "time": self.time,
-            "actor": self.actor,
-            "message": self.message,
-            "files": [changed.as_dict() for changed in self.files],
-        }
 
 
 def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
@@ -203,7 +195,7 @@ def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entr
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
-    """The inverse of `Entry.as_dict`.
+    """The inverse of `as_json`.
 
     Raises:
         KeyError, TypeError, ValueError: the shape is another one.

@@ -42,16 +42,15 @@ class Applied:
     merged: tuple[str, ...]
     plan: EditPlan
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """What changed, as a JSON object."""
-        changed = [{"path": f.path, "before": f.before, "after": f.after} for f in self.files]
         return {
             "id": self.id,
             "message": self.plan.message,
-            "files": changed,
-            "merged": list(self.merged),
-            "left_out": list(self.plan.left_out),
-            "warnings": [finding.as_dict() for finding in self.plan.warnings],
+            "files": [{"path": f.path, "before": f.before, "after": f.after} for f in self.files],
+            "merged": self.merged,
+            "left_out": self.plan.left_out,
+            "warnings": self.plan.warnings,
         }
 
 

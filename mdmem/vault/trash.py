@@ -17,6 +17,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import PathRefused
 from mdmem.text.document import digest as digest_of
 from mdmem.vault import config, files
@@ -303,7 +304,7 @@ def _counted(file: int) -> tuple[int, int, int]:
 
 
 def _line(entry: Entry) -> bytes:
-    return signed(entry.as_dict()) + b"\n"
+    return signed(as_json(entry)) + b"\n"
 
 
 def _is_whole(line: bytes) -> bool:

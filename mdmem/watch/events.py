@@ -61,7 +61,7 @@ class Event(NamedTuple):
     code: str = ""
     message: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def json_shape(self) -> dict[str, Any]:
         """The event as a JSON object, without what is empty."""
         return {name: value for name, value in self._asdict().items() if value}
 

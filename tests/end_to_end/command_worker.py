@@ -75,7 +75,14 @@ def serve() -> None:
             ("mdmem.adapters.", "mdmem.mcp.")
         ):
             importlib.import_module(module.name)
-    for name in ("ctypes", "difflib", "hashlib", "hmac", "jsonschema", "jinja2"):  # imported when they are used
+    for name in (
+        "ctypes",
+        "difflib",
+        "hashlib",
+        "hmac",
+        "jsonschema",
+        "jinja2",
+    ):  # imported when they are used
         importlib.import_module(name)
     gc.freeze()  # a collection would copy the memory that the forks share
     if sys.argv[1:]:

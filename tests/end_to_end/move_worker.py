@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem import index, memory, schema
 from mdmem.cli.main import main as mdmem
+from mdmem.diagnostic import as_json
 from mdmem.memory.memory import Memory
 from mdmem.vault import files, journal, transaction, trash, vault
 from mdmem.vault.journal import STAGING
@@ -109,7 +110,7 @@ def texts(root: str) -> Texts:
 def look(root: str, old: str, new: str) -> dict[str, Any]:
     """What the doctor, who is the next command, finds and leaves."""
     opened = Memory(root)
-    findings = [finding.as_dict() for finding in opened.doctor().findings]
+    findings = [as_json(finding) for finding in opened.doctor().findings]
     found = texts(root)
     backlinks = opened.references.backlinks(new if new in found else old)
     local = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)

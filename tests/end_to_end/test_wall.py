@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import mdmem
+from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 
 if TYPE_CHECKING:
@@ -116,21 +117,21 @@ def asked(memory: mdmem.Memory) -> Iterable[tuple[str, Callable[[], Any]]]:
             search = partial(memory.search, query, each=each, limit=limit, explain=True)
             yield f"search {query!r} {each} {limit}", search
     for word in (*WORDS, "e"):
-        yield f"grep {word}", lambda w=word: [h.as_dict() for h in memory.grep(w, limit=3)]  # type: ignore[misc]
+        yield f"grep {word}", lambda w=word: [as_json(h) for h in memory.grep(w, limit=3)]  # type: ignore[misc]
         yield f"bob {word}", lambda w=word: memory.show(f"notes/{w}.md")  # type: ignore[misc]
-    yield "ls", lambda: [each.as_dict() for each in memory.ls()]
-    yield "ls sorted", lambda: [each.as_dict() for each in memory.ls(where=["path"], sort="-size")]
+    yield "ls", lambda: [as_json(each) for each in memory.ls()]
+    yield "ls sorted", lambda: [as_json(each) for each in memory.ls(where=["path"], sort="-size")]
     yield "tags", memory.references.tags
-    yield "references", lambda: [each.as_dict() for each in memory.references.list()]
-    yield "stats", lambda: memory.references.stats().as_dict()
+    yield "references", lambda: [as_json(each) for each in memory.references.list()]
+    yield "stats", lambda: as_json(memory.references.stats())
     yield "graph", memory.references.graph
     yield "check", lambda: [str(finding) for finding in memory.check()]
-    yield "doctor", lambda: memory.doctor().as_dict()
-    yield "context", lambda: memory.context("database backup", budget=20_000, estimated=True).as_dict()
+    yield "doctor", lambda: as_json(memory.doctor())
+    yield "context", lambda: as_json(memory.context("database backup", budget=20_000, estimated=True))
     yield "rules", memory.rules.text
     yield "preferences", memory.preferences.list
     yield "history", lambda: [(e.message, [f.path for f in e.files]) for e in memory.history()]
-    yield "audit", lambda: memory.project.audit().as_dict()
+    yield "audit", lambda: as_json(memory.project.audit())
     yield "rebuilt", lambda: memory.sync(rebuild=True)
     for path in (
         "notes/nope.md",
@@ -206,7 +207,7 @@ def root(tmp_path: Path) -> Path:
 def test_history_tells_of_a_change_that_crossed_a_wall_only_what_is_within(
     root: Path, scope: mdmem.Scope
 ) -> None:
-    entries = [json.dumps(entry.as_dict()) for entry in mdmem.open(root, scope).history()]
+    entries = [json.dumps(as_json(entry)) for entry in mdmem.open(root, scope).history()]
     assert bool(entries) == (scope != DEMO)
     assert not re.search("bob|secret|taken", "".join(entries))
     assert len(list(mdmem.open(root).history())) == 3

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import (
     MemoryNotFound,
     PathRefused,
@@ -103,7 +104,7 @@ def test_a_hit_gives_the_line_with_its_heading_date_context_and_matches(vault: F
         score=None,
         left_out=0,
     )
-    assert hit.as_dict() == {
+    assert as_json(hit) == {
         "path": "notes/db.md",
         "line": 9,
         "heading": ["Plan", "Data"],

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, Usage
 from mdmem.index import weights
+from mdmem.index.hit import Hit
 from mdmem.index.passage import indexed
-from mdmem.index.search import Results, search
+from mdmem.index.search import Results, SearchRequest, search, tokens_of, within_budget
 from mdmem.index.text import TextIndex
 from mdmem.text.document import Document, parse_text
 from mdmem.vault.paths import Layer, Namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 DB = """---
@@ -74,9 +77,15 @@ class Shelf:
             raise MemoryNotFound(path=path)
         return self.documents[path]
 
-    def ask(self, text: str, *, base: str = "", **given_: object) -> Results:
-        given_ = {"layers": (Layer("", Namespace(base)),), **given_}
-        return search(self.index, text, read=self.read, today="2026-03-01", **given_)  # type: ignore[arg-type]
+    def ask(self, text: str, *, layers: Sequence[Layer] = (), base: str = "", **given_: object) -> Results:
+        layers = layers or (Layer("", Namespace(base)),)
+        return search(
+            self.index,
+            SearchRequest(query=text, **given_),  # type: ignore[arg-type]
+            read=self.read,
+            layers=layers,
+            today="2026-03-01",
+        )
 
 
 def paths(results: Results) -> list[str]:
@@ -289,14 +298,14 @@ def test_priors_settle_only_what_is_close(tmp_path: Path) -> None:
 
 def test_results_as_json_have_the_hits_with_their_parts_and_what_was_left_out(shelf: Shelf) -> None:
     results = shelf.ask("sqlite before:yesterday", explain=True, limit=1)
-    shape = results.as_dict()
+    shape = as_json(results)
     (hit,) = shape.pop("hits")
     assert hit.pop("parts") == [part._asdict() for part in results.explanations[0]]
-    assert hit == results.hits[0].as_dict()
+    assert hit == as_json(results.hits[0])
     assert shape == {"left_out": results.left_out, "left_out_tokens": 0, "notes": list(results.notes)}
     assert results.left_out
     assert results.notes
-    assert "parts" not in shelf.ask("sqlite").as_dict()["hits"][0]
+    assert "parts" not in as_json(shelf.ask("sqlite"))["hits"][0]
 
 
 @pytest.mark.parametrize("each", ["memory", "passage"])
@@ -455,5 +464,45 @@ def test_an_error_of_reading_is_ours_or_comes_through(shelf: Shelf) -> None:
         raise RuntimeError(path)
 
     with pytest.raises(RuntimeError):
-        search(shelf.index, "sqlite", read=broken)
+        search(shelf.index, SearchRequest(query="sqlite"), read=broken)
     assert issubclass(MemoryNotFound, MdmemError)
+
+
+# -- budgets ------------------------------------------------------------------------------------------
+
+HITS = st.lists(
+    st.builds(
+        Hit,
+        path=st.just("notes/a.md"),
+        line=st.integers(1, 99),
+        heading=st.just(("One",)),
+        text=st.text(max_size=80),
+        before=st.lists(st.text(max_size=40), max_size=3).map(tuple),
+    ),
+    max_size=8,
+).map(tuple)
+
+
+@given(hits=HITS, left_out=st.integers(0, 5), tokens=st.integers(0, 200))
+def test_a_budget_is_never_passed_and_nothing_is_left_out_in_silence(
+    hits: tuple[Hit, ...], left_out: int, tokens: int
+) -> None:
+    kept = within_budget(Results(hits=hits, left_out=left_out), tokens)
+    assert sum(map(tokens_of, kept.hits)) <= tokens
+    assert kept.left_out == left_out + len(hits) - len(kept.hits)
+    assert kept.left_out_tokens + sum(map(tokens_of, kept.hits)) == sum(map(tokens_of, hits))
+    if kept.hits:
+        assert kept.hits[-1].left_out == kept.left_out
+
+
+@given(hits=HITS)
+def test_a_budget_that_is_large_enough_changes_nothing(hits: tuple[Hit, ...]) -> None:
+    assert within_budget(Results(hits=hits), sum(map(tokens_of, hits))).hits == hits
+
+
+def test_a_passage_that_does_not_fit_leaves_its_room_to_a_later_one() -> None:
+    long = Hit(path="a.md", line=1, heading=(), text="word " * 200)
+    short = Hit(path="b.md", line=1, heading=(), text="word")
+    kept = within_budget(Results(hits=(long, short)), tokens_of(short))
+    assert [hit.path for hit in kept.hits] == ["b.md"]
+    assert kept.left_out_tokens == tokens_of(long)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mdmem.index.search import SearchRequest
 from mdmem.mcp.argument import input_schema
 from mdmem.mcp.tools import TOOLS, Tool
 from mdmem.memory.memory import Memory
@@ -40,8 +41,11 @@ def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_runs_with_all_of_its_arguments(tool: Tool) -> None:
     parameters = inspect.signature(tool.run).parameters
-    assert {argument.name for argument in tool.arguments} == parameters.keys() - {"call"}
-    for argument in tool.arguments:
+    named = {argument.name for argument in tool.arguments}
+    # A search hands on what its request has.
+    assert named | {"narrowed"} >= parameters.keys() - {"call"}
+    assert named <= parameters.keys() | set(SearchRequest.__dataclass_fields__)
+    for argument in (each for each in tool.arguments if each.name in parameters):
         has_default = parameters[argument.name].default is not inspect.Parameter.empty
         assert has_default != argument.is_needed or argument.kind == "any"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.diagnostic import as_json
 from mdmem.memory.memory import Memory
 from mdmem.vault.config import init
 from mdmem.vault.files import held
@@ -58,7 +59,7 @@ def test_a_sound_vault_has_facts_and_no_findings(root: Path) -> None:
     assert found.facts["recovered"] == 0
     assert found.facts["kept versions"] == 1
     assert str(found.facts["ripgrep"]).split()[0].endswith("rg")
-    assert found.as_dict() == {"facts": found.facts, "findings": []}
+    assert as_json(found) == {"facts": found.facts, "findings": []}
 
 
 def test_a_scope_counts_its_own_memories(root: Path) -> None:

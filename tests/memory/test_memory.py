@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, VaultNotFound
+from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, Usage, VaultNotFound
 from mdmem.index.grep import Hits
 from mdmem.memory.memory import Memory, find
 from mdmem.memory.verbs import Verbs
@@ -75,6 +75,14 @@ def test_grep_within_a_folder_gives_the_same_paths(root: Path) -> None:
 
 def test_grep_says_on_its_last_hit_how_much_it_left_out(root: Path) -> None:
     assert [hit.left_out for hit in Memory(str(root)).grep("needle", limit=3)] == [0, 0, 1]
+
+
+def test_a_search_is_asked_in_arguments_or_in_one_request(root: Path) -> None:
+    memory = Memory(str(root))
+    request = mdmem.SearchRequest(query="needle", limit=2)
+    assert memory.search(request) == memory.search("needle", limit=2)
+    with pytest.raises(Usage, match="a SearchRequest says all"):
+        memory.search(request, limit=3)
 
 
 # ------------------------------------------------------------------------------------------- the public API

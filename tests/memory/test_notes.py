@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import (
     BinaryContent,
     Conflict,
@@ -432,7 +433,7 @@ def test_list_shows_every_note_with_its_title(root: Path, notes: Notes[Applied])
     assert listed[3] == NoteInfo(
         path="notes/b.md", title="Heading", size=17, mtime_ns=file.stat().st_mtime_ns
     )
-    assert listed[3].as_dict()["path"] == "notes/b.md"
+    assert as_json(listed[3])["path"] == "notes/b.md"
     with pytest.raises(NotUtf8):
         notes.read("broken")
 

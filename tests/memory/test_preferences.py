@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import (
     Conflict,
     EditRefused,
@@ -92,8 +93,8 @@ def test_a_new_preference_is_a_file_of_its_own(root: Path, preferences: Preferen
     found = preferences.get("ui", "theme")
     assert (found.name, found.value, found.why) == ("ui/theme", "dark", "Easier on the eyes.")
     assert (found.strength, found.confidence, found.created, found.updated) == (0.7, 0.8, START, START)
-    assert found.as_dict()["updated"] == "2024-01-31T12:30:00Z"
-    assert json.dumps(found.as_dict())
+    assert as_json(found)["updated"] == "2024-01-31T12:30:00Z"
+    assert json.dumps(as_json(found))
 
 
 def test_a_changed_value_keeps_every_byte_that_people_wrote(
@@ -347,7 +348,7 @@ def test_a_file_written_by_hand_counts_fully_and_does_not_fade_without_a_time(
 
 
 def test_list_top_and_stats(preferences: Preferences[Applied], clock: Clock) -> None:
-    assert preferences.stats().as_dict() == {
+    assert as_json(preferences.stats()) == {
         "total": 0,
         "hidden": 0,
         "by_category": {},
@@ -367,7 +368,7 @@ def test_list_top_and_stats(preferences: Preferences[Applied], clock: Clock) -> 
     stats = preferences.stats()
     assert (stats.total, stats.hidden, stats.by_category) == (5, 1, {"code": 2, "ui": 2})
     assert stats.mean_strength == pytest.approx(0.4965)
-    assert stats.bands.as_dict() == {"strong": 0, "medium": 3, "weak": 1}
+    assert as_json(stats.bands) == {"strong": 0, "medium": 3, "weak": 1}
 
 
 def test_unreadable_files_hide_nothing_else(root: Path, preferences: Preferences[Applied]) -> None:

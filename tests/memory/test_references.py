@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
+from mdmem.diagnostic import as_json
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
 from mdmem.index.triple import Triple
 
@@ -148,7 +149,7 @@ def test_a_place_says_where_it_is_and_what_is_wrong(memory: Memory) -> None:
     (broken,) = memory.references.list(types=["block"], states=["dangling"])
     assert broken.places == (("notes/db.md", 14, "dangling", "notes/load.md has no block ^none"),)
     assert broken.memories == ("notes/db.md",)
-    assert broken.as_dict()["places"][0]["line"] == 14
+    assert as_json(broken)["places"][0]["line"] == 14
 
 
 def test_days_are_those_of_the_first_and_the_last_memory(work: Workspace) -> None:
@@ -257,7 +258,7 @@ def test_numbers_count_references_and_places(memory: Memory) -> None:
     assert stats.by_type["line_range"] == 3
     assert stats.by_state == {"dangling": 3, "gone": 1, "ok": 12, "unchanged": 5}
     assert stats.most_cited[0][1] == 3
-    assert memory.references.stats(types=["class"]).as_dict() == {
+    assert as_json(memory.references.stats(types=["class"])) == {
         "total": 1,
         "places": 1,
         "by_type": {"class": 1},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import Usage
 from mdmem.memory.rules import Rule, Rules
 from mdmem.vault.paths import Scope
@@ -50,7 +51,7 @@ def test_a_rule_says_what_it_is(root: Path) -> None:
     text = rule("# Style\n\nShort lines.", globs=["*.py"], priority=3, description="How code looks.")
     write(root, "users/alice/projects/demo/rules/python/style.md", text)
     (found,) = rules(root, DEMO).list()
-    assert found.as_dict() == {
+    assert as_json(found) == {
         "name": "python/style",
         "scope": "project",
         "path": "users/alice/projects/demo/rules/python/style.md",

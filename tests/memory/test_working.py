@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.adapters.memory_tool import Tool
+from mdmem.diagnostic import as_json
 from mdmem.errors import (
     ConfigInvalid,
     Conflict,
@@ -1118,7 +1119,7 @@ def test_list_shows_all_there_is(root: Path, working: Working[Applied], clock: C
         ("thread", "broken", "working/threads/broken.md", None, False),
         ("resource", "r", "working/resources/r.json", None, False),
     ]
-    assert working.list()[0].as_dict() == {
+    assert as_json(working.list()[0]) == {
         "kind": "thread",
         "id": "a/a",
         "path": "working/threads/a%2Fa.md",

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import AlreadyExists, ConfigInvalid, MemoryNotFound, PathRefused, StorageFailed
 from mdmem.text.document import Limits
 from mdmem.text.edit import append
@@ -485,7 +486,7 @@ def test_elsewhere_a_crash_is_undone_or_finished(work: Path) -> None:
             ("many", False, before), ("many", True, before), ("done", True, after),
         ):
             entry = Entry(id="x", time="2024-01-01T00:00:00.000Z", actor="", message="", files=changes)
-            (staging / f"x.{kind}").write_bytes(signed(entry.as_dict()))
+            (staging / f"x.{kind}").write_bytes(signed(as_json(entry)))
             (other / "AGENTS.md").write_bytes(after if swapped else before)
             (other / ".mdmem-x.0").write_bytes(before if swapped else after)
             (root / "notes").mkdir(exist_ok=True)
@@ -515,7 +516,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_out_of_git(tmp_path: Pat
         ".mdmem/config.toml": config.DEFAULT_TEXT,
     }
     assert made.files == files_below(tmp_path / "memories")
-    assert json.loads(json.dumps(made.as_dict())) == {"root": made.root, "files": made.files}
+    assert json.loads(json.dumps(as_json(made))) == {"root": made.root, "files": made.files}
     assert Vault(made.root).config == config.Config()
     assert list(Vault(made.root).walk()) == []
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import LockTimeout, MdmemError, MemoryNotFound, PathRefused, StorageFailed
 from mdmem.text.edit import append
 from mdmem.vault import files
@@ -113,7 +114,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(
     for action in (lambda: vault.read(path), lambda: vault.exists(path), lambda: vault.apply(new(path))):
         with pytest.raises((PathRefused, StorageFailed)) as refused:
             action()
-        assert refused.value.as_dict()["path"] == path
+        assert as_json(refused.value)["path"] == path
         assert path in str(refused.value)
         assert reason in str(refused.value)
     assert kind == ((root / path).lstat().st_mode if os.path.lexists(root / path) else None)
@@ -218,7 +219,7 @@ def test_no_change_of_a_vault_goes_through_a_swapped_link(
                 assert document.data != b"secret\n"
                 vault.apply(edit(document, append(document, line.decode()), "grow"))
             except MdmemError as error:
-                refused.add(error.as_dict()["path"])
+                refused.add(as_json(error)["path"])
             else:
                 written.append(line)
         assert process.returncode == 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError, PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.files import Raced
@@ -72,7 +73,7 @@ def entry(*changes: tuple[str, bytes | None, bytes | None], id: str = ID) -> Ent
 
 def leave(vault: Vault, kind: str, made: Entry, staged: dict[int, bytes | None]) -> None:
     """What a crash leaves: the record, and the staged files."""
-    (staging(vault) / f"{made.id}.{kind}").write_bytes(signed(made.as_dict()))
+    (staging(vault) / f"{made.id}.{kind}").write_bytes(signed(as_json(made)))
     for number, data in staged.items():
         if data is not None:
             (staging(vault) / f"{made.id}.{number}").write_bytes(data)
@@ -493,7 +494,7 @@ def test_what_came_with_the_files_changes_no_memory(
 ) -> None:
     put(vault, "a.md", OLD)
     put(vault, "b.md", OLD)
-    (staging(vault) / f"{ID}.{kind}").write_bytes(planted(entry(("a.md", *step)).as_dict(), how))
+    (staging(vault) / f"{ID}.{kind}").write_bytes(planted(as_json(entry(("a.md", *step))), how))
     (staging(vault) / f"{ID}.0").write_bytes(step[0])
     assert set_aside(vault) == {f"{ID}.{kind}", f"{ID}.0"}
     assert memories(vault) == {"a.md": OLD, "b.md": OLD}

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, PathRefused, TooLarge
 from mdmem.text.document import Document, Limits, parse
 from mdmem.text.edit import TextEdit, splice
@@ -103,7 +104,7 @@ def test_a_plan_is_json() -> None:
         message="four",
         actor="ann",
     )
-    shape = json.loads(json.dumps(plan.as_dict()))
+    shape = json.loads(json.dumps(as_json(plan)))
     assert (shape["message"], shape["actor"]) == ("four", "ann")
     assert shape["changes"] == [
         {
@@ -140,7 +141,7 @@ def test_the_json_of_a_change_says_what_it_does(text: str, edits: list[tuple[int
     except EditRefused:
         return
     assert after
-    written = change.as_dict().get("edits", [])
+    written = as_json(change).get("edits", [])
     assert splice(text, [TextEdit(**each) for each in written]).encode() == after.data
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from mdmem.diagnostic import as_json
 from mdmem.errors import Invalid
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.secret import ALLOW_MARK
@@ -81,7 +82,7 @@ def test_a_secret_is_refused_whoever_writes_it_and_stands_nowhere(
     (finding,) = set(refused.value.findings)
     assert finding.code == "secret"
     assert "GitHub token ghp_…" in refused.value.message
-    assert TOKEN[5:] not in f"{refused.value} {refused.value.as_dict()}"
+    assert TOKEN[5:] not in f"{refused.value} {as_json(refused.value)}"
     assert everywhere(root) == before
 
 
@@ -91,7 +92,7 @@ def test_a_secret_is_taken_out_and_that_is_said(root: Path, name: str) -> None:
     applied = WRITES[name](memory)
     assert isinstance(applied, mdmem.Applied)
     (warning,) = applied.plan.warnings
-    assert applied.as_dict()["warnings"] == [warning.as_dict()]
+    assert as_json(applied)["warnings"] == [as_json(warning)]
     document = memory.show(applied.files[0].path)
     assert document.text[slice(*warning.span)] == WORD
     assert warning.position == document.lines.position(warning.span.start)
@@ -105,7 +106,7 @@ def test_a_secret_is_written_with_a_warning_where_the_config_says_so(root: Path,
     assert isinstance(applied, mdmem.Applied)
     (warning,) = applied.plan.warnings
     assert warning.severity == "warning"
-    assert TOKEN[5:] not in str(warning.as_dict())
+    assert TOKEN[5:] not in str(as_json(warning))
     assert memory.show(applied.files[0].path).text[slice(*warning.span)] == TOKEN
 
 
@@ -237,7 +238,7 @@ def test_check_reports_the_secrets_that_stand_in_memories(leaked: Memory) -> Non
     (finding,) = leaked.check()
     assert (finding.path, finding.position.line, finding.code) == ("notes/a.md", 4, "secret")
     assert finding.severity == "warning"
-    assert TOKEN[5:] not in str(finding.as_dict())
+    assert TOKEN[5:] not in str(as_json(finding))
 
 
 URL = "https://me:hunter2xyz@x.test"
@@ -263,7 +264,7 @@ def test_a_secret_in_a_new_name_is_refused_and_stands_nowhere(root: Path, policy
     with pytest.raises(Invalid) as refused:
         NAMES[name](memory)
     assert {finding.code for finding in refused.value.findings} == {"secret"}
-    assert not any(part in f"{refused.value} {refused.value.as_dict()}" for part in (TOKEN[5:], "hunter2"))
+    assert not any(part in f"{refused.value} {as_json(refused.value)}" for part in (TOKEN[5:], "hunter2"))
     assert not any(each in everywhere(root) for each in (TOKEN.encode(), b"hunter2"))
     assert not any(TOKEN in str(path) or "hunter2" in str(path) for path in root.rglob("*"))
 
@@ -272,7 +273,7 @@ def test_a_name_that_holds_a_secret_is_let_pass_moved_and_reported_as_the_config
     path = f"notes/{TOKEN}.md"
     applied = configured(root, "warn").write(path, "x\n")
     (warning,) = applied.plan.warnings
-    assert TOKEN[5:] not in str(warning.as_dict())
+    assert TOKEN[5:] not in str(as_json(warning))
     memory = configured(root, "refuse")
     (finding,) = memory.check([path])
     assert (finding.path, finding.code, finding.severity) == (path, "secret", "warning")
@@ -311,5 +312,5 @@ def test_an_agent_is_not_told_how_a_secret_would_pass(memory: Memory) -> None:
     told = refused.value.for_agent()
     way = (ALLOW_MARK, "[secrets]", "config.toml", refused.value.findings[0].rule)
     assert all(each in str(refused.value) for each in way)
-    assert not any(each in f"{told} {told.as_dict()}" for each in way)
+    assert not any(each in f"{told} {as_json(told)}" for each in way)
     assert "name where it is kept" in told.hint

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.diagnostic import as_json
 from mdmem.vault import config, files
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
@@ -119,7 +120,7 @@ def test_content_from_another_file_system_keeps_its_permissions(trash: TrashFold
 
 def test_an_entry_comes_back_from_its_json() -> None:
     made = entry(1, b"old")
-    assert entry_from(json.loads(json.dumps(made.as_dict()))) == made
+    assert entry_from(json.loads(json.dumps(as_json(made)))) == made
 
 
 def test_the_log_is_read_newest_first(trash: TrashFolder) -> None:
@@ -288,7 +289,7 @@ def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> No
     for path in (Path(swept.path) / old, Path(swept.path) / "x.part"):
         path.touch()
         os.utime(path, (0, (datetime.now(UTC) - 31 * DAY).timestamp()))
-    (Path(swept.path) / "log.jsonl").write_bytes(signed(late.as_dict()) + b"\n")
+    (Path(swept.path) / "log.jsonl").write_bytes(signed(as_json(late)) + b"\n")
     size, *_, day = Path(swept.path + ".size").read_text().split()
     mtime = os.stat(swept.path).st_mtime_ns
     Path(swept.path + ".size").write_text(f"{size} {mtime} {day}")
@@ -342,7 +343,7 @@ def test_a_line_that_was_not_written_here_is_passed_over(trash: TrashFolder) -> 
     put(trash, b"ours")
     log = Path(trash.path) / "log.jsonl"
     ours = log.read_bytes()
-    told = json.dumps(next(trash.entries()).as_dict()).encode()
+    told = json.dumps(as_json(next(trash.entries()))).encode()
     log.write_bytes(told + b"\n" + ours + ours.replace(b'"time":"2', b'"time":"3') + b"[]\n" + told + b"\n")
     assert len(list(trash.entries())) == 1
     assert trash.passed_over() == 4

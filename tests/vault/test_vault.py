@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import (
     AlreadyExists,
     BinaryContent,
@@ -104,7 +105,7 @@ def test_a_memory_is_made_edited_moved_and_deleted(vault: Vault) -> None:
     assert [entry.id for entry in history[1:]] == [moved.id, changed.id, made.id]
     assert {entry.actor for entry in history} == {"ann"}
     assert vault.content(digest(b"one\ntwo\n")) == b"one\ntwo\n"
-    assert json.loads(json.dumps(moved.as_dict()))["files"][0]["path"] == "m/c.md"
+    assert json.loads(json.dumps(as_json(moved)))["files"][0]["path"] == "m/c.md"
 
 
 def test_a_memory_is_moved_and_edited_at_once(vault: Vault) -> None:
@@ -704,6 +705,7 @@ def test_the_limits_of_the_config_apply(vault: Vault) -> None:
 
 HALFWAY = """
 import hashlib, json, os, sys
+from mdmem.diagnostic import as_json
 from mdmem.vault.mark import signed
 from mdmem.vault.store import Entry, FileChange
 from mdmem.vault.vault import Vault
@@ -719,7 +721,7 @@ def write(path, data):
         file.write(data)
 
 with vault.disk.locked(10):
-    write(f"{staging}/x.many", signed(entry.as_dict()))
+    write(f"{staging}/x.many", signed(as_json(entry)))
     write(f"{staging}/x.0", b"old\\n")
     write(f"{staging}/x.1", b"new\\n")
     write(f"{vault.root}/1.md", b"new\\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.diagnostic import as_json
 from mdmem.errors import StorageFailed
 from mdmem.index import text as text_module
 from mdmem.index.view import View
@@ -123,9 +124,9 @@ def test_changes_by_its_own_memory_are_events_too(root: Path) -> None:
 
 
 def test_an_event_is_a_json_object_without_what_is_empty() -> None:
-    assert Event("moved", "b.md", old="a.md").as_dict() == {"kind": "moved", "path": "b.md", "old": "a.md"}
-    assert Event(READY).as_dict() == {"kind": "ready"}
-    assert Event("stale", "a.md", line=3, code="gone").as_dict()["line"] == 3
+    assert as_json(Event("moved", "b.md", old="a.md")) == {"kind": "moved", "path": "b.md", "old": "a.md"}
+    assert as_json(Event(READY)) == {"kind": "ready"}
+    assert as_json(Event("stale", "a.md", line=3, code="gone"))["line"] == 3
 
 
 # --------------------------------------------------------------------------------------------------- links

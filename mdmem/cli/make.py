@@ -54,7 +54,10 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
 @variable_options
 @change_command
 def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Callable[[Any], Any]:
-    """Make a memory from a template; what is rendered is validated before it is written."""
+    """Make a memory from a template; what is rendered is validated before it is written.
+
+    The name of a kind means its template, and a PATH without .md or .json the memory of its folder.
+    """
     variables = read_variables(pairs, from_stdin=from_stdin)
     return lambda m: m.new(template, path, variables)
 

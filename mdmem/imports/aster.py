@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, contents, made, read, with_field
+from mdmem.kind import NAMESPACES, NOTE, PREFERENCE, RULE, WORKING
 from mdmem.text.document import PROJECT_FILE, SUFFIXES, Document, Limits, parse, parse_text
 from mdmem.vault.paths import encode_id
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _MARKDOWN = SUFFIXES[0]
 _HIDDEN = ".aster"
 _KINDS = {"threads": "thread", "resources": "resource"}
-_AGENT = "notes/agent.md"
+_AGENT = f"{NOTE.folder}/agent.md"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # How often a preference was read is no memory: it would change the file with every reading.
 _READINGS = "accesscount"
@@ -185,7 +186,7 @@ def _take_preference(
     if "value" not in fields:
         raise _LeftOut(f"{category}/{key} has no value")
     written = {
-        "type": "preference",
+        "type": PREFERENCE.name,
         "category": category,
         "key": key,
         "value": fields["value"],
@@ -194,7 +195,7 @@ def _take_preference(
         **({"source": {"type": "aster", "ids": [fields["id"]]}} if fields.get("id") else {}),
         **_metadata({name: value for name, value in entry.items() if _plain(name) not in _OF_PREFERENCE}),
     }
-    stem = f"preferences/{encode_id(category)}/{encode_id(key)}"
+    stem = f"{PREFERENCE.folder}/{encode_id(category)}/{encode_id(key)}"
     document = made(f"{stem}.md", written, "", found.limits)
     taken = _Taken(f"{where} ({category}/{key})", _updated(written), document)
     _keep(found, found.preferences.setdefault(user, {}), stem, taken)
@@ -217,7 +218,7 @@ def _take_working(found: _Found, path: str, place: str, value: Mapping[str, Any]
     # Where the id of its own kind is empty, aster takes the other one.
     name = ids.get(kind) or next(iter(ids.values()), _name(path))
     try:
-        stem = f"working/{kind}s/{encode_id(name)}"
+        stem = f"{WORKING.folder}/{kind}s/{encode_id(name)}"
         document = _as_object(f"{stem}.json", content, moments.get("expires"), found.limits)
         others = _without(value, "meta", "content")
         if document:
@@ -284,7 +285,7 @@ def _placed(parts: tuple[str, ...]) -> tuple[str, str]:
     """The user whose Markdown it is, and its path below the namespace of that user."""
     *folders, name = parts
     if folders[-1:] == [_HIDDEN] and name == "rules.md":
-        return "", "rules/aster.md"
+        return "", f"{RULE.folder}/aster.md"
     if name == PROJECT_FILE and folders[-2:-1] == ["workspaces"]:
         return "", f"projects/{encode_id(folders[-1])}/{PROJECT_FILE}"
     if "memories" in folders:
@@ -298,15 +299,15 @@ def _of_note(parts: list[str]) -> tuple[str, str]:
     """As `_placed`, of the parts below `memories`, which begin with a namespace in aster's order."""
     user = ""
     namespace: list[str] = []
-    for folder, count in (("users", 1), ("projects", 1), ("resources", 2)):
-        if parts[0] == folder and len(parts) > count + 1:
-            ids = [encode_id(part) for part in parts[1 : count + 1]]
+    for folder, count in NAMESPACES.items():
+        if parts[0] == folder and len(parts) > count:
+            ids = [encode_id(part) for part in parts[1:count]]
             if folder == "users":
                 user = parts[1]
             else:
                 namespace += [folder, *ids]
-            del parts[: count + 1]
-    return user, "/".join([*namespace, "notes", *parts])
+            del parts[:count]
+    return user, "/".join([*namespace, NOTE.folder, *parts])
 
 
 # -- what both have -----------------------------------------------------------------------------------------

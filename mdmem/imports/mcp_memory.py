@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, made, read
+from mdmem.kind import DEFAULT_SCHEMA, KINDS
 from mdmem.text.document import SUFFIXES, Document, Limits
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from mdmem.index.synced import Progress
 
-# The kinds of this system: an entity of such a type follows no schema of ours.
-_KINDS = frozenset(("memory", "note", "preference", "project", "rule", "working"))
+# An entity of such a type follows no schema of ours.
+_KINDS = frozenset((DEFAULT_SCHEMA, *(kind.name for kind in KINDS)))
 # Names that a wikilink can hold as they are.
 _PLAIN = regex(r"\w(?:[\w .,'()+@-]*[\w)])?")
 

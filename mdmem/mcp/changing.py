@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem import clipped
 from mdmem.errors import Usage
+from mdmem.kind import WORKING
 from mdmem.mcp.answer import Answer, short
 from mdmem.memory.memory import Kinds
 
@@ -157,68 +158,10 @@ def remember(
 ) -> Answer:
     """Keep something where its kind is kept."""
     resource = resource or None
-    extra = {
-        "title": ("note", title),
-        "why": ("preference", why),
-        "resource": ("working", resource),
-        "ttl": ("working", ttl),
-    }
-    wrong = [option for option, (of, given) in extra.items() if given is not None and of != kind]
-    if wrong:
-        raise Usage(problem=f"{wrong[0]} is for {extra[wrong[0]][0]}, not for {kind}")
-    if base is not None and kind not in {"working", "preference"}:
-        raise Usage(problem=f"a {kind} entry is added whatever else has changed", remedy="leave base away")
-    options = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
-    return change(call, _VERBS[kind](call, name, value, **options), dry_run=dry_run)
-
-
-def _note(_call: Call, name: str, value: Any, *, title: str | None, **_: Any) -> Verb:
-    named, text = _named(name, "the name of the note"), _text(value)
-    return lambda m: m.notes.append(named, text, title)
-
-
-def _working(
-    call: Call, name: str, value: Any, *, resource: str | None, ttl: int | None, base: str | None, **_: Any
-) -> Verb:
-    if resource and name:
-        raise Usage(problem="working memory is of a thread or of a resource", remedy="give name or resource")
-    thread = None if resource else _named(call.thread(name) or "", "the id of the thread")
-    return lambda m: m.working.update(value, thread=thread, resource=resource, ttl=ttl, base=base)
-
-
-def _preference(_call: Call, name: str, value: Any, *, why: str | None, base: str | None, **_: Any) -> Verb:
-    category, _slash, key = _named(name, _PREFERENCE).partition("/")
-    if not (category and key):
-        raise Usage(problem=f"name is {name!r}", remedy=f"for a preference it is {_PREFERENCE}")
-    return lambda m: m.preferences.set(category, key, value, why=why, base=base)
-
-
-_PREFERENCE = "category/key, such as ui/theme"
-
-
-def _project(_call: Call, name: str, value: Any, **_: Any) -> Verb:
-    heading, text = _named(name, "a heading of AGENTS.md"), _text(value)
-    return lambda m: m.project.append(heading, text)
-
-
-_VERBS: Mapping[str, Callable[..., Verb]] = {
-    "note": _note,
-    "working": _working,
-    "preference": _preference,
-    "project": _project,
-}
-KINDS = tuple(_VERBS)
-
-
-def _named(name: str, what: str) -> str:
-    if not name:
-        raise Usage(problem="name must be given", remedy=f"here it is {what}")
-    return name
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Usage(
-            problem="value is a text here", remedy="only a preference or working memory may be any JSON"
-        )
-    return value
+    if kind == WORKING.name and not resource:
+        name = call.thread(name) or ""
+    return change(
+        call,
+        lambda m: m.remember(kind, name, value, title=title, why=why, resource=resource, ttl=ttl, base=base),
+        dry_run=dry_run,
+    )

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import sys
 import traceback
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import ConfigInvalid, MdmemError, Usage
+from mdmem.kind import KINDS
 from mdmem.mcp import argument, changing, reading
 from mdmem.mcp.answer import Answer, Bound, Call, Tick, encodable, no_tick, told
 from mdmem.mcp.argument import Argument
 from mdmem.mcp.resources import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from mdmem.kind import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,10 @@ _BASE = Argument(
 )
 _DRY_RUN = Argument("dry_run", "flag", aliases=("dryRun", "preview"))
 _CHANGE = (_BASE, _DRY_RUN)
+
+
+def _remembered(kinds: Iterable[Kind]) -> tuple[str, ...]:
+    return tuple(sorted(kind.name for kind in kinds if kind.is_remembered))
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -351,7 +359,7 @@ TOOLS: tuple[Tool, ...] = (
         about="Keep something where it belongs: note and project (AGENTS.md) add to what is there; working"
         " memory of a thread or resource and a preference are replaced.",
         arguments=(
-            Argument("kind", is_needed=True, choices=changing.KINDS, aliases=("type",)),
+            Argument("kind", is_needed=True, choices=_remembered(KINDS), aliases=("type",)),
             Argument(
                 "name",
                 about="note name; thread; category/key; heading in AGENTS.md",
@@ -384,8 +392,7 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-_BY_NAME = {tool.name: tool for tool in TOOLS}
-NAMES = frozenset(_BY_NAME)
+NAMES = frozenset(tool.name for tool in TOOLS)
 _PATHS = ("path", "source", "target", "within")
 
 
@@ -398,7 +405,19 @@ class Toolbox:
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """Those that are offered."""
-        return tuple(tool for tool in TOOLS if not (tool.changes and self._bound.read_only))
+        return tuple(tool for tool in self._by_name.values() if not (tool.changes and self._bound.read_only))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Tool]:
+        """All of them, with the kinds of memory that there are in this vault."""
+        tools = {tool.name: tool for tool in TOOLS}
+        with suppress(ConfigInvalid):  # told by whatever is called
+            kinds = self._bound.memory.vault.config.kinds
+            if declared := _remembered(kinds[len(KINDS) :]):
+                tools["remember"] = _remembering(
+                    tools["remember"], (*_remembered(KINDS), *declared), declared
+                )
+        return tools
 
     def call(self, name: str, given: Mapping[str, Any] | None, tick: Tick = no_tick) -> Answer:
         """Do what a model asks for; what goes wrong is an answer too.
@@ -407,7 +426,7 @@ class Toolbox:
             KeyError: there is no such tool.
             Whatever `tick` raises, to end the work.
         """
-        tool = _BY_NAME[name]
+        tool = self._by_name[name]
         answer = self._answer(tool, given or {}, tick)
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
@@ -429,6 +448,13 @@ class Toolbox:
             if key in values:
                 values[key] = _located(values[key])
         return tool.run(Call(bound=self._bound, tick=tick), **values)
+
+
+def _remembering(tool: Tool, kinds: tuple[str, ...], declared: Sequence[str]) -> Tool:
+    """The tool `remember`, of a vault that declares kinds of its own."""
+    about = f"{tool.about} {', '.join(declared)}: a text adds a section, an object fills in the template."
+    arguments = (each._replace(choices=kinds) if each.name == "kind" else each for each in tool.arguments)
+    return replace(tool, about=about, arguments=tuple(arguments))
 
 
 def _located(value: Any) -> Any:

@@ -16,6 +16,7 @@ from mdmem.memory.context_sources import Excerpt, Gathered, blocks, cut, gathere
 from mdmem.text.tokens import counter, fenced
 
 if TYPE_CHECKING:
+    from mdmem.kind import Kind
     from mdmem.memory.memory import Memory
 
 Count = Callable[[str], int]
@@ -28,23 +29,23 @@ _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its pl
 _BETWEEN = 1  # a token for the blank lines around a fence
 
 
-class _Kind(NamedTuple):
-    """A part of a context: its name, its title, and its share of the budget among those that there are."""
+class _Place(NamedTuple):
+    """The place of a part in a context: its name, its title, and its share of the budget."""
 
     name: str
     title: str
     share: int
 
 
-# The order of the text: what changes seldom stands first.
-_KINDS = (
-    _Kind("rules", "Rules", 20),
-    _Kind("project", "Project memory", 20),
-    _Kind("preferences", "Preferences", 10),
-    _Kind("pinned", "Pinned", 15),
-    _Kind("working", "Working memory", 15),
-    _Kind("found", "Found", 20),
-)
+_PINNED = _Place("pinned", "Pinned", 15)
+_FOUND = _Place("found", "Found", 20)
+
+
+def _places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
+    """The parts that there may be, in the order of the text: what changes seldom stands first."""
+    own = [(kind.is_ignored, _Place(kind.part, kind.title, kind.share)) for kind in kinds if kind.title]
+    seldom, often = ([place for ignored, place in own if ignored is each] for each in (False, True))
+    return (*seldom, _PINNED, *often, _FOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Part:
     """A part of a context.
 
     Attributes:
-        name: rules, project, preferences, pinned, working or found.
+        name: rules, project, preferences, pinned, working, found, or the folder of a kind of the vault's own.
         title: its heading.
         places: what it gives, as `path#L10-L23`, in the order of the text.
         tokens: about what it costs.
@@ -137,9 +138,9 @@ def context(
 
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
-    return _Composer(
-        gathered(memory, query, files, thread, now, besides), count, budget, render, frame
-    ).context()
+    places = _places(memory.vault.config.kinds)
+    there = gathered(memory, query, files, thread, now, besides)
+    return _Composer(places, there, count, budget, render, frame).context()
 
 
 @dataclass(slots=True)
@@ -159,7 +160,8 @@ class _Composer:
     """Puts together a context of what was gathered.
 
     Args:
-        gathered: what there is for each part.
+        places: the parts that there may be.
+        gathered: what there is for each.
         count: counts tokens.
         budget: the most tokens of the text.
         render: renders the template with the variables `parts` and `left_out`.
@@ -168,19 +170,21 @@ class _Composer:
 
     def __init__(
         self,
+        places: Sequence[_Place],
         gathered: dict[str, Gathered],
         count: Count,
         budget: int,
         render: Callable[[dict[str, Any]], str],
         frame: int,
     ) -> None:
+        self._places = places
         self._gathered = gathered
         self._count = count
         self._budget = budget
         self._render = render
         self._frame = frame
         self._costs = {
-            kind.name: [self._cost(excerpt) for excerpt in gathered[kind.name].excerpts] for kind in _KINDS
+            place.name: [self._cost(excerpt) for excerpt in gathered[place.name].excerpts] for place in places
         }
 
     def context(self) -> Context:
@@ -205,27 +209,27 @@ class _Composer:
     def _cost(self, excerpt: Excerpt) -> int:
         return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
 
-    def _head(self, kind: _Kind) -> int:
+    def _head(self, place: _Place) -> int:
         """What a part costs beside its excerpts: its title, and the fence that they share."""
-        shared = self._gathered[kind.name].excerpts[0].together
-        return self._count(f"\n## {kind.title}\n") + (self._count(fenced("", shared)) if shared else 0)
+        shared = self._gathered[place.name].excerpts[0].together
+        return self._count(f"\n## {place.title}\n") + (self._count(fenced("", shared)) if shared else 0)
 
     # -- which excerpts -----------------------------------------------------------------------------------
 
     def _filled(self) -> dict[str, _Filled]:
         """The excerpts that fit; what a part does not use flows on to the next ones."""
-        there = [kind for kind in _KINDS if self._gathered[kind.name].excerpts]
-        titles = sum(self._head(kind) for kind in there)
+        there = [place for place in self._places if self._gathered[place.name].excerpts]
+        titles = sum(self._head(place) for place in there)
         room = self._budget - self._frame - titles
         if sum(sum(costs) for costs in self._costs.values()) > room:
             room -= self._budget // _LIST_SHARE
-        shares = sum(kind.share for kind in there)
-        filled = {kind.name: _Filled({}, {}) for kind in _KINDS}
+        shares = sum(place.share for place in there)
+        filled = {place.name: _Filled({}, {}) for place in self._places}
         unused = 0
-        for kind in there:
-            allotted = max(0, room) * kind.share // shares + unused
-            filled[kind.name] = self._fill(kind.name, allotted, filled)
-            unused = allotted - filled[kind.name].tokens
+        for place in there:
+            allotted = max(0, room) * place.share // shares + unused
+            filled[place.name] = self._fill(place.name, allotted, filled)
+            unused = allotted - filled[place.name].tokens
         return filled
 
     def _fill(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
@@ -250,9 +254,9 @@ class _Composer:
     def _drop(self, filled: dict[str, _Filled], excess: int) -> bool:
         """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""
         gained = 0
-        for kind in reversed(_KINDS):
-            part = filled[kind.name]
-            excerpts = self._gathered[kind.name].excerpts
+        for place in reversed(self._places):
+            part = filled[place.name]
+            excerpts = self._gathered[place.name].excerpts
             order = sorted(part.kept, key=lambda number: excerpts[number].day, reverse=True)
             order.sort(key=lambda number: excerpts[number].rank)
             while order and gained < excess:
@@ -267,8 +271,8 @@ class _Composer:
 
     def _left_out(self, filled: dict[str, _Filled]) -> list[LeftOut]:
         left_out = []
-        for name, there in self._gathered.items():
-            part = filled[name]
+        for name, part in filled.items():
+            there = self._gathered[name]
             for number, excerpt in enumerate(there.excerpts):
                 if number in part.rests:
                     rest = part.rests[number]
@@ -284,9 +288,9 @@ class _Composer:
 
     def _text(self, filled: dict[str, _Filled], left_out: Sequence[LeftOut]) -> str:
         parts = [
-            {"name": kind.name, "title": kind.title, "blocks": blocks(filled[kind.name].in_order)}
-            for kind in _KINDS
-            if filled[kind.name].kept
+            {"name": place.name, "title": place.title, "blocks": blocks(filled[place.name].in_order)}
+            for place in self._places
+            if filled[place.name].kept
         ]
         return self._render({"parts": parts, "left_out": self._listed(left_out)})
 
@@ -311,13 +315,13 @@ class _Composer:
     ) -> Context:
         parts = tuple(
             Part(
-                name=kind.name,
-                title=kind.title,
-                places=tuple(excerpt.place for excerpt in filled[kind.name].in_order),
-                tokens=filled[kind.name].tokens,
+                name=place.name,
+                title=place.title,
+                places=tuple(excerpt.place for excerpt in filled[place.name].in_order),
+                tokens=filled[place.name].tokens,
             )
-            for kind in _KINDS
-            if filled[kind.name].kept
+            for place in self._places
+            if filled[place.name].kept
         )
         return Context(text=text, tokens=tokens, parts=parts, left_out=tuple(left_out))
 
@@ -335,8 +339,10 @@ def _list(left_out: Sequence[LeftOut], count: int) -> str:
     """The first `count` items of a list, and how many more each part has."""
     others = left_out[count:]
     lines = [left.line for left in left_out[:count]]
-    by_part = {kind.name: [left for left in others if left.part == kind.name] for kind in _KINDS}
-    lines += [f"{part}: {_counted(found)}" for part, found in by_part.items() if found]
+    by_part: dict[str, list[LeftOut]] = {}
+    for left in others:
+        by_part.setdefault(left.part, []).append(left)
+    lines += [f"{part}: {_counted(found)}" for part, found in by_part.items()]
     return fenced("\n".join(lines), "left-out")
 
 

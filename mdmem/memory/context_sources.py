@@ -9,7 +9,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +17,9 @@ from mdmem.agents import generated
 from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused, FieldNotFound, MdmemError, MemoryNotFound, PathRefused
 from mdmem.index.hit import day_of, fields_of
+from mdmem.kind import PREFERENCE, PROJECT, RULE, WORKING
 from mdmem.memory import content
-from mdmem.memory.preferences import FOLDER, Preference, name_of, read_preference
+from mdmem.memory.preferences import Preference, name_of, read_preference
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.bullets import bullets
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.index.hit import Hit
+    from mdmem.kind import Kind
     from mdmem.memory.memory import Memory
     from mdmem.text.document import Document
 
@@ -260,20 +262,20 @@ def gathered(
         besides: files that whoever is told this reads by himself, as absolute paths without links.
     """
     sources = Sources(memory, now, besides)
-    found = {"rules": sources.rules(files), "project": sources.project()}
-    found["preferences"] = sources.preferences()
-    found["pinned"] = sources.pinned()
-    found["working"] = sources.working(thread) if thread is not None else Gathered()
-    found["found"] = sources.found(query) if query.strip() else Gathered()
-    return _without_repeats(found)
-
-
-def _without_repeats(found: dict[str, Gathered]) -> dict[str, Gathered]:
-    """The same, where a memory that is pinned besides stands in its own part only."""
-    own = {e.path for name in ("rules", "project", "preferences", "working") for e in found[name].excerpts}
-    pinned = found["pinned"]
-    kept = [excerpt for excerpt in pinned.excerpts if excerpt.path not in own]
-    return {**found, "pinned": Gathered(kept, pinned.unread)}
+    own: dict[str, Callable[[], Gathered]] = {
+        RULE.name: partial(sources.rules, files),
+        PROJECT.name: sources.project,
+        PREFERENCE.name: sources.preferences,
+        WORKING.name: Gathered if thread is None else partial(sources.working, thread),
+    }
+    kinds = [kind for kind in memory.vault.config.kinds if kind.title]
+    parts = {kind.part: own.get(kind.name, partial(sources.kind, kind))() for kind in kinds}
+    # What is pinned besides stands in the part of its kind only.
+    given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
+    pinned = sources.pinned()
+    parts["pinned"] = Gathered([each for each in pinned.excerpts if each.path not in given], pinned.unread)
+    parts["found"] = sources.found(query) if query.strip() else Gathered()
+    return parts
 
 
 class Sources:
@@ -308,7 +310,7 @@ class Sources:
             )
         known = {rule.path for rule in everything}
         for vault in self._layers:
-            for found in vault.walk("rules"):
+            for found in vault.walk(RULE.folder):
                 if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
                     self._source(vault, found.path, gathered)
         return gathered
@@ -334,7 +336,7 @@ class Sources:
         gathered = Gathered()
         found: dict[str, Excerpt] = {}
         for vault in self._layers:
-            for entry in vault.walk(FOLDER):
+            for entry in vault.walk(PREFERENCE.folder):
                 if name_of(entry.path) is None:
                     continue
                 shown = self._shown(vault, entry.path)
@@ -357,6 +359,23 @@ class Sources:
             document = self._read(self._memory.vault, listed.path, gathered)
             if document and not content.has_passed(content.written(document), self._now):
                 gathered.excerpts.extend(Source(self._memory.vault, document).whole())
+        return gathered
+
+    def kind(self, kind: Kind) -> Gathered:
+        """The memories of a kind that has no source of its own, as far as there are not too many to read."""
+        gathered = Gathered()
+        met = [
+            (vault, found) for vault in self._layers for found in vault.walk(kind.folder) if not found.problem
+        ]
+        newest = sorted(met, key=lambda each: each[1].mtime_ns, reverse=True)[:_MOST_FOUND]
+        for vault, found in sorted(newest, key=lambda each: each[1].path):
+            shown = self._shown(vault, found.path)
+            document = self._read(vault, found.path, gathered, shown)
+            if document and not content.has_passed(content.written(document), self._now):
+                gathered.excerpts.extend(Source(vault, document, shown).whole())
+        if len(met) > _MOST_FOUND:
+            reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"
+            gathered.unread.append((f"{kind.folder}/", reason))
         return gathered
 
     def working(self, thread: str) -> Gathered:
@@ -440,7 +459,7 @@ def _of_preference(read: Preference, shown: str) -> Excerpt:
         last=0,
         text=visible(text),
         day=day,
-        together=FOLDER,
+        together=PREFERENCE.folder,
         rank=(-read.strength,),
     )
 

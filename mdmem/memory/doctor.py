@@ -50,7 +50,7 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
     if mended:
         facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (_files, _mounts, _schemas, _programs):
+    for look in (_files, _mounts, _schemas, _templates, _programs):
         findings += _looked(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _looked(partial(_leftovers, vault))
@@ -213,6 +213,11 @@ def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
 
 def _schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
     return vault.schemas.lint()
+
+
+def _templates(vault: Vault, _: Facts) -> tuple[()]:
+    vault.templates.names()  # what is not there, and named by the config, is refused
+    return ()
 
 
 def _programs(_: Vault, facts: Facts) -> list[Diagnostic]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
+from mdmem.kind import NOTE
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.secret import find, redactions
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 # Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.
 FORMATS = {
-    "mcp-memory": ("notes", "mcp_memory:convert"),
-    "basic-memory": ("notes", "notes:convert_basic_memory"),
-    "claude-code": ("notes", "notes:convert_claude_code"),
-    "obsidian": ("notes", "notes:convert_obsidian"),
+    "mcp-memory": (NOTE.folder, "mcp_memory:convert"),
+    "basic-memory": (NOTE.folder, "notes:convert_basic_memory"),
+    "claude-code": (NOTE.folder, "notes:convert_claude_code"),
+    "obsidian": (NOTE.folder, "notes:convert_obsidian"),
     "aster": ("", "aster:convert"),
 }
 

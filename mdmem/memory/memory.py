@@ -95,6 +95,40 @@ class Kinds(Verbs[R], Generic[R]):
 
         return Rules(self._vault, self.scope)
 
+    def remember(
+        self,
+        kind: str,
+        name: str,
+        value: Any,
+        *,
+        title: str | None = None,
+        why: str | None = None,
+        resource: str | None = None,
+        ttl: int | None = None,
+        base: str | None = None,
+    ) -> R:
+        """Keep something where its kind is kept, by the verb of that kind.
+
+        Args:
+            kind: note, working, preference, project, or a kind that the vault declares.
+            name: of a note; the id of a thread; `category/key` of a preference; a heading of project memory.
+            value: a text. A preference and working memory may be any JSON value. For a kind that the vault
+                declares a text is added as a section, and an object fills in its template for a new memory.
+            title: of the section.
+            why: the reason of a preference.
+            resource: whose working memory, in place of a thread's; `name` is empty then.
+            ttl: seconds that working memory lives from each change on; 0 for ever.
+            base: the hash that the caller saw of working memory or a preference.
+
+        Raises:
+            Usage: there is no such kind, or it does not take what is given.
+            As the verb of the kind.
+        """
+        from mdmem.memory.kind import remember  # noqa: PLC0415 - start-up
+
+        options = {"title": title, "why": why, "resource": resource, "ttl": ttl}
+        return remember(self, self._vault, self._run, kind, name, value, base=base, **options)
+
 
 class Memory(Kinds["Applied"]):
     """The memories of one scope of a vault.

@@ -1,4 +1,4 @@
-"""Notes: Markdown under `notes/` that grows by sections, each with a title."""
+"""Notes: Markdown below the folder of a kind, which grows by sections, each with a title."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
+from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked
 from mdmem.memory.content import unpadded
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from mdmem.vault.walk import Found
 
 R = TypeVar("R")
-_FOLDER = "notes"
 _SUFFIX = ".md"
 _MARKS = "##"
 _CLOSING_MARKS = regex(r"(?:\A|(?<= ))(?=#+\Z)")
@@ -60,7 +60,7 @@ def local_now() -> datetime:
 
 
 class Notes(Checked, Generic[R]):
-    """The notes of a namespace.
+    """The notes of a namespace, or the memories of another kind that grows as they do.
 
     A note is named by its path below `notes/`, with or without `.md`; the whole path, as a listing has it,
     means the same note. `base` is the hash that the caller saw, as for `Verbs`.
@@ -70,11 +70,16 @@ class Notes(Checked, Generic[R]):
     """
 
     def __init__(
-        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = local_now
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        clock: Callable[[], datetime] = local_now,
+        kind: Kind = NOTE,
     ) -> None:
         self._vault = vault
         self._run = run
         self._clock = clock
+        self._kind = kind
 
     def append(self, name: StrPath, content: str, title: str | None = None) -> R:
         """Add a section at the end of a note, one blank line behind what is there; a missing note is made.
@@ -90,7 +95,7 @@ class Notes(Checked, Generic[R]):
             EditRefused: the note, or the content, ends in a fence or HTML block that is never closed: it
                 would swallow what follows.
         """
-        path = _path(name)
+        path = self._path(name)
         new = self._section(path, content, title)
 
         def build() -> EditPlan:
@@ -113,7 +118,7 @@ class Notes(Checked, Generic[R]):
 
         Args and errors are those of `append`.
         """
-        path = _path(name)
+        path = self._path(name)
         new = self._section(path, content, title)
 
         def build() -> EditPlan:
@@ -135,7 +140,7 @@ class Notes(Checked, Generic[R]):
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
         """
-        return self._vault.read(_path(name))
+        return self._vault.read(self._path(name))
 
     def list(self, within: StrPath = "") -> builtins.list[NoteInfo]:
         """The notes, at any depth, in the order of their paths; with `within`, those below that folder.
@@ -145,8 +150,8 @@ class Notes(Checked, Generic[R]):
         Raises:
             MemoryNotFound: nothing is below `within`.
         """
-        folder = check_folder(within)
-        folder = folder if is_under(folder, _FOLDER) else join(_FOLDER, folder)
+        folder, own = check_folder(within), self._kind.folder
+        folder = folder if is_under(folder, own) else join(own, folder)
         found = [f for f in self._vault.walk(folder) if f.path.endswith(_SUFFIX) and not f.problem]
         if within and not found:
             raise MemoryNotFound(path=folder)
@@ -162,11 +167,21 @@ class Notes(Checked, Generic[R]):
         title = title or found.path.rpartition("/")[2].removesuffix(_SUFFIX)
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
+    def _path(self, name: str) -> str:
+        """The path of the note that `name` means."""
+        kind = self._kind
+        if not name.strip():
+            raise Usage(problem=f"a {kind.name} needs a name", remedy="name it, as in `db` or `db/postgres`")
+        if name.endswith(".json"):
+            raise Usage(problem=f"a {kind.name} is Markdown, and {name!r} is not", remedy="leave .json out")
+        path = name if name.endswith(_SUFFIX) else name + _SUFFIX
+        return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
+
     def _section(self, path: str, content: str, title: str | None) -> str:
         """The section that is to be added, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():
-            raise Usage(problem="a note needs content", remedy="give the text of the section")
+            raise Usage(problem=f"a {self._kind.name} needs content", remedy="give the text of the section")
         _refuse_open(path, content, 0, "the content")
         written = heading_text(title or "") or f"{self._clock():%Y-%m-%d %H:%M:%S}"
         return f"{_MARKS} {written}\n\n{text}\n"
@@ -181,16 +196,6 @@ def heading_text(title: str) -> str:
     plain = "".join(" " if unicodedata.category(c) == "Cc" else c for c in title)
     text = " ".join(plain.split())
     return _BLOCK_ID.sub(r"\\", _CLOSING_MARKS.sub(r"\\", text))
-
-
-def _path(name: str) -> str:
-    """The path of the note that `name` means."""
-    if not name.strip():
-        raise Usage(problem="a note needs a name", remedy="name it, as in `db` or `db/postgres`")
-    if name.endswith(".json"):
-        raise Usage(problem=f"a note is Markdown, and {name!r} is not", remedy="leave .json away")
-    path = name if name.endswith(_SUFFIX) else name + _SUFFIX
-    return check_memory(path if is_under(path, _FOLDER) else join(_FOLDER, path))
 
 
 def _title_of(document: Document) -> str:

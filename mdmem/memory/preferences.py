@@ -20,6 +20,7 @@ from mdmem.errors import (
     NamedNotFound,
     Usage,
 )
+from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.text.document import Document, parse_text
@@ -86,10 +87,9 @@ def bands(strengths: Sequence[float]) -> Bands:
     return Bands(strong=strong, medium=medium, weak=len(strengths) - strong - medium)
 
 
-FOLDER = "preferences"
 # Who writes a preference by hand, without these, means it.
 _BY_HAND = 1.0
-_SHAPE = regex(rf"{FOLDER}/([^/]+)/([^/]+)\.md")
+_SHAPE = regex(rf"{PREFERENCE.folder}/([^/]+)/([^/]+)\.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def path_of(category: str, key: str) -> str:
     Raises:
         PathRefused: a name that no file can carry.
     """
-    return f"{FOLDER}/{encode_id(category)}/{encode_id(key)}.md"
+    return f"{PREFERENCE.folder}/{encode_id(category)}/{encode_id(key)}.md"
 
 
 def name_of(path: str) -> tuple[str, str] | None:
@@ -221,7 +221,7 @@ def settled(document: Document | None, given: Given, policy: str, now: datetime)
     updated = {"updated": content.stamp(now)}
     if document is None:
         new = {
-            "type": "preference",
+            "type": PREFERENCE.name,
             "category": given.category,
             "key": given.key,
             **_fields(given),
@@ -391,7 +391,7 @@ class Preferences(Checked, Generic[R]):
                 continue
 
     def _paths(self) -> Iterator[str]:
-        found = self._vault.walk(FOLDER)
+        found = self._vault.walk(PREFERENCE.folder)
         return (f.path for f in found if not f.problem and name_of(f.path))
 
     def _absent(self, category: str, key: str) -> NamedNotFound:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
+from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory.arguments import Checked
 from mdmem.text.globs import matcher
 from mdmem.text.regex import regex
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
     from mdmem.text.document import Document
 
-_FOLDER = "rules"
 _SUFFIX = ".md"
 _COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
-_KINDS = {"users": "user", "projects": "project", "resources": "resource"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ class Rules(Checked):
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
             vault = self._vault.within(layer)
-            for found in vault.walk(_FOLDER):
+            for found in vault.walk(RULE.folder):
                 if found.problem or not found.path.endswith(_SUFFIX):
                     continue
                 try:
@@ -150,12 +149,12 @@ def workspace_path(vault: Vault, file: str) -> str:
 
 def _rule(document: Document, layer: str) -> Rule:
     fields = document.fields
-    name = document.path[len(_FOLDER) + 1 : -len(_SUFFIX)]
+    name = document.path[len(RULE.folder) + 1 : -len(_SUFFIX)]
     title, priority = fields.get("title"), fields.get("priority")
     heading = document.headings[0].title if document.headings else ""
     return Rule(
         name=name,
-        scope=_kind(layer),
+        scope=_scope(layer),
         path=join(layer, document.path),
         layer=layer,
         title=title if isinstance(title, str) and title.strip() else heading or name,
@@ -167,14 +166,14 @@ def _rule(document: Document, layer: str) -> Rule:
     )
 
 
-def _kind(layer: str) -> str:
-    """What the innermost part of a namespace is about."""
+def _scope(layer: str) -> str:
+    """What the innermost part of a namespace is about: user, project or resource; global without any."""
     parts = layer.split("/")
-    at, kind = 0, "global"
-    while at < len(parts) and parts[at] in _KINDS:
-        kind = _KINDS[parts[at]]
-        at += 3 if parts[at] == "resources" else 2
-    return kind
+    start, scope = 0, "global"
+    while start < len(parts) and parts[start] in NAMESPACES:
+        scope = parts[start].removesuffix("s")
+        start += NAMESPACES[parts[start]]
+    return scope
 
 
 def _globs(written: Any) -> tuple[str, ...]:

@@ -357,6 +357,11 @@ class Verbs(Checked, Generic[R]):
     def new(self, template: str, path: StrPath, variables: Mapping[str, Any] | None = None) -> R:
         """Make a memory from a template; a `type` that is the kind of another folder is a warning.
 
+        Args:
+            template: its name, or that of a kind, which has one.
+            path: with its suffix; for a kind a name without one means the memory of its folder.
+            variables: what the template reads.
+
         Raises:
             NamedNotFound: no such template.
             TemplateFailed: it cannot be rendered, or misses a variable.
@@ -364,8 +369,15 @@ class Verbs(Checked, Generic[R]):
         """
         from datetime import UTC, datetime  # noqa: PLC0415 - start-up
 
+        templates = self._vault.templates
+        kind = next((k for k in self._vault.config.kinds if k.name == template and k.template), None)
+        if kind:
+            template = kind.template
+            if not path.endswith(SUFFIXES):
+                suffix = SUFFIXES[templates.show(template).name.endswith(SUFFIXES[True])]
+                path = (path if is_under(path, kind.folder) else join(kind.folder, path)) + suffix
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        content = self._vault.templates.render(template, variables or {}, now=datetime.now(UTC))
+        content = templates.render(template, variables or {}, now=datetime.now(UTC))
 
         def build() -> EditPlan:
             plan = self._written(path, content)

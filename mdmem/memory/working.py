@@ -15,6 +15,7 @@ from mdmem.errors import (
     PathRefused,
     Usage,
 )
+from mdmem.kind import WORKING
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import (
@@ -57,8 +58,11 @@ if TYPE_CHECKING:
     from mdmem.vault.walk import Found
 
 R = TypeVar("R")
-Kind = Literal["thread", "resource"]
-_FOLDERS: dict[Kind, str] = {"thread": "working/threads", "resource": "working/resources"}
+Owner = Literal["thread", "resource"]
+_FOLDERS: dict[Owner, str] = {
+    "thread": f"{WORKING.folder}/threads",
+    "resource": f"{WORKING.folder}/resources",
+}
 # What a memory says of itself: it outlives the content.
 _OWN = ("created", "thread", "resource")
 _ENDS = {"{": "}", "[": "]"}
@@ -77,7 +81,7 @@ class WorkingInfo:
         size: bytes.
     """
 
-    kind: Kind
+    kind: Owner
     id: str
     path: str
     expires: str | None
@@ -356,7 +360,7 @@ class Working(Checked, Generic[R]):
         file = files[0] if files else None
         return _Slot(stem, file, None if file is None or has_passed(written(file), now) else file)
 
-    def _found(self) -> Iterator[tuple[Kind, str, Found]]:
+    def _found(self) -> Iterator[tuple[Owner, str, Found]]:
         """The files that stand for an id: kind, id and file."""
         for kind, folder in _FOLDERS.items():
             for found in self._vault.walk(folder):
@@ -510,7 +514,7 @@ def _stem(thread: str | None, resource: str | None) -> str:
     """The path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
         raise Usage(problem="working memory belongs to a thread or to a resource", remedy="give exactly one")
-    kind: Kind = "resource" if thread is None else "thread"
+    kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
 
 

@@ -6,23 +6,20 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
+from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.violation import KEYWORD, Body, Fields, printable, shown
-from mdmem.text.document import PROJECT_FILE, Document
+from mdmem.text.document import Document
 from mdmem.text.tree import Flaw
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jsonschema.protocols import Validator
 
     from mdmem.schema.validator import Meter
 
-_DEFAULT = "memory"
-_FOLDERS = {"notes": "note", "preferences": "preference", "working": "working", "rules": "rule"}
-_KINDS = frozenset((*_FOLDERS.values(), "project"))
-_NAMESPACES = {"users": 2, "projects": 2, "resources": 3}  # how many parts of a path each takes
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
 _MOST_REMEMBERED = 1024
@@ -47,13 +44,15 @@ class Schemas:
         own: the vault's own schemas, name (`decision` for `decision.json`) to JSON text. They stand over
             the built-in ones of the same name.
         working: the schema of working memory that names none; `working` without one.
+        kinds: the kinds of memory.
 
     Nothing is parsed before it is needed, and nothing is ever fetched.
     """
 
-    def __init__(self, own: Mapping[str, str], working: str = "") -> None:
+    def __init__(self, own: Mapping[str, str], working: str = "", kinds: Sequence[Kind] = KINDS) -> None:
         self._catalog = Catalog(own)
         self._working = working
+        self._kinds = {kind.name: kind for kind in kinds}
         self._validators: dict[str, Validator] = {}
         self._lost = 0.0  # seconds
         self._metered = 0.0
@@ -82,20 +81,26 @@ class Schemas:
     def choose(self, document: Document) -> str:
         """The name of the schema that a memory follows.
 
-        That is what its `$schema` names, else the schema of its `type`, else that of the folder it stands in
-        (below users, projects and resources), else `memory`.
+        That is what its `$schema` names, else the schema of its `type` (that of the kind of this name, or the
+        schema of this name), else that of the folder it stands in (below users, projects and resources), else
+        `memory`.
         """
         written = document.fields.get("$schema")
         named = self._catalog.resolve(written) if isinstance(written, str) else None
         if named is not None:
             return named
-        kind = document.fields.get("type")
-        known = isinstance(kind, str) and kind in self._catalog.names
-        return str(kind) if known else self._by_place(document.path)
+        name = document.fields.get("type")
+        if isinstance(name, str):
+            name = self._kinds[name].schema if name in self._kinds else name
+            if name in self._catalog.names:
+                return name
+        return self._by_place(document.path)
 
     def _by_place(self, path: str) -> str:
-        name = _by_place(path)
-        return self._working if self._working and name == _FOLDERS["working"] else name
+        kind = kind_at(path, self._kinds.values())
+        if kind is WORKING and self._working:
+            return self._working
+        return kind.schema if kind else DEFAULT_SCHEMA
 
     def check(self, document: Document, name: str | None = None) -> list[Diagnostic]:
         """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
@@ -117,16 +122,17 @@ class Schemas:
 
     def misplaced(self, document: Document) -> tuple[Diagnostic, ...]:
         """What is wrong with the folder of a memory: its `type` is the kind of another one."""
-        place, kind = _by_place(document.path), document.fields.get("type")
+        place, name = kind_at(document.path, self._kinds.values()), document.fields.get("type")
         if (
-            not isinstance(kind, str)
-            or kind not in _KINDS - {place}
-            or place == _DEFAULT
+            not isinstance(name, str)
+            or name not in self._kinds
+            or place is None
+            or name == place.name
             or not document.tree
         ):
             return ()
-        message = f"`type` is {kind}, and this is the place of a {place}: it is checked as a {kind}"
-        hint = f"put it into the folder of its kind, or make it `type: {place}`"
+        message = f"`type` is {name}, and this is the place of a {place.name}: it is checked as a {name}"
+        hint = f"put it into the folder of its kind, or make it `type: {place.name}`"
         span = document.tree.nearest(("type",)).span
         return (document.diagnose(Flaw(span, "type-misplaced", message, hint, "type", "warning")),)
 
@@ -251,16 +257,6 @@ class Schemas:
         return [
             document.diagnose(Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning"))
         ]
-
-
-def _by_place(path: str) -> str:
-    *folders, file = path.split("/")
-    if file == PROJECT_FILE:
-        return "project"
-    at = 0
-    while at < len(folders) and folders[at] in _NAMESPACES:
-        at += _NAMESPACES[folders[at]]
-    return next((_FOLDERS[each] for each in folders[at:] if each in _FOLDERS), _DEFAULT)
 
 
 def _expires(document: Document, name: str, written: Any) -> list[Diagnostic]:

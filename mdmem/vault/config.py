@@ -11,16 +11,17 @@ import json
 import os
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, WrongType
+from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
 from mdmem.text.document import DEFAULT_LIMITS, SUFFIXES, Limits
 from mdmem.text.regex import regex
 from mdmem.vault import files
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_folder, check_memory, unportable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 CONFIG_PATH = ".mdmem/config.toml"
 # Of a config: its reader takes the square of the time for a key with so many dots.
@@ -58,6 +59,12 @@ DEFAULT_TEXT = """\
 # policy = "refuse"               # what happens to a secret that a change adds; or "redact", "warn", "off"
 # allow = []                      # secrets that may stand here: the first 16 digits of their SHA-256
 
+# A kind of memory of your own: its folder, and its schema and template below .mdmem.
+# [kinds.recipe]
+#   folder = "recipes"
+#   schema = "recipe"
+#   template = "recipe"
+
 # A mount shows one file of the workspace as a memory of this vault: vault path = file, seen from the vault.
 [mounts]
 """
@@ -92,20 +99,39 @@ class Secrets(NamedTuple):
     allow: tuple[str, ...] = ()
 
 
+class DeclaredKind(NamedTuple):
+    """What a vault says of a kind of its own: its folder, and the names of its schema and its template."""
+
+    folder: str = ""
+    schema: str = DEFAULT_SCHEMA
+    template: str = ""
+
+
 POLICIES = ("keep-latest", "keep-stronger", "merge")
 SECRET_POLICIES = ("refuse", "redact", "warn", "off")
 _CHOICES = {"preferences": POLICIES, "secrets": SECRET_POLICIES}
 _DIGEST = regex(r"[0-9a-f]{16,64}")
+_KIND_NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
+_MOST_KINDS = 100
+_SHARE_OF_DECLARED = 10  # of a context, for each of its kinds
+# Parts of a context that are of no kind, and what a memory of no kind follows.
+_TAKEN = ("pinned", "found", DEFAULT_SCHEMA)
 
 
 class Config(NamedTuple):
-    """The whole config. `mounts` maps a path of the vault to a file, as seen from the vault's folder."""
+    """The whole config.
+
+    Attributes:
+        kinds: all of them, the built-in ones first.
+        mounts: path of the vault to a file, as seen from the vault's folder.
+    """
 
     limits: Limits = DEFAULT_LIMITS
     trash: Trash = Trash()
     working: Working = Working()
     preferences: Preferences = Preferences()
     secrets: Secrets = Secrets()
+    kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
 
 
@@ -129,15 +155,91 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     mounts = tables.pop("mounts", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         raise ConfigInvalid(path=path, reason="[mounts] maps paths of the vault to files, both as strings")
-    kinds = {
+    kinds = _kinds(path, tables.pop("kinds", {}))
+    types = {
         "limits": Limits,
         "trash": Trash,
         "working": Working,
         "preferences": Preferences,
         "secrets": Secrets,
     }
-    parts = {name: _table(path, name, kinds[name], table) for name, table in tables.items()}
-    return Config(mounts=mounts, **parts)
+    parts = {name: _table(path, name, types[name], table) for name, table in tables.items()}
+    return Config(kinds=kinds, mounts=mounts, **parts)
+
+
+def _kinds(path: str, tables: Any) -> tuple[Kind, ...]:
+    """The built-in kinds, and those that a vault declares."""
+    if not isinstance(tables, dict) or len(tables) > _MOST_KINDS:
+        reason = f"[kinds] has a table for each kind, {_MOST_KINDS} at most"
+        raise ConfigInvalid(path=path, reason=reason, remedy='write [kinds.recipe] and folder = "recipes"')
+    kinds = list(KINDS)
+    for name, table in tables.items():
+        if not _KIND_NAME.fullmatch(name):
+            reason = f"[kinds] {name[:64]!r} cannot name a kind"
+            remedy = "begin with a small letter, and go on with up to 63 of a-z, 0-9, - and _"
+            raise ConfigInvalid(path=path, reason=reason, remedy=remedy)
+        declared = _table(path, f"kinds.{name}", DeclaredKind, table)
+        reason = _fault_of_kind(name, declared.folder, kinds)
+        if reason:
+            remedy = "give it another name" if reason.startswith("there") else 'name one folder, as "recipes"'
+            raise ConfigInvalid(path=path, reason=f"[kinds.{name}] {reason}", remedy=remedy)
+        title, share = declared.folder.capitalize(), _SHARE_OF_DECLARED
+        kinds.append(
+            Kind(
+                name,
+                declared.folder,
+                declared.schema,
+                declared.template,
+                title=title,
+                share=share,
+                is_remembered=True,
+            )
+        )
+    return tuple(kinds)
+
+
+def _fault_of_kind(name: str, folder: str, kinds: Sequence[Kind]) -> str:
+    """Why a vault cannot declare a kind beside `kinds`; empty when it can."""
+    if name in _TAKEN or any(name in {kind.name, kind.part} for kind in kinds):
+        return "there is something else of this name"
+    try:
+        if folder != check_folder(folder) or not folder or "/" in folder or folder.endswith(SUFFIXES):
+            return f"folder is the name of one folder, not {folder!r}"
+    except PathRefused as error:
+        return f"folder: {error.message}"
+    if fault := unportable(folder)[0]:
+        return f"folder: {fault}"
+    names = {each.casefold() for kind in kinds for each in (kind.name, kind.part)}
+    if folder.casefold() in {*_TAKEN, *NAMESPACES, *names}:
+        return f"folder {folder!r} belongs to something else, or differs only in case from what does"
+    return ""
+
+
+def check_names(
+    config: Config, what: Literal["schema", "template"], names: Callable[[], Sequence[str]]
+) -> None:
+    """Look at the schemas, or the templates, that a config names.
+
+    Args:
+        config: what names them.
+        what: which of both.
+        names: gives all that there are; not asked where the config names none.
+
+    Raises:
+        ConfigInvalid: one is not there, or one is named as a kind is that has another one.
+    """
+    declared = config.kinds[len(KINDS) :]
+    named = [(f"[kinds.{kind.name}]", kind.name, str(getattr(kind, what))) for kind in declared]
+    if what == "schema" and config.working.schema:
+        named.append(("[working]", "", config.working.schema))
+    known = names() if named else ()
+    for table, kind, name in named:
+        if name and name not in known:
+            reason = f"{table} {what}: there is no {what} {name!r}"
+            raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=f"known: {', '.join(known)}")
+        if kind in known and name != kind:
+            reason = f"{table} {what}: there is a {what} {kind!r} as well, which is not the one of this kind"
+            raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy="give the kind another name")
 
 
 def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
@@ -242,7 +344,7 @@ def _fault(parts: tuple[str, ...], file: str, root: str) -> str:
     return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"
 
 
-_GITIGNORE = "working/\n"
+_GITIGNORE = "".join(f"{kind.folder}/\n" for kind in KINDS if kind.is_ignored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

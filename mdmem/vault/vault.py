@@ -21,7 +21,8 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.text.document import Document, parse
-from mdmem.vault.config import CONFIG_PATH, Config
+from mdmem.vault import config
+from mdmem.vault.config import Config, check_names
 from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
 from mdmem.vault.paths import (
     Layer,
@@ -131,7 +132,7 @@ class Vault:
         """The schemas, the vault's own over the built-in ones; read again when one of them changes.
 
         Raises:
-            ConfigInvalid: the config names a schema that is not there.
+            ConfigInvalid: the config names a schema that is not there, or a kind as another schema.
         """
         own = self._own("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
@@ -142,23 +143,32 @@ class Vault:
     def _known_schemas(self, own: dict[str, str]) -> Schemas:
         from mdmem.schema import Schemas  # noqa: PLC0415 - what only reads needs none
 
-        default = ""
-        with contextlib.suppress(ConfigInvalid):  # one that is broken is met wherever more is needed of it
-            default = self.config.working.schema
-        schemas = Schemas(own, default)
-        if default and default not in (names := [info.name for info in schemas.names()]):
-            reason = f"[working] schema: there is no schema {default!r}"
-            raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=f"known: {', '.join(names)}")
+        known = self._sound_config
+        schemas = Schemas(own, known.working.schema, known.kinds)
+        check_names(known, "schema", lambda: [info.name for info in schemas.names()])
         return schemas
 
     @property
+    def _sound_config(self) -> Config:
+        """The config; the default one for one that is broken, which is met wherever more is needed of it."""
+        with contextlib.suppress(ConfigInvalid):
+            return self.config
+        return config.Config()
+
+    @property
     def templates(self) -> Templates:
-        """The templates, the vault's own over the built-in ones; read again when one of them changes."""
+        """The templates, the vault's own over the built-in ones; read again when one of them changes.
+
+        Raises:
+            ConfigInvalid: a kind in the config names a template that is not there, or is named as another.
+        """
         from mdmem.template import Templates  # noqa: PLC0415 - as above
 
         own = self._own("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
-            self._templates = own, Templates(own.texts)
+            templates = Templates(own.texts)
+            check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])
+            self._templates = own, templates
         return self._templates[1]
 
     def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:

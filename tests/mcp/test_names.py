@@ -28,9 +28,7 @@ OTHERWISE = {
 VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
 
 
-@pytest.mark.parametrize(
-    "tool", [tool for tool in TOOLS if tool.name != "remember"], ids=lambda tool: tool.name
-)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
     verb = VERBS.get(tool.name) or getattr(Memory, tool.name)
     parameters = inspect.signature(verb).parameters.keys()

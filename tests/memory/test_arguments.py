@@ -79,6 +79,7 @@ GOOD: dict[str, Any] = {
     "last": 1,
     "fields": {"title": "y"},
     "key": "title",
+    "kind": "note",
     "heading": "H",
     "old": "text",
     "new": "more",

@@ -279,7 +279,7 @@ def test_a_note_needs_a_name(notes: Notes[Applied], name: str) -> None:
 
 
 def test_a_note_is_markdown(notes: Notes[Applied]) -> None:
-    with pytest.raises(Usage, match=r"leave \.json away"):
+    with pytest.raises(Usage, match=r"leave \.json out"):
         notes.append("data.json", "x")
 
 

@@ -20,6 +20,7 @@ from hypothesis import given, strategies as st
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import AlreadyExists, ConfigInvalid, MemoryNotFound, PathRefused, StorageFailed
+from mdmem.kind import KINDS
 from mdmem.text.document import Limits
 from mdmem.text.edit import append
 from mdmem.vault import config
@@ -114,6 +115,49 @@ def test_an_error_names_the_file_and_the_key(text: str, named: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
         parse(text)
     assert refused.value.path == CONFIG_PATH
+    assert named in refused.value.reason
+
+
+def kind(name: str = "recipe", folder: str = "recipes") -> str:
+    return f"[kinds.{json.dumps(name)}]\nfolder = {json.dumps(folder)}\n"
+
+
+def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
+    *built_in, recipe, tool = parse(kind() + 'template = "dish"\n' + kind("tool", "文書")).kinds
+    assert tuple(built_in) == KINDS
+    assert recipe[:5] == ("recipe", "recipes", "memory", "dish", "Recipes")
+    assert (tool.name, tool.folder, tool.template, tool.is_remembered) == ("tool", "文書", "", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kinds = 3", "[kinds] has a table for each kind"),
+        ("kinds.recipe = 3", "kinds.recipe is a table"),
+        ("[kinds.recipe]\nfolders = 'x'", "[kinds.recipe] 'folders' is unknown"),
+        ("[kinds.recipe]\nfolder = 3", "[kinds.recipe] folder is a string, not 3"),
+        ("[kinds.recipe]", "folder is the name of one folder, not ''"),
+        *((kind(folder=folder), "folder is the name of one folder") for folder in ("a/b", "a/", "a.md")),
+        (kind(folder="../up"), "no part . or .."),
+        (kind(folder="/etc"), "relative to the vault"),
+        (kind(folder="a\\b"), "not by a backslash"),
+        (kind(folder=".hidden"), "hidden files and folders"),
+        (kind(folder="%2e%2e"), "an escape stands for"),
+        (kind(folder="CON"), "the name of a device"),
+        *(
+            (kind(folder=folder), "belongs to something else")
+            for folder in ("notes", "Notes", "users", "RESOURCES", "pinned", "project", "Found")
+        ),
+        *((kind(name), "something else of this name") for name in ("note", "rules", "found", "memory")),
+        *((kind(name), "cannot name a kind") for name in ("", "Recipe", "a b", "../a", "9", "a" * 65)),
+        (kind() + kind("tool", "Recipes"), "[kinds.tool] folder 'Recipes' belongs to something else"),
+        (kind() + kind("recipes", "more"), "[kinds.recipes] there is something else of this name"),
+        ("".join(kind(f"k{n}", f"f{n}") for n in range(101)), "100 at most"),
+    ],
+)
+def test_a_kind_that_would_not_be_one_of_its_own_is_refused(text: str, named: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parse(text)
     assert named in refused.value.reason
 
 

@@ -1,0 +1,73 @@
+"""The kinds of memory: one row for each, which everything that lists kinds reads.
+
+A kind that does more than its row says has a module of its own in `mdmem.memory`. A vault declares further
+kinds under `[kinds]` of its config, which are rows of the same form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.text.document import PROJECT_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Kind(NamedTuple):
+    """A kind of memory.
+
+    Attributes:
+        name: what its memories say as their `type`.
+        folder: where they stand below a namespace; empty for project memory, which is one file.
+        schema: what they follow where they name no other.
+        template: what `mdmem new` makes one of by its name alone; empty where there is none.
+        title: the heading of its part of a context; empty where it has none of its own.
+        share: how much of a context's tokens is for that part, in comparison with other parts.
+        is_remembered: whether `remember` takes it.
+        is_ignored: whether git leaves it out, since it changes all the time.
+    """
+
+    name: str
+    folder: str
+    schema: str
+    template: str = ""
+    title: str = ""
+    share: int = 0
+    is_remembered: bool = False
+    is_ignored: bool = False
+
+    @property
+    def part(self) -> str:
+        """The name of its part of a context."""
+        return self.folder or self.name
+
+
+RULE = Kind("rule", "rules", "rule", title="Rules", share=20)
+PROJECT = Kind("project", "", "project", title="Project memory", share=20, is_remembered=True)
+PREFERENCE = Kind(
+    "preference", "preferences", "preference", "preference", "Preferences", 10, is_remembered=True
+)
+WORKING = Kind(
+    "working", "working", "working", title="Working memory", share=15, is_remembered=True, is_ignored=True
+)
+NOTE = Kind("note", "notes", "note", "note", is_remembered=True)
+
+KINDS: tuple[Kind, ...] = (RULE, PROJECT, PREFERENCE, WORKING, NOTE)
+"""The built-in kinds, those with a part of a context in the order of their parts."""
+
+DEFAULT_SCHEMA = "memory"
+NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
+"""The folders that begin a part of a namespace, each with how many parts of a path that takes."""
+
+
+def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
+    """The kind whose place a path is, below whatever namespace it names first; None where it is of none."""
+    *folders, file = path.split("/")
+    if file == PROJECT_FILE:
+        return PROJECT
+    start = 0
+    while start < len(folders) and folders[start] in NAMESPACES:
+        start += NAMESPACES[folders[start]]
+    by_folder = {kind.folder: kind for kind in kinds if kind.folder}
+    return next((by_folder[name] for name in folders[start:] if name in by_folder), None)

@@ -1,0 +1,63 @@
+"""A kind that a vault declares is made, checked, listed, remembered and shown like the built-in ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tests.mcp.conftest import on_stdio, run
+from tests.memory.test_kind import PANCAKES, vault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def mdmem(root: str, *arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "mdmem", "--vault", root, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_vault_has_recipes_from_the_command_line_and_over_mcp(tmp_path: Path) -> None:
+    root = vault(tmp_path).vault.root
+
+    mdmem(root, "new", "recipe", "pancakes", "--var", "serves=4", "--var", "title=Pancakes")
+    assert mdmem(root, "show", "recipes/pancakes.md").startswith(PANCAKES)
+    assert "missing variable: serves" in mdmem(root, "new", "recipe", "waffles", code=2)
+    assert "serves" in mdmem(root, "write", "recipes/waffles.md", "# Waffles", code=2)
+    (tmp_path / "memories/recipes/broken.md").write_text("# Broken\n", encoding="utf-8")
+    assert "recipes/broken.md" in mdmem(root, "check", code=1)
+
+    async def remembered() -> tuple[Any, ...]:
+        async with on_stdio(tmp_path / "memories") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            given = {"kind": "recipe", "name": "waffles", "value": {"serves": 2, "title": "Waffles"}}
+            made = await client.call_tool("remember", given)
+            refused = await client.call_tool("remember", {"kind": "idea", "name": "a", "value": "b"})
+            return tools["remember"], made, refused
+
+    tool, made, refused = run(remembered)
+    assert tool.input_schema["properties"]["kind"]["enum"] == [
+        *("note", "preference", "project", "working"),
+        "recipe",
+    ]
+    assert "recipe: a text adds a section" in tool.description
+    assert not made.is_error
+    assert "working or recipe, not 'idea'" in refused.content[0].text
+
+    (tmp_path / "memories/recipes/broken.md").unlink()
+    assert mdmem(root, "check") == ""
+    listed = json.loads(mdmem(root, "ls", "--where", "type=recipe", "--json"))
+    assert [each["path"] for each in listed] == ["recipes/pancakes.md", "recipes/waffles.md"]
+    parts = json.loads(mdmem(root, "context", "--json"))["parts"]
+    assert [(part["title"], part["places"]) for part in parts] == [
+        ("Recipes", ["recipes/pancakes.md#L6", "recipes/waffles.md#L6"])
+    ]

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from hypothesis import assume, example, given, settings, strategies as st
 
+from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.template import Templates, Variable, filters, rendering
 from mdmem.text.blocks import scan
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 DATA = os.path.join(os.path.dirname(__file__), "data", "template")
 NOW = datetime(2025, 11, 20, 10, 36, 5, tzinfo=UTC)
-BUILTIN = ["context", "daily", "decision", "note", "preference", "project", "working"]
+BUILTIN = sorted(file.removesuffix(".md") for file in os.listdir(builtin.folder("templates")))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 # Texts that are likelier to mean something to Markdown, YAML or Jinja than random ones.
 MARKS = ["#", "##", "---", "===", "```", "~~~", "<!--", "<pre>", "<?", "<!X", "<![CDATA[", "{{", "}}", "{%"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mdmem.kind import KINDS
 from tests.mcp.conftest import on_stdio, run
 from tests.memory.test_kind import PANCAKES, vault
 
@@ -26,38 +27,36 @@ def mdmem(root: str, *arguments: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_vault_has_recipes_from_the_command_line_and_over_mcp(tmp_path: Path) -> None:
+def test_a_vault_has_dishes_from_the_command_line_and_over_mcp(tmp_path: Path) -> None:
     root = vault(tmp_path).vault.root
 
-    mdmem(root, "new", "recipe", "pancakes", "--var", "serves=4", "--var", "title=Pancakes")
-    assert mdmem(root, "show", "recipes/pancakes.md").startswith(PANCAKES)
-    assert "missing variable: serves" in mdmem(root, "new", "recipe", "waffles", code=2)
-    assert "serves" in mdmem(root, "write", "recipes/waffles.md", "# Waffles", code=2)
-    (tmp_path / "memories/recipes/broken.md").write_text("# Broken\n", encoding="utf-8")
-    assert "recipes/broken.md" in mdmem(root, "check", code=1)
+    mdmem(root, "new", "dish", "pancakes", "--var", "serves=4", "--var", "title=Pancakes")
+    assert mdmem(root, "show", "dishes/pancakes.md").startswith(PANCAKES)
+    assert "missing variable: serves" in mdmem(root, "new", "dish", "waffles", code=2)
+    assert "serves" in mdmem(root, "write", "dishes/waffles.md", "# Waffles", code=2)
+    (tmp_path / "memories/dishes/broken.md").write_text("# Broken\n", encoding="utf-8")
+    assert "dishes/broken.md" in mdmem(root, "check", code=1)
 
     async def remembered() -> tuple[Any, ...]:
         async with on_stdio(tmp_path / "memories") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            given = {"kind": "recipe", "name": "waffles", "value": {"serves": 2, "title": "Waffles"}}
+            given = {"kind": "dish", "name": "waffles", "value": {"serves": 2, "title": "Waffles"}}
             made = await client.call_tool("remember", given)
             refused = await client.call_tool("remember", {"kind": "idea", "name": "a", "value": "b"})
             return tools["remember"], made, refused
 
     tool, made, refused = run(remembered)
-    assert tool.input_schema["properties"]["kind"]["enum"] == [
-        *("note", "preference", "project", "working"),
-        "recipe",
-    ]
-    assert "recipe: a text adds a section" in tool.description
+    built_in = sorted(kind.name for kind in KINDS if kind.is_remembered)
+    assert tool.input_schema["properties"]["kind"]["enum"] == [*built_in, "dish"]
+    assert "dish: a text adds a section" in tool.description
     assert not made.is_error
-    assert "working or recipe, not 'idea'" in refused.content[0].text
+    assert "or dish, not 'idea'" in refused.content[0].text
 
-    (tmp_path / "memories/recipes/broken.md").unlink()
+    (tmp_path / "memories/dishes/broken.md").unlink()
     assert mdmem(root, "check") == ""
-    listed = json.loads(mdmem(root, "ls", "--where", "type=recipe", "--json"))
-    assert [each["path"] for each in listed] == ["recipes/pancakes.md", "recipes/waffles.md"]
+    listed = json.loads(mdmem(root, "ls", "--where", "type=dish", "--json"))
+    assert [each["path"] for each in listed] == ["dishes/pancakes.md", "dishes/waffles.md"]
     parts = json.loads(mdmem(root, "context", "--json"))["parts"]
     assert [(part["title"], part["places"]) for part in parts] == [
-        ("Recipes", ["recipes/pancakes.md#L6", "recipes/waffles.md#L6"])
+        ("Dishes", ["dishes/pancakes.md#L6", "dishes/waffles.md#L6"])
     ]

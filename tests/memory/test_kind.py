@@ -13,17 +13,17 @@ from mdmem.kind import KINDS, kind_at
 from mdmem.memory.memory import Memory
 from mdmem.vault.paths import Scope
 
-RECIPE = '[kinds.recipe]\nfolder = "recipes"\nschema = "recipe"\ntemplate = "recipe"\n'
+DISH = '[kinds.dish]\nfolder = "dishes"\nschema = "dish"\ntemplate = "dish"\n'
 SCHEMA = '{"$ref": "memory", "required": ["serves"], "properties": {"serves": {"type": "integer"}}}'
-TEMPLATE = "---\ntype: recipe\nserves: {{ serves }}\n---\n\n# {{ title|default('Untitled')|heading }}\n"
-PANCAKES = "---\ntype: recipe\nserves: 4\n---\n\n# Pancakes\n"
+TEMPLATE = "---\ntype: dish\nserves: {{ serves }}\n---\n\n# {{ title|default('Untitled')|heading }}\n"
+PANCAKES = "---\ntype: dish\nserves: 4\n---\n\n# Pancakes\n"
 
 
-def vault(folder: Path, config: str = RECIPE, **files: str) -> Memory:
+def vault(folder: Path, config: str = DISH, **files: str) -> Memory:
     """A vault with this config and these files below `.mdmem`, each with its folder before `__`."""
     root = Path(mdmem.init(folder / "memories").root)
     (root / ".mdmem/config.toml").write_text(config, encoding="utf-8")
-    for name, text in {"schemas__recipe.json": SCHEMA, "templates__recipe.md": TEMPLATE, **files}.items():
+    for name, text in {"schemas__dish.json": SCHEMA, "templates__dish.md": TEMPLATE, **files}.items():
         path = root / ".mdmem" / name.replace("__", "/")
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -56,7 +56,7 @@ def test_each_kind_has_what_the_table_says(memory: Memory) -> None:
         ("projects/p/resources/rules/notes/preferences/ui/a.md", "preference"),
         ("users/alice/working/threads/t.md", "working"),
         ("archive/notes/a.md", "note"),
-        ("recipes/a.md", None),
+        ("dishes/a.md", None),
         ("a.md", None),
     ],
 )
@@ -69,33 +69,33 @@ def test_a_path_is_the_place_of_the_first_kind_below_its_namespace(path: str, na
 
 def test_what_stands_in_the_folder_of_a_kind_follows_its_schema(memory: Memory) -> None:
     with pytest.raises(Invalid, match="serves"):
-        memory.write("recipes/a.md", "# A\n")
-    memory.write("recipes/a.md", "---\nserves: 2\n---\n# A\n")
+        memory.write("dishes/a.md", "# A\n")
+    memory.write("dishes/a.md", "---\nserves: 2\n---\n# A\n")
     memory.write("notes/a.md", "# A\n")
     with pytest.raises(Invalid, match="serves"):
-        memory.set("notes/a.md", {"type": "recipe"})
+        memory.set("notes/a.md", {"type": "dish"})
 
 
 def test_a_type_follows_the_schema_of_the_kind_of_its_name(tmp_path: Path) -> None:
-    config = '[kinds.meal]\nfolder = "meals"\nschema = "recipe"\n'
+    config = '[kinds.meal]\nfolder = "meals"\nschema = "dish"\n'
     with pytest.raises(Invalid, match="serves"):
         vault(tmp_path, config).write("a.md", "---\ntype: meal\n---\n")
 
 
 def test_a_type_in_the_folder_of_another_kind_is_a_warning(memory: Memory) -> None:
-    plan = memory.plan.new("recipe", "notes/a.md", {"serves": 1})
+    plan = memory.plan.new("dish", "notes/a.md", {"serves": 1})
     assert [(each.code, "place of a note" in each.message) for each in plan.warnings] == [
         ("type-misplaced", True)
     ]
-    assert "place of a recipe" in memory.plan.new("note", "recipes/a.md", {"title": "x"}).warnings[0].message
+    assert "place of a dish" in memory.plan.new("note", "dishes/a.md", {"title": "x"}).warnings[0].message
 
 
-@pytest.mark.parametrize("name", ["pancakes", "recipes/pancakes", "recipes/pancakes.md"])
+@pytest.mark.parametrize("name", ["pancakes", "dishes/pancakes", "dishes/pancakes.md"])
 def test_a_name_is_that_of_a_memory_in_the_folder_of_the_kind(memory: Memory, name: str) -> None:
-    memory.new("recipe", name, {"serves": 4, "title": "Pancakes"})
-    assert memory.show("recipes/pancakes.md").text == PANCAKES
+    memory.new("dish", name, {"serves": 4, "title": "Pancakes"})
+    assert memory.show("dishes/pancakes.md").text == PANCAKES
     with pytest.raises(AlreadyExists):
-        memory.new("recipe", "pancakes", {"serves": 4})
+        memory.new("dish", "pancakes", {"serves": 4})
 
 
 def test_a_built_in_kind_is_made_by_its_name_too(memory: Memory) -> None:
@@ -112,13 +112,13 @@ def test_a_kind_may_have_a_template_of_another_name_and_form(tmp_path: Path) -> 
 
 
 def test_a_text_becomes_a_section_and_an_object_a_new_memory(memory: Memory) -> None:
-    memory.remember("recipe", "pancakes", {"serves": 4, "title": "Pancakes"})
-    memory.remember("recipe", "pancakes", "Flip once.", title="Steps")
-    assert memory.show("recipes/pancakes.md").text == f"{PANCAKES}\n## Steps\n\nFlip once.\n"
+    memory.remember("dish", "pancakes", {"serves": 4, "title": "Pancakes"})
+    memory.remember("dish", "pancakes", "Flip once.", title="Steps")
+    assert memory.show("dishes/pancakes.md").text == f"{PANCAKES}\n## Steps\n\nFlip once.\n"
     with pytest.raises(Invalid, match="serves"):
-        memory.remember("recipe", "waffles", "Hot iron.")
+        memory.remember("dish", "waffles", "Hot iron.")
     with pytest.raises(TemplateFailed, match="serves"):
-        memory.remember("recipe", "waffles", {})
+        memory.remember("dish", "waffles", {})
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_a_text_becomes_a_section_and_an_object_a_new_memory(memory: Memory) -> 
     [
         ("idea", "x", {}, "nothing is remembered as 'idea'"),
         ("rule", "x", {}, "nothing is remembered as 'rule'"),
-        ("recipe", 5, {}, "value is a text here"),
-        ("recipe", "x", {"why": "so"}, "why is for preference, not for recipe"),
-        ("recipe", "x", {"base": "12345678"}, "a recipe entry is added whatever else"),
+        ("dish", 5, {}, "value is a text here"),
+        ("dish", "x", {"why": "so"}, "why is for preference, not for dish"),
+        ("dish", "x", {"base": "12345678"}, "a dish entry is added whatever else"),
         ("note", {"title": "x"}, {}, "value is a text here"),
         ("working", "x", {"resource": "r"}, "of a thread or of a resource"),
     ],
@@ -143,33 +143,33 @@ def test_what_a_kind_does_not_take_is_refused(
 
 def test_a_context_has_a_part_of_the_kind_from_every_layer_without_what_has_expired(tmp_path: Path) -> None:
     memory = vault(tmp_path)
-    memory.new("recipe", "pancakes", {"serves": 4})
-    memory.write("recipes/old.md", "---\nserves: 1\nexpires: 2020-01-01\n---\nOld.\n")
+    memory.new("dish", "pancakes", {"serves": 4})
+    memory.write("dishes/old.md", "---\nserves: 1\nexpires: 2020-01-01\n---\nOld.\n")
     memory.write("notes/pin.md", "---\ntier: pinned\n---\nKey.\n")
-    memory.set("recipes/pancakes.md", {"tier": "pinned"})
+    memory.set("dishes/pancakes.md", {"tier": "pinned"})
     memory.write("rules/a.md", "Be kind.\n")
     found = memory.context(estimated=True)
     assert [(part.name, part.title) for part in found.parts] == [
         ("rules", "Rules"),
-        ("recipes", "Recipes"),
+        ("dishes", "Dishes"),
         ("pinned", "Pinned"),
     ]
-    assert [part.places for part in found.parts[1:]] == [("recipes/pancakes.md#L7",), ("notes/pin.md#L4",)]
+    assert [part.places for part in found.parts[1:]] == [("dishes/pancakes.md#L7",), ("notes/pin.md#L4",)]
     bound = mdmem.open(memory.vault.root, Scope(user="alice"))
-    bound.remember("recipe", "waffles", {"serves": 1})
+    bound.remember("dish", "waffles", {"serves": 1})
     places = {part.name: part.places for part in bound.context(estimated=True).parts}
-    assert places["recipes"] == ("shared:recipes/pancakes.md#L7", "recipes/waffles.md#L6")
+    assert places["dishes"] == ("shared:dishes/pancakes.md#L7", "dishes/waffles.md#L6")
 
 
 def test_a_context_reads_no_more_of_a_kind_than_fifty_and_says_so(memory: Memory) -> None:
-    folder = Path(memory.vault.root, "recipes")
+    folder = Path(memory.vault.root, "dishes")
     folder.mkdir()
     for number in range(53):
         (folder / f"{number}.md").write_text("---\nserves: 1\n---\nx\n", encoding="utf-8")
     found = memory.context(estimated=True)
     assert [len(part.places) for part in found.parts] == [50]
     assert [each.line for each in found.left_out] == [
-        "recipes: recipes/, 3 older ones were not looked at: search for them"
+        "dishes: dishes/, 3 older ones were not looked at: search for them"
     ]
 
 
@@ -179,11 +179,11 @@ def test_a_context_reads_no_more_of_a_kind_than_fifty_and_says_so(memory: Memory
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        (RECIPE.replace('schema = "recipe"', 'schema = "dish"'), "schema: there is no schema 'dish'"),
-        (RECIPE.replace('schema = "recipe"', ""), "there is a schema 'recipe' as well"),
-        (RECIPE.replace('template = "recipe"', 'template = "dish"'), "template: there is no template 'dish'"),
-        (RECIPE.replace('template = "recipe"', ""), "there is a template 'recipe' as well"),
-        ('[kinds.daily]\nfolder = "days"\ntemplate = "recipe"', "there is a template 'daily' as well"),
+        (DISH.replace('schema = "dish"', 'schema = "meal"'), "schema: there is no schema 'meal'"),
+        (DISH.replace('schema = "dish"', ""), "there is a schema 'dish' as well"),
+        (DISH.replace('template = "dish"', 'template = "meal"'), "template: there is no template 'meal'"),
+        (DISH.replace('template = "dish"', ""), "there is a template 'dish' as well"),
+        ('[kinds.daily]\nfolder = "days"\ntemplate = "dish"', "there is a template 'daily' as well"),
     ],
 )
 def test_the_name_of_a_schema_or_template_that_is_not_that_of_the_kind_is_refused(
@@ -192,4 +192,4 @@ def test_the_name_of_a_schema_or_template_that_is_not_that_of_the_kind_is_refuse
     memory = vault(tmp_path, config)
     assert [told in finding.message for finding in memory.doctor().findings] == [True]
     with pytest.raises(ConfigInvalid, match=told):
-        memory.new("recipe", "a", {"serves": 1})
+        memory.new("dish", "a", {"serves": 1})

@@ -118,14 +118,14 @@ def test_an_error_names_the_file_and_the_key(text: str, named: str) -> None:
     assert named in refused.value.reason
 
 
-def kind(name: str = "recipe", folder: str = "recipes") -> str:
+def kind(name: str = "dish", folder: str = "dishes") -> str:
     return f"[kinds.{json.dumps(name)}]\nfolder = {json.dumps(folder)}\n"
 
 
 def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
-    *built_in, recipe, tool = parse(kind() + 'template = "dish"\n' + kind("tool", "文書")).kinds
+    *built_in, dish, tool = parse(kind() + 'template = "plate"\n' + kind("tool", "文書")).kinds
     assert tuple(built_in) == KINDS
-    assert recipe[:5] == ("recipe", "recipes", "memory", "dish", "Recipes")
+    assert dish[:5] == ("dish", "dishes", "memory", "plate", "Dishes")
     assert (tool.name, tool.folder, tool.template, tool.is_remembered) == ("tool", "文書", "", True)
 
 
@@ -133,10 +133,10 @@ def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
     ("text", "named"),
     [
         ("kinds = 3", "[kinds] has a table for each kind"),
-        ("kinds.recipe = 3", "kinds.recipe is a table"),
-        ("[kinds.recipe]\nfolders = 'x'", "[kinds.recipe] 'folders' is unknown"),
-        ("[kinds.recipe]\nfolder = 3", "[kinds.recipe] folder is a string, not 3"),
-        ("[kinds.recipe]", "folder is the name of one folder, not ''"),
+        ("kinds.dish = 3", "kinds.dish is a table"),
+        ("[kinds.dish]\nfolders = 'x'", "[kinds.dish] 'folders' is unknown"),
+        ("[kinds.dish]\nfolder = 3", "[kinds.dish] folder is a string, not 3"),
+        ("[kinds.dish]", "folder is the name of one folder, not ''"),
         *((kind(folder=folder), "folder is the name of one folder") for folder in ("a/b", "a/", "a.md")),
         (kind(folder="../up"), "no part . or .."),
         (kind(folder="/etc"), "relative to the vault"),
@@ -149,9 +149,9 @@ def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
             for folder in ("notes", "Notes", "users", "RESOURCES", "pinned", "project", "Found")
         ),
         *((kind(name), "something else of this name") for name in ("note", "rules", "found", "memory")),
-        *((kind(name), "cannot name a kind") for name in ("", "Recipe", "a b", "../a", "9", "a" * 65)),
-        (kind() + kind("tool", "Recipes"), "[kinds.tool] folder 'Recipes' belongs to something else"),
-        (kind() + kind("recipes", "more"), "[kinds.recipes] there is something else of this name"),
+        *((kind(name), "cannot name a kind") for name in ("", "Dish", "a b", "../a", "9", "a" * 65)),
+        (kind() + kind("tool", "Dishes"), "[kinds.tool] folder 'Dishes' belongs to something else"),
+        (kind() + kind("dishes", "more"), "[kinds.dishes] there is something else of this name"),
         ("".join(kind(f"k{n}", f"f{n}") for n in range(101)), "100 at most"),
     ],
 )

@@ -743,13 +743,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_built_in_template_with_all_its_variables(name: str) -> None:
     assert {v.name for v in Templates({}).show(name).variables} == set(EXAMPLES[name])
     assert Templates({}).render(name, EXAMPLES[name], now=NOW) == data(f"{name}-full.md")
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_built_in_template_with_only_what_it_requires(name: str) -> None:
     required = {v.name for v in Templates({}).show(name).variables if v.required}
     assert required <= {"title", "value"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
+from mdmem import builtin
 from mdmem.errors import DocumentRefused, NamedNotFound, PatternInvalid
 from mdmem.schema import SchemaInfo, Schemas, formats, validator, violation
 from mdmem.schema.catalog import Catalog
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
 
 DATA = Path(__file__).parent / "data" / "schema"
-BUILTIN = ["memory", "note", "preference", "project", "rule", "working"]
+BUILTIN = sorted(file.removesuffix(".json") for file in os.listdir(builtin.folder("schemas")))
 
 
 def memory(text: str, path: str = "notes/a.md") -> Document:
@@ -178,7 +180,7 @@ def test_the_field_schema_chooses_before_the_place(written: Any, name: str) -> N
 def test_the_type_chooses_where_a_schema_has_its_name() -> None:
     schemas = Schemas({"decision": "{}"})
     assert schemas.choose(with_fields("type: decision")) == "decision"
-    assert schemas.choose(with_fields("type: recipe")) == "note"
+    assert schemas.choose(with_fields("type: soup")) == "note"
     assert schemas.choose(with_fields("type: [decision]")) == "note"
     assert schemas.choose(with_fields("type: decision\n$schema: rule")) == "rule"
 

@@ -21,14 +21,10 @@ from mdmem.index.reference import (
     Backlink,
     Occurrence,
     Place,
-    Reference,
-    gathered,
-    is_named,
-    lookup_key,
     shown_lines,
 )
 from mdmem.index.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve
-from mdmem.index.state import AMBIGUOUS, DANGLING, MOVED, OK, STALE
+from mdmem.index.state import AMBIGUOUS, DANGLING, MOVED, OK
 from mdmem.text import anchor
 from mdmem.vault.paths import is_under
 
@@ -44,175 +40,121 @@ _FEW = 20
 _REMEMBERED = 1 << 16
 
 
-class References:
-    """The references of the memories in one view. It answers from the index as it is."""
+def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
+    """The links to the memory at `path`, in the order of path and line."""
+    names = view.all_names
+    query = (
+        "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
+        " FROM links AS k JOIN documents AS d ON d.id = k.document"
+        " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
+    )
+    found = []
+    for key in view.keys_of(path):
+        for source, line, kind, target, anchor_, alias in view.rows(query, (key,)):
+            inside = view.inside(source)
+            meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
+            if path in meant.candidates:
+                found.append(Backlink(inside, line, kind, anchor_, alias, meant.ambiguous))
+    return tuple(sorted(found))
 
-    def __init__(self, view: View) -> None:
-        self._view = view
 
-    # -- asking -------------------------------------------------------------------------------------------
+def occurrences(
+    view: View, *, types: Collection[str] = (), paths: Collection[str] | None = None
+) -> Iterator[Occurrence]:
+    """Every reference at every place, by kind of reference; within one, in the order of path and line."""
+    wanted = frozenset(types or TYPES)
+    if wanted & {NOTE, HEADING, BLOCK, FILE}:
+        yield from (each for each in _links(view, paths) if each.type in wanted)
+    if wanted.intersection(CODE):
+        yield from (each for each in _citations(view, paths) if each.type in wanted)
+    if TAG in wanted:
+        names = {tag_key(name): f"#{name}" for name, _ in view.tags()}
+        for path, day, line, name, key in _rows(view, "tags", "x.line, x.name, x.key", paths):
+            yield Occurrence(TAG, names[key], Place(path, line, OK), day, f"#{name}")
+    if URL in wanted:
+        for path, day, line, url in _rows(view, "urls", "x.line, x.url", paths):
+            yield Occurrence(URL, url, Place(path, line, OK), day, url)
 
-    def list(
-        self,
-        *,
-        types: Collection[str] = (),
-        states: Collection[str] = (),
-        paths: Collection[str] | None = None,
-    ) -> tuple[Reference, ...]:
-        """What is pointed at, in the order of type and target.
 
-        Args:
-            types: only these; all without.
-            states: only places in one of these states.
-            paths: only places in these memories.
-        """
-        return gathered(self._found(types, states, paths))
+def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of a part of each document, with its path and day in front."""
+    query = (
+        f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
+        " WHERE {inside}"
+    )
+    if paths is None:
+        found = view.rows(f"{query} ORDER BY d.path, x.n")
+    else:
+        query += " AND d.path = ? ORDER BY x.n"
+        found = [row for path in sorted(paths) for row in view.rows(query, (view.outside(path),))]
+    return ((view.inside(path), *rest) for path, *rest in found)
 
-    def lookup(
-        self,
-        target: str,
-        *,
-        types: Collection[str] = (),
-        states: Collection[str] = (),
-        paths: Collection[str] | None = None,
-    ) -> tuple[Reference, ...]:
-        """The references to a target; `types`, `states` and `paths` as `list` takes them.
 
-        Args:
-            target: as `list` names it, or as it is written; without its anchor, lines or symbol; without
-                `.md`, and without the folders in front; the name of a symbol, or of a tag without its `#`.
-        """
-        wanted = lookup_key(target)
-        return gathered(each for each in self._found(types, states, paths) if is_named(each, wanted))
-
-    def _found(
-        self, types: Collection[str], states: Collection[str], paths: Collection[str] | None
-    ) -> Iterator[Occurrence]:
-        if states and STALE.issuperset(states):
-            types = types or CODE  # nothing else goes stale
-        found = self.occurrences(types=types, paths=paths)
-        return (each for each in found if not states or each.place.state in states)
-
-    def backlinks(self, path: str) -> tuple[Backlink, ...]:
-        """The links to the memory at `path`, in the order of path and line."""
-        names = self._view.all_names
-        query = (
-            "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
-            " FROM links AS k JOIN documents AS d ON d.id = k.document"
-            " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
+def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+    names = view.all_names if paths is None or len(paths) > _FEW else view
+    resolved = lru_cache(maxsize=_REMEMBERED)(_resolver(names))
+    headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
+    for path, day, line, kind, target, mark in _rows(
+        view, "links", "x.line, x.kind, x.target, x.anchor", paths
+    ):
+        folder = path.rpartition("/")[0]
+        meant = (
+            resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS) if target else _self(path)
         )
-        found = []
-        for key in self._view.keys_of(path):
-            for source, line, kind, target, anchor_, alias in self._view.rows(query, (key,)):
-                inside = self._view.inside(source)
-                meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
-                if path in meant.candidates:
-                    found.append(Backlink(inside, line, kind, anchor_, alias, meant.ambiguous))
-        return tuple(sorted(found))
+        yield _link(view, path, line, day, kind, target, mark, meant, headings)
 
-    def occurrences(
-        self, *, types: Collection[str] = (), paths: Collection[str] | None = None
-    ) -> Iterator[Occurrence]:
-        """Every reference at every place, by kind of reference; within one, in the order of path and line."""
-        wanted = frozenset(types or TYPES)
-        if wanted & {NOTE, HEADING, BLOCK, FILE}:
-            yield from (each for each in self._links(paths) if each.type in wanted)
-        if wanted.intersection(CODE):
-            yield from (each for each in self._citations(paths) if each.type in wanted)
-        if TAG in wanted:
-            names = {tag_key(name): f"#{name}" for name, _ in self._view.tags()}
-            for path, day, line, name, key in self._rows("tags", "x.line, x.name, x.key", paths):
-                yield Occurrence(TAG, names[key], Place(path, line, OK), day, f"#{name}")
-        if URL in wanted:
-            for path, day, line, url in self._rows("urls", "x.line, x.url", paths):
-                yield Occurrence(URL, url, Place(path, line, OK), day, url)
 
-    def _rows(self, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
-        """The rows of a part of each document, with its path and day in front."""
-        query = (
-            f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-            " WHERE {inside}"
-        )
-        if paths is None:
-            found = self._view.rows(f"{query} ORDER BY d.path, x.n")
-        else:
-            query += " AND d.path = ? ORDER BY x.n"
-            found = [
-                row for path in sorted(paths) for row in self._view.rows(query, (self._view.outside(path),))
-            ]
-        return ((self._view.inside(path), *rest) for path, *rest in found)
+def _link(
+    view: View,
+    path: str,
+    line: int,
+    day: str,
+    kind: str,
+    target: str,
+    mark: str,
+    meant: Resolution,
+    headings: Callable[[str], Anchors],
+) -> Occurrence:
+    written = f"{target}#{mark}" if mark else target
+    type_ = _type_of(mark)
+    if meant.path is None:
+        file = None
+        if kind in PATH_KINDS or kind == "field":
+            file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
+        if file is not None:
+            return Occurrence(FILE, file, Place(path, line, OK), day, written)
+        place = Place(path, line, DANGLING, f"there is no memory {target!r}")
+        return Occurrence(type_, written, place, day, written)
+    if meant.rule == "attachment":
+        return Occurrence(FILE, meant.path, Place(path, line, OK), day, written)
+    goal = f"{meant.path}#{mark}" if mark else meant.path
+    if mark and meant.path.endswith(".md"):
+        state, detail = _anchored(headings(meant.path), mark, meant.path)
+        if state != OK:
+            return Occurrence(type_, goal, Place(path, line, state, detail), day, written)
+    if meant.ambiguous:
+        others = ", ".join(meant.candidates[1:4])
+        detail = f"it may also mean {others}"
+        return Occurrence(type_, goal, Place(path, line, AMBIGUOUS, detail), day, written)
+    return Occurrence(type_, goal, Place(path, line, OK), day, written)
 
-    # -- links --------------------------------------------------------------------------------------------
 
-    def _links(self, paths: Collection[str] | None) -> Iterator[Occurrence]:
-        names = self._view.all_names if paths is None or len(paths) > _FEW else self._view
-        resolved = lru_cache(maxsize=_REMEMBERED)(_resolver(names))
-        headings = lru_cache(maxsize=_REMEMBERED)(self._view.anchors)
-        for path, day, line, kind, target, mark in self._rows(
-            "links", "x.line, x.kind, x.target, x.anchor", paths
-        ):
-            folder = path.rpartition("/")[0]
-            meant = (
-                resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS)
-                if target
-                else _self(path)
-            )
-            yield self._link(path, line, day, kind, target, mark, meant, headings)
+def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+    columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
+    rows = list(_rows(view, "citations", columns, paths))
+    if not rows:
+        return
+    from mdmem.index.citations import judge  # noqa: PLC0415 - many memories cite no code
+    from mdmem.index.locator import path_of  # noqa: PLC0415 - as above
 
-    def _link(
-        self,
-        path: str,
-        line: int,
-        day: str,
-        kind: str,
-        target: str,
-        mark: str,
-        meant: Resolution,
-        headings: Callable[[str], Anchors],
-    ) -> Occurrence:
-        written = f"{target}#{mark}" if mark else target
-        type_ = _type_of(mark)
-        if meant.path is None:
-            file = None
-            if kind in PATH_KINDS or kind == "field":
-                file = (file_beside if kind in PATH_KINDS else file_named)(self._view, path, target)
-            if file is not None:
-                return Occurrence(FILE, file, Place(path, line, OK), day, written)
-            place = Place(path, line, DANGLING, f"there is no memory {target!r}")
-            return Occurrence(type_, written, place, day, written)
-        if meant.rule == "attachment":
-            return Occurrence(FILE, meant.path, Place(path, line, OK), day, written)
-        goal = f"{meant.path}#{mark}" if mark else meant.path
-        if mark and meant.path.endswith(".md"):
-            state, detail = _anchored(headings(meant.path), mark, meant.path)
-            if state != OK:
-                return Occurrence(type_, goal, Place(path, line, state, detail), day, written)
-        if meant.ambiguous:
-            others = ", ".join(meant.candidates[1:4])
-            detail = f"it may also mean {others}"
-            return Occurrence(type_, goal, Place(path, line, AMBIGUOUS, detail), day, written)
-        return Occurrence(type_, goal, Place(path, line, OK), day, written)
-
-    # -- citations of code --------------------------------------------------------------------------------
-
-    def _citations(self, paths: Collection[str] | None) -> Iterator[Occurrence]:
-        columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
-        rows = list(self._rows("citations", columns, paths))
-        if not rows:
-            return
-        from mdmem.index.citations import judge  # noqa: PLC0415 - many memories cite no code
-        from mdmem.index.locator import path_of  # noqa: PLC0415 - as above
-
-        with self._view.workspace() as workspace:
-            for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
-                citation = kept_citation(
-                    cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link)
-                )
-                citing = self._view.in_workspace(path)
-                found = judge(workspace, citing, citation, seen)
-                place = Place(path, line, found.state, found.reason)
-                file = path_of(workspace, citing, citation) or cited
-                yield _cited(place, day, citation, found, file, workspace)
+    with view.workspace() as workspace:
+        for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
+            citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
+            citing = view.in_workspace(path)
+            found = judge(workspace, citing, citation, seen)
+            place = Place(path, line, found.state, found.reason)
+            file = path_of(workspace, citing, citation) or cited
+            yield _cited(place, day, citation, found, file, workspace)
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:

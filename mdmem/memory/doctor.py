@@ -72,7 +72,7 @@ def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
 
 def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
-    from mdmem.index.references import References  # noqa: PLC0415 - start-up
+    from mdmem.index.references import occurrences  # noqa: PLC0415 - start-up
     from mdmem.index.triple import astray  # noqa: PLC0415 - start-up
 
     if view.index.notes:
@@ -83,8 +83,7 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         )
     moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
     linked: set[str] = set()
-    references = References(view)
-    for found in references.occurrences(types=("note", "heading", "block")):
+    for found in occurrences(view, types=("note", "heading", "block")):
         path, line, state, detail = found.place
         linked |= {path, found.target.partition("#")[0]}
         if state == "dangling":

@@ -6,15 +6,27 @@ import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.errors import MemoryNotFound, Usage
-from mdmem.index import recite, references
-from mdmem.index.reference import CODE, TYPES, Backlink, Occurrence, Reference, Stats, counted
+from mdmem.index import recite
+from mdmem.index.reference import (
+    CODE,
+    TYPES,
+    Backlink,
+    Occurrence,
+    Reference,
+    Stats,
+    counted,
+    gathered,
+    is_named,
+    lookup_key,
+)
+from mdmem.index.references import backlinks, occurrences
 from mdmem.index.state import BROKEN, STALE, STATES
 from mdmem.memory.arguments import Checked
 from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from mdmem.index.triple import Triple
     from mdmem.index.view import View
@@ -56,9 +68,7 @@ class References(Checked, Generic[R]):
         Raises:
             Usage: there is no such type or state.
         """
-        _check(types, states)
-        view, states = self._view(), (*states, *(STALE if stale else ()))
-        return references.References(view).list(types=types, states=states, paths=_memories(view, paths))
+        return gathered(self._found(types, states, stale, paths))
 
     def lookup(
         self,
@@ -69,14 +79,29 @@ class References(Checked, Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
-        """The references to one target, named as `list` names it or shorter; the rest is as for `list`.
+        """The references to one target; the rest is as for `list`.
 
-        See `mdmem.index.references.References.lookup`.
+        Args:
+            target: as `list` names it, or as it is written; without its anchor, lines or symbol; without
+                `.md`, and without the folders in front; the name of a symbol, or of a tag without its `#`.
+            types, states, stale, paths: as `list` takes them.
         """
+        wanted = lookup_key(target)
+        return gathered(each for each in self._found(types, states, stale, paths) if is_named(each, wanted))
+
+    def _found(
+        self,
+        types: Collection[str],
+        states: Collection[str],
+        stale: bool,
+        paths: Collection[str] | None,
+    ) -> Iterator[Occurrence]:
         _check(types, states)
         view, states = self._view(), (*states, *(STALE if stale else ()))
-        registry = references.References(view)
-        return registry.lookup(target, types=types, states=states, paths=_memories(view, paths))
+        if states and STALE.issuperset(states):
+            types = types or CODE  # nothing else goes stale
+        found = occurrences(view, types=types, paths=_memories(view, paths))
+        return (each for each in found if not states or each.place.state in states)
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
         """Citations of code that has moved, has changed or is gone since they were written."""
@@ -96,9 +121,8 @@ class References(Checked, Generic[R]):
             return ()
         view = self._view()
         citing = view.citing_files({os.path.basename(name) for name in names}) if names else []
-        registry = references.References(view)
-        found = [o for o in registry.occurrences(paths=paths) if o.place.state in BROKEN] if paths else []
-        cited = registry.occurrences(types=CODE, paths=citing) if citing else ()
+        found = [o for o in occurrences(view, paths=paths) if o.place.state in BROKEN] if paths else []
+        cited = occurrences(view, types=CODE, paths=citing) if citing else ()
         stale = [
             o for o in cited if o.place.state in STALE and (o.target.rpartition("#")[0] or o.target) in names
         ]
@@ -128,7 +152,7 @@ class References(Checked, Generic[R]):
         name = check_memory(path)
         if not self._vault.exists(name):
             raise MemoryNotFound(path=path)
-        return references.References(self._view()).backlinks(name)
+        return backlinks(self._view(), name)
 
     def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
         """What the memories below the folder `within` are joined to; see `mdmem.index.triple`.

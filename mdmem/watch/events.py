@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from mdmem.errors import MemoryNotFound
 from mdmem.index.locator import files_of
 from mdmem.index.reference import TAG, TYPES, URL, Occurrence
-from mdmem.index.references import References
+from mdmem.index.references import occurrences
 from mdmem.index.state import BROKEN, STALE
 from mdmem.index.synced import moves
 from mdmem.vault.paths import is_under, relative
@@ -85,7 +85,6 @@ class Watch:
     ) -> None:
         self._view = view
         self._check = check
-        self._references = References(view)
         self._memories: dict[str, _Known] = {}
         self._broken: dict[str, dict[tuple[str, str], Occurrence]] = {}
         self._findings: dict[str, dict[tuple[str, str], Diagnostic]] = {}
@@ -259,7 +258,7 @@ class Watch:
     def _judged(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
         """The broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
-        for occurrence in self._references.occurrences(types=_LEADS_ELSEWHERE, paths=sources):
+        for occurrence in occurrences(self._view, types=_LEADS_ELSEWHERE, paths=sources):
             if occurrence.place.state in BROKEN:
                 found.setdefault(occurrence.place.path, {})[_name(occurrence)] = occurrence
         return found

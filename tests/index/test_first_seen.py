@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.index.index import Index
-from mdmem.index.references import References
+from mdmem.index.references import occurrences
 from mdmem.index.source import pin_of
 from mdmem.index.view import View
 
@@ -53,7 +53,7 @@ def seen(index: Index) -> list[str]:
 
 def states(index: Index) -> list[str]:
     index.sync()
-    found = References(View(index, index.vault)).occurrences(types=("line_range", "function"))
+    found = occurrences(View(index, index.vault), types=("line_range", "function"))
     return [each.place.state for each in found]
 
 

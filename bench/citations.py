@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracking import Cited, Fate, Repository, Trace, Tracking
 
+from mdmem.code.citations import Judgement, judge
+from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Span
-from mdmem.index.citations import Judgement, judge
-from mdmem.index.source import Source
-from mdmem.index.workspace import Workspace
 from mdmem.text.inline import Citation
 
 if TYPE_CHECKING:

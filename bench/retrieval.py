@@ -29,10 +29,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mdmem.index.passage import indexed
+from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Scorer
-from mdmem.index.text import TextIndex
+from mdmem.index.text_index import TextIndex
 from mdmem.text.document import parse
 from mdmem.vault.paths import Namespace
 

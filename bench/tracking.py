@@ -13,7 +13,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.index.source import Source
+from mdmem.code.workspace import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic, Position, Span, as_json
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.index.hit import Hit
-    from mdmem.index.reference import Reference
-    from mdmem.index.search import SearchRequest
+    from mdmem.index.query import SearchRequest
+    from mdmem.links.references import Reference
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.text.document import Document
     from mdmem.text.edit import TextEdit
@@ -45,10 +45,10 @@ _HOMES = {
     "NotFound": "mdmem.errors",
     "PathRefused": "mdmem.errors",
     "Position": "mdmem.diagnostic",
-    "Reference": "mdmem.index.reference",
+    "Reference": "mdmem.links.references",
     "Refused": "mdmem.errors",
     "Scope": "mdmem.vault.paths",
-    "SearchRequest": "mdmem.index.search",
+    "SearchRequest": "mdmem.index.query",
     "Span": "mdmem.diagnostic",
     "TextEdit": "mdmem.text.edit",
     "Unavailable": "mdmem.errors",

@@ -26,7 +26,7 @@ from mdmem.vault.paths import encode_id
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
 
 _MARKDOWN = SUFFIXES[0]
 _HIDDEN = ".aster"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.diagnostic import Diagnostic
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
 
 _NAMES = {".md": "Markdown", ".json": "JSON"}
 

@@ -25,7 +25,7 @@ from mdmem.vault.paths import encode_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
 
 # An entity of such a type follows no schema of ours.
 _KINDS = frozenset((DEFAULT_SCHEMA, *(kind.name for kind in KINDS)))

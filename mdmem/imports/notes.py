@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from mdmem.diagnostic import Diagnostic
 from mdmem.errors import DocumentRefused
 from mdmem.imports.batch import Batch, also_called, folder, with_field
-from mdmem.index.record import record
-from mdmem.index.resolve import resolve_link
+from mdmem.index.database import record
+from mdmem.links.resolve import resolve_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
     from mdmem.text.document import Document, Limits
     from mdmem.text.inline import Link
 
@@ -56,11 +56,11 @@ class _Names:
                     self._paths[name].append(document.path)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """As `mdmem.index.resolve.Names`."""
+        """As `mdmem.links.resolve.Names`."""
         return self._paths.get((kind, key), ())
 
     def exists(self, path: str) -> bool:
-        """As `mdmem.index.resolve.Names`."""
+        """As `mdmem.links.resolve.Names`."""
         return os.path.exists(os.path.join(self._root, path))
 
 

@@ -230,7 +230,7 @@ class _Search(NamedTuple):
                 continue
             path = "/".join(match.path)
             if memory is None or memory.path != path:
-                from mdmem.index.hit_reader import HitReader  # noqa: PLC0415 - it is imported by then
+                from mdmem.index.hit import HitReader  # noqa: PLC0415 - it is imported by then
 
                 memory = HitReader(path, self._file(path), self.read, paths.relative(path, self.base))
             hits = map(memory.hit, ripgrep.matching_lines(match.printed), repeat(self.context))
@@ -257,7 +257,7 @@ class _Search(NamedTuple):
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("json", "mdmem.index.hit_reader", "mdmem.text.blocks"):
+            for module in ("json", "mdmem.index.hit", "mdmem.text.blocks"):
                 importlib.import_module(module)
             found = self._read(process, mounted)
             early = islice(self._looked_up(found), min(_READ_EARLY, self.limit or _READ_EARLY))

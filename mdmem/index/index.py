@@ -1,29 +1,65 @@
-"""The index of a vault: its two derived stores, made when they are needed and current when they are asked."""
+"""Rest: what is closed when it has not been used for a while.
+
+The index of a vault: its two derived stores, made when they are needed and current when they are asked.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
-from mdmem.index.database import Database, Seen
-from mdmem.index.file_system import mounted_in, remote_kind
-from mdmem.index.stores import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE
-from mdmem.index.synced import Progress, Synced
+from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
+from mdmem.index.sync import Progress, Synced
+from mdmem.index.voucher import mounted_in, remote_kind
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, look, look_at
 
 if TYPE_CHECKING:
-    from mdmem.index.rest import Rest
-    from mdmem.index.text import TextIndex
+    from mdmem.index.sync import Pinning
+    from mdmem.index.text_index import TextIndex
+
+
+class Rest:
+    """Closes something that has not been used for some seconds.
+
+    A thread waits for that and ends with it; the next use begins another one. So what is never used again
+    costs nothing.
+
+    Args:
+        close: closes it, in that thread. A use that comes just then has to open it again.
+        seconds: how long it has not been used.
+    """
+
+    def __init__(self, close: Callable[[], None], seconds: float) -> None:
+        self._close = close
+        self._seconds = seconds
+        self._used = 0.0
+        self._thread: Thread | None = None
+
+    def used(self) -> None:
+        """Say that it is used now; not by two threads at once."""
+        self._used = time.monotonic()
+        if self._thread is None:
+            self._thread = Thread(target=self._wait, name="mdmem-rest", daemon=True)
+            self._thread.start()
+
+    def _wait(self) -> None:
+        while (left := self._used + self._seconds - time.monotonic()) > 0:
+            time.sleep(left)
+        self._thread = None
+        self._close()
+
 
 R = TypeVar("R")
 Told = Callable[[], Collection[str] | None]
@@ -49,8 +85,9 @@ class Index:
             the vault cannot hold it.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, pinning: Pinning | None = None) -> None:
         self.vault = Vault(root)
+        self._pinning = pinning
         self.notes = self.vault.notes
         self._guard = threading.RLock()
         self._database: Database | None = None
@@ -118,7 +155,7 @@ class Index:
     def _opened_text(self) -> TextIndex:
         """The text index, which many questions do without; the database is open."""
         if self._text is None:
-            from mdmem.index.text import TextIndex  # noqa: PLC0415 - start-up
+            from mdmem.index.text_index import TextIndex  # noqa: PLC0415 - start-up
 
             with self._locked():
                 self._text = TextIndex(self._text_path)
@@ -142,8 +179,6 @@ class Index:
         As long as it is open, its library looks twice a second whether its files have changed. To open it
         again takes some milliseconds.
         """
-        from mdmem.index.rest import Rest  # noqa: PLC0415 - commands end before they rest
-
         if self._rest is None:
             self._rest = Rest(self._close_text, seconds)
 
@@ -303,7 +338,7 @@ class Index:
         work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
         self._known_at = -1
         try:
-            return Sync(self.vault, database, text).run(work, progress)
+            return Sync(self.vault, database, text, self._pinning).run(work, progress)
         except BaseException:
             # Whoever asked has gone, say: what was not committed would be taken in twice by the next run.
             if text:

@@ -15,14 +15,15 @@ What cannot be meant so is searched as words. What is left out is said in the no
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
-from mdmem.index import words
+from mdmem.index import passages
 from mdmem.text.regex import regex
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Each = Literal["memory", "passage"]
 
 # A question has some ten words, a pasted paragraph a hundred. Each costs time, and further ones find nothing.
 MOST_WORDS = 64
@@ -61,6 +62,38 @@ aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn wer
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """What a search is asked.
+
+    Attributes:
+        query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`; see
+            this module.
+        within: a folder or memory, as one of the layers that are searched names it; all of them without.
+        types, tags: of the memories: one of the types, all of the tags.
+        since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
+        limit: the most hits.
+        depth: rank as if so many were asked for, so that the hits of several limits are in one order.
+        budget: the most tokens of text, estimated; whole passages are left out, and counted.
+        each: what is ranked, and has one hit at most.
+        context: how many lines of its section to give before and after each hit; its passage without.
+        explain: whether to say how each score was made.
+    """
+
+    query: str
+    within: str = ""
+    types: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    since: str = ""
+    before: str = ""
+    limit: int = 10
+    depth: int = 0
+    budget: int | None = None
+    each: Each = "memory"
+    context: int | None = None
+    explain: bool = False
+
+
 class Term(NamedTuple):
     """Something that a text must, or must not, hold.
 
@@ -69,7 +102,7 @@ class Term(NamedTuple):
         is_prefix: whether the only word of the first run is the beginning of one.
     """
 
-    runs: tuple[words.Run, ...]
+    runs: tuple[passages.Run, ...]
     is_prefix: bool = False
 
 
@@ -150,7 +183,7 @@ def day(text: str) -> int:
 @cache
 def stop_words() -> frozenset[str]:
     """The words that find nothing where there are others, as the index has them."""
-    return frozenset((*_STOP_WORDS.split(), *words.analyzer().analyze(_STOP_WORDS)))
+    return frozenset((*_STOP_WORDS.split(), *passages.analyzer().analyze(_STOP_WORDS)))
 
 
 class _Parser:
@@ -200,7 +233,7 @@ class _Parser:
         if minus:
             self._without(_terms(phrase))
         else:
-            self.words += words.words_of(phrase)
+            self.words += passages.words_of(phrase)
             self.phrases += _terms(phrase)
 
     def _word(self, word: str, *, minus: bool) -> None:
@@ -210,7 +243,7 @@ class _Parser:
         elif prefix:
             self.prefixes.append(prefix)
         else:
-            self.words += words.words_of(word)
+            self.words += passages.words_of(word)
 
     def _without(self, terms: list[Term]) -> None:
         if terms:
@@ -256,8 +289,8 @@ class _Parser:
 def _terms(phrase: str) -> list[Term]:
     """A phrase as terms: one for each stretch of it in scripts with, or without, spaces."""
     terms = []
-    for runs in words.runs_of(phrase):
-        lone = len(runs[0]) == 1 and words.is_lone(runs[0][0])
+    for runs in passages.runs_of(phrase):
+        lone = len(runs[0]) == 1 and passages.is_lone(runs[0][0])
         terms.append(Term(runs=tuple(runs), is_prefix=lone))
     return terms
 
@@ -265,11 +298,11 @@ def _terms(phrase: str) -> list[Term]:
 def _prefix(word: str) -> Term | None:
     """A word that stands for all that begin so; None when it is a word like others."""
     if word.endswith("*"):
-        beginnings = words.beginnings(word.rstrip("*"))
+        beginnings = passages.beginnings(word.rstrip("*"))
         return (
             Term(runs=tuple((beginning,) for beginning in beginnings), is_prefix=True) if beginnings else None
         )
-    return Term(runs=((word,),), is_prefix=True) if words.is_lone(word) else None
+    return Term(runs=((word,),), is_prefix=True) if passages.is_lone(word) else None
 
 
 def _unquoted(text: str) -> str:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query as Search
 
-from mdmem.index import weights
-from mdmem.index.text import Place, TextIndex, Whole, of_memory, schema, wholes_query
+from mdmem.index import text_index
+from mdmem.index.text_index import Place, TextIndex, Whole, of_memory, schema, wholes_query
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TEXTS = ("whole", "title", "tags")
 _NAMES = ("whole", "title", "headings", "tags")
-_MEMORY_FIELDS = {"title": weights.TITLE, "headings": weights.HEADINGS, "tags": weights.TAGS}
+_MEMORY_FIELDS = {"title": text_index.TITLE, "headings": text_index.HEADINGS, "tags": text_index.TAGS}
 _META, _ESCAPED = regex(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
@@ -156,7 +156,7 @@ class Scorer:
         near = [Search.fuzzy_term_query(schema(), name, word, distance) for name in _TEXTS]
         clauses = [(Occur.Must, Search.const_score_query(_either(near), 1.0))]
         clauses += [(Occur.Must, _silent(self._wall))] if self._wall else []
-        found, _ = self._index.memories(Search.boolean_query(clauses), weights.ALIKE)
+        found, _ = self._index.memories(Search.boolean_query(clauses), text_index.ALIKE)
         return [self._index.path(address) for _, address in found]
 
     # -- what is found ------------------------------------------------------------------------------------
@@ -168,12 +168,12 @@ class Scorer:
         for candidate in candidates:
             parts = [Part("memory", "", _sum(self._of_memory(candidate)))]
             best: tuple[Place | None, float, float] = None, 0.0, 0.0
-            for place, own, around in self._passages(candidate, weights.NEIGHBOURS):
+            for place, own, around in self._passages(candidate, text_index.NEIGHBOURS):
                 if own + around > best[1] + best[2]:
                     best = place, own, around
             if best[0]:
-                parts.append(Part("passage", "", weights.BEST_PASSAGE * best[1]))
-                parts.append(Part("neighbours", "", weights.BEST_PASSAGE * best[2]))
+                parts.append(Part("passage", "", text_index.BEST_PASSAGE * best[1]))
+                parts.append(Part("neighbours", "", text_index.BEST_PASSAGE * best[2]))
             ranked.append(self._ranked(candidate, best[0], parts))
         return Ranking(self._in_order(ranked), count)
 
@@ -184,8 +184,8 @@ class Scorer:
         candidates, count = self._candidates(most)
         ranked = []
         for candidate in candidates:
-            memory = weights.MEMORY * _sum(self._of_memory(candidate))
-            for place, own, around in self._passages(candidate, weights.PASSAGE_NEIGHBOURS):
+            memory = text_index.MEMORY * _sum(self._of_memory(candidate))
+            for place, own, around in self._passages(candidate, text_index.PASSAGE_NEIGHBOURS):
                 parts = [Part("passage", "", own), Part("neighbours", "", around), Part("memory", "", memory)]
                 ranked.append(self._ranked(candidate, place, parts))
         return Ranking(self._in_order(ranked), len(ranked) + count - len(candidates))
@@ -196,7 +196,7 @@ class Scorer:
 
     def _candidates(self, most: int) -> tuple[list[Candidate], int]:
         """The memories to look into, and how many fit."""
-        most = max(weights.CANDIDATES, most + weights.SPARE)
+        most = max(text_index.CANDIDATES, most + text_index.SPARE)
         found, count = self._index.memories(self._search, most, newest=not self._query.is_ranked)
         wholes = self._index.wholes([address for _, address in found])
         passages: dict[int, dict[int, tuple[Place, int]]] = {whole.key: {} for whole in wholes}
@@ -229,7 +229,7 @@ class Scorer:
                 # and here few documents count: a third of the time.
                 held = Search.const_score_query(clause.search, float(1 << bit))
                 search = Search.boolean_query([(Occur.Must, search), (Occur.Should, held)])
-            hits = self._index.scored(search, weights.MOST_PASSAGES)
+            hits = self._index.scored(search, text_index.MOST_PASSAGES)
             for place, hit in zip(self._index.places([hit.address for hit in hits]), hits, strict=True):
                 found[place] = found.get(place, 0) | int(hit.score) << start
         return found
@@ -258,9 +258,9 @@ class Scorer:
         in_layers = candidate.held >> len(self._memory_clauses)
         layer = next(_bits(in_layers), len(self._layer_clauses))
         priors = (
-            Part("recency", "", weights.RECENCY * score * _recency(whole.day, self._today)),
-            Part("confidence", "", -weights.CONFIDENCE * score * (1 - whole.confidence)),
-            Part("layer", "", -weights.LAYER * score * layer),
+            Part("recency", "", text_index.RECENCY * score * _recency(whole.day, self._today)),
+            Part("confidence", "", -text_index.CONFIDENCE * score * (1 - whole.confidence)),
+            Part("layer", "", -text_index.LAYER * score * layer),
         )
         parts += [part for part in priors if part.value]
         return Ranked(candidate, layer, place, _sum(parts), tuple(parts))
@@ -295,11 +295,11 @@ class Scorer:
         parts = []
         for word, often in zip(words, candidate.often, strict=False):
             if often:
-                share = weights.PRESENCE + (1 - weights.PRESENCE) * _grown(often, size)
+                share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _grown(often, size)
                 parts.append(Part("text", word, self._weight(word) * share))
         for word, often in zip(self._common, candidate.often[len(words) :], strict=False):
             if often:
-                parts.append(Part("text", word, self._weight(word) * weights.COMMON * _grown(often, size)))
+                parts.append(Part("text", word, self._weight(word) * text_index.COMMON * _grown(often, size)))
         for bit, clause in enumerate(self._memory_clauses):
             if candidate.held >> bit & 1:
                 parts.append(Part(clause.of, clause.word, clause.worth))
@@ -375,7 +375,7 @@ class Scorer:
     @cached_property
     def _passage_clauses(self) -> list[Clause]:
         """What gives a passage its score: first one for each of `_words`, then one for each of `_common`."""
-        at_all, clauses = weights.PASSAGE_PRESENCE, []
+        at_all, clauses = text_index.PASSAGE_PRESENCE, []
         for word in self._words:
             rarity = self._rarity(word)
             held = Search.term_query(schema(), "text", word)
@@ -386,11 +386,11 @@ class Scorer:
         for word in self._query.words:
             if self._index.frequency("heading", word):
                 above = Search.term_query(schema(), "heading", word)
-                clauses.append(Clause("heading", word, above, weights.HEADING * self._rarity(word)))
-        for pair in list(pairwise(self._query.words))[: weights.MOST_PAIRS]:
-            near = Search.phrase_query(schema(), "text", list(pair), weights.PAIR_GAP)
+                clauses.append(Clause("heading", word, above, text_index.HEADING * self._rarity(word)))
+        for pair in list(pairwise(self._query.words))[: text_index.MOST_PAIRS]:
+            near = Search.phrase_query(schema(), "text", list(pair), text_index.PAIR_GAP)
             rarity = sum(map(self._rarity, pair))
-            clauses.append(Clause("pair", " ".join(pair), near, 0.0, weights.PAIR * rarity))
+            clauses.append(Clause("pair", " ".join(pair), near, 0.0, text_index.PAIR * rarity))
         for term in self._query.prefixes:
             held = _term(term, "text")
             weight = _idf(self._all, self._count(f"text {term}", held))
@@ -412,7 +412,7 @@ class Scorer:
     def _weight(self, word: str) -> float:
         if word not in self._weights:
             rarity = _idf(self._memories, self._frequency("whole", word))
-            self._weights[word] = rarity + weights.RARITY_IN_PASSAGES * self._rarity(word)
+            self._weights[word] = rarity + text_index.RARITY_IN_PASSAGES * self._rarity(word)
         return self._weights[word]
 
     def _rarity(self, word: str) -> float:
@@ -538,7 +538,7 @@ def _shared(value: float, parts: Sequence[Part]) -> Iterator[Part]:
 
 def _grown(often: int, length: int) -> float:
     """What grows with how often a text of this length holds a word, as BM25 has it: 0 to K1 + 1."""
-    return often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * length / weights.TYPICAL))
+    return often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * length / text_index.TYPICAL))
 
 
 def _standing(ranked: Ranked) -> tuple[float, int, int]:
@@ -563,7 +563,7 @@ def _recency(day: int, today: int) -> float:
     if not day:
         return 0.0
     age = max(0.0, _days(today) - _days(day))
-    return math.exp2(-age / weights.RECENCY_DAYS)
+    return math.exp2(-age / text_index.RECENCY_DAYS)
 
 
 def _days(day: int) -> float:

@@ -1,19 +1,27 @@
-"""Ranked search: the passages that fit a query best, in context."""
+"""Matching: what of a line a query is about, for the line that a hit shows.
+
+Ranked search: the passages that fit a query best, in context.
+"""
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
-from mdmem.index import query as language, words
+from mdmem.index import passages, query as language
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
-from mdmem.index.matching import Held, Matcher
+from mdmem.index.passages import words_of
+from mdmem.index.query import Each
 from mdmem.index.scoring import Part, Ranked, Scorer
 from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate
@@ -22,12 +30,156 @@ from mdmem.vault.paths import Layer
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
-    from mdmem.index.passage import Passage
-    from mdmem.index.query import Query
-    from mdmem.index.text import Place, TextIndex
+    from mdmem.index.passages import Passage
+    from mdmem.index.query import Query, SearchRequest
+    from mdmem.index.text_index import Place, TextIndex
     from mdmem.text.document import Document
 
-Each = Literal["memory", "passage"]
+
+# Letters and digits, with the accents that may stand behind a letter as characters of their own.
+_WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")
+# How many words of texts, and of the index, are kept from one search to the next: some megabytes.
+_MOST_KEPT = 1 << 15
+# What parts words in ASCII, as spaces: that takes a fifth of the time.
+_SPACED = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
+
+
+class Held(NamedTuple):
+    """What a text holds of a query: a share of what its words are worth, 0 to 1, and how many of them."""
+
+    share: float
+    words: int
+
+
+class Matcher:
+    """Finds the words of a query in lines.
+
+    Args:
+        query: what is looked for.
+        worth: how much each word is worth; 1 for those that are missing.
+    """
+
+    def __init__(self, query: Query, worth: Mapping[str, float]) -> None:
+        runs = [run for term in query.phrases for run in term.runs]
+        known = {*query.words, *(word for run in runs for word in run)}
+        beginnings = [word for term in query.prefixes for (word,) in term.runs[:1]]
+        stems = {word for term in query.prefixes for (word,) in term.runs[1:]}
+        self._worth = worth
+        if len(_vocabulary()) > _MOST_KEPT:
+            _vocabulary.cache_clear()
+        self._vocabulary = _vocabulary()
+        spelt = self._vocabulary.spelt
+        self._words = [
+            (word, spelt[word]) for word in sorted(known | stems) if not passages.is_unspaced(word)
+        ]
+        self._beginnings = tuple(word for word in beginnings if not passages.is_unspaced(word))
+        self._stretches = [word for word in (*known, *beginnings) if passages.is_unspaced(word)]
+
+    def spans(self, line: str) -> tuple[tuple[int, int], ...]:
+        """What matches in a line: start and end in code points, end exclusive."""
+        telling = self._telling(_words_in(line))
+        spans = [word.span() for word in _WORD.finditer(line) if word[0] in telling]
+        for stretch in self._stretches:
+            at = line.find(stretch)
+            while at >= 0:
+                spans.append((at, at + len(stretch)))
+                at = line.find(stretch, at + 1)
+        return _joined(spans)
+
+    def _telling(self, written: frozenset[str]) -> set[str]:
+        """Those words of a text that stand for a word of the query."""
+        self._vocabulary.meet(written)
+        telling = {each for _, spelt in self._words for each in written & spelt}
+        if self._beginnings:
+            telling.update(each for each in written if _folded(each).startswith(self._beginnings))
+        return telling
+
+    def worth(self, line: str) -> float:
+        """What the words in a line are worth, each of them once."""
+        found = self._found(line)
+        return math.fsum(self._worth.get(word, 1.0) for word in found) if found else 0.0
+
+    def _found(self, line: str) -> set[str]:
+        """The words of the query in a line."""
+        written = _words_in(line)
+        self._vocabulary.meet(written)
+        found = {word for word, spelt in self._words if not spelt.isdisjoint(written)}
+        if self._beginnings:
+            found.update(word for word in map(_folded, written) if word.startswith(self._beginnings))
+        if self._stretches:
+            found.update(stretch for stretch in self._stretches if stretch in line)
+        return found
+
+    def held(self, text: str) -> Held:
+        """How much of what is looked for a text holds."""
+        total = math.fsum(self._worth.values())
+        found = self._found(text)
+        worth = math.fsum(self._worth.get(word, 0.0) for word in found)
+        return Held(worth / total if total else 0.0, len(found))
+
+
+class _Vocabulary:
+    """The words of texts that were met, by the words of the index that they stand for.
+
+    Attributes:
+        spelt: a word of the index to what was met of it.
+    """
+
+    def __init__(self) -> None:
+        self.spelt: defaultdict[str, set[str]] = defaultdict(set)
+        self._met: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._met) + len(self.spelt)
+
+    def meet(self, written: frozenset[str]) -> None:
+        """Note what the words of a text stand for."""
+        new = list(written - self._met)
+        if not new:
+            return
+        together = " ".join(new)
+        if together.isascii() and passages.is_plain(together):
+            # Each of them is one word of the index: one call serves all.
+            for each, form in zip(new, passages.analyzer().analyze(together), strict=True):
+                self.spelt[form].add(each)
+        else:
+            for each in new:
+                out = passages.written_out(unicodedata.normalize("NFC", each))
+                for form in passages.analyzer().analyze(out):
+                    self.spelt[form].add(each)
+        # Last: another thread that takes a word for met looks for it above.
+        self._met.update(new)
+
+
+@cache
+def _vocabulary() -> _Vocabulary:
+    """What this process has met."""
+    return _Vocabulary()
+
+
+def _words_in(line: str) -> frozenset[str]:
+    if line.isascii():
+        return frozenset(line.encode().translate(_SPACED).decode().split())
+    return frozenset(_WORD.findall(line))
+
+
+@lru_cache(maxsize=1 << 14)
+def _folded(written: str) -> str:
+    """A word of a text without accents."""
+    return passages.folded(written)
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Spans in order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
+
 KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]]
 
 # Of how many memories the headings are asked for at once; of more, they are read from the memory.
@@ -37,39 +189,7 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # Of a search that finds nothing: for how many of its words near ones are looked for, of how many letters at
 # least, in how much of a memory, and how many are named.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 200_000, 3
-_WORD = regex(r"[^\W_]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchRequest:
-    """What a search is asked.
-
-    Attributes:
-        query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`; see
-            `mdmem.index.query`.
-        within: a folder or memory, as one of the layers that are searched names it; all of them without.
-        types, tags: of the memories: one of the types, all of the tags.
-        since, before: their first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
-        limit: the most hits.
-        depth: rank as if so many were asked for, so that the hits of several limits are in one order.
-        budget: the most tokens of text, estimated; whole passages are left out, and counted.
-        each: what is ranked, and has one hit at most.
-        context: how many lines of its section to give before and after each hit; its passage without.
-        explain: whether to say how each score was made.
-    """
-
-    query: str
-    within: str = ""
-    types: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    since: str = ""
-    before: str = ""
-    limit: int = 10
-    depth: int = 0
-    budget: int | None = None
-    each: Each = "memory"
-    context: int | None = None
-    explain: bool = False
+_SEARCH_WORD = regex(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,15 +332,17 @@ def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - start-up, and most searches find something
 
     near: dict[str, None] = {}
-    asked = [word for word in _WORD.findall(text[: language.MOST_CHARACTERS]) if len(word) >= _LEAST_ALIKE]
+    asked = [
+        word for word in _SEARCH_WORD.findall(text[: language.MOST_CHARACTERS]) if len(word) >= _LEAST_ALIKE
+    ]
     for missing in scorer.missing()[:_MOST_MISSING]:
-        written = next((word for word in asked if missing in words.words_of(word)), "")
+        written = next((word for word in asked if missing in words_of(word)), "")
         if not written:
             continue
         there: set[str] = set()
         for path in scorer.alike(missing, 1 if len(missing) <= _LEAST_ALIKE else 2):
             with suppress(MdmemError):
-                there.update(map(str.lower, _WORD.findall(f"{path} {read(path).text[:_MOST_READ]}")))
+                there.update(map(str.lower, _SEARCH_WORD.findall(f"{path} {read(path).text[:_MOST_READ]}")))
         near.update(dict.fromkeys(get_close_matches(written.lower(), sorted(there), _MOST_NEAR)))
     return f"nothing was found; the nearest words are: {', '.join(near)}" if near else "nothing was found"
 
@@ -333,7 +455,7 @@ class _Reader:
 
     def _spans(self, document: Document, line: int, place: Place | None) -> list[Span]:
         """Where the passage at a place stands; without one, all that have a part of the line."""
-        from mdmem.index.passage import cut  # noqa: PLC0415 - hardly any line is so long
+        from mdmem.index.passages import cut  # noqa: PLC0415 - hardly any line is so long
 
         if document.path not in self._cut:
             self._cut[document.path] = [*cut(document)]

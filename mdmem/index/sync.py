@@ -1,4 +1,13 @@
-"""Sync: make the index say what the files say, by reading only what has changed.
+"""What has happened to memories between two looks at them.
+
+What the index first saw of cited code: the baseline of citations without a pin that git does not know.
+
+It is kept with the citation for as long as that stands in its memory, also when the memory moves. It is the
+one thing in the index that the files do not say: who needs it for good writes pins (`mdmem refs --pin`).
+
+Reading: a file of the vault as the index takes it in. Nothing here touches a store.
+
+Sync: make the index say what the files say, by reading only what has changed.
 
 A file is as it was when its times, size and inode are. Where its times are so close to the moment at which it
 was read that a later write could have left the same ones, it is read again, as git does with its index
@@ -9,20 +18,311 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from mdmem.index.database import Database, Entry, Seen
-from mdmem.index.first_seen import FirstSeen
+from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
+from mdmem.index.database import Database, Entry, Record, Row, Seen, kept_citation, record
 from mdmem.index.hit import day_of
-from mdmem.index.reading import MOST_TOGETHER, Folder, Read, Understood, read, retold, understand
-from mdmem.index.synced import Progress, Synced, moves
+from mdmem.text.document import Limits, parse
+from mdmem.vault import files
+from mdmem.vault.paths import Namespace, relative
+from mdmem.vault.walk import fault
 
-if TYPE_CHECKING:  # many runs do without
-    from mdmem.index.passage import Indexed
-    from mdmem.index.text import TextIndex
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from mdmem.index.database import Database
+    from mdmem.index.passages import Indexed
+    from mdmem.index.text_index import TextIndex
+    from mdmem.text.inline import Citation
     from mdmem.vault.vault import Vault
+
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many files are done."""
+
+
+class Synced(NamedTuple):
+    """What a sync found: paths of memories, in order.
+
+    `moved` are pairs of old and new path, told by a unique id or by equal content; those paths are in neither
+    `created` nor `removed`.
+    """
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+
+    def under(self, wall: Namespace) -> Synced:
+        """What of it is in a namespace, by the paths that it has there.
+
+        A memory that moved over that wall is created or removed.
+        """
+
+        def inside(paths: Iterable[str]) -> tuple[str, ...]:
+            return tuple(sorted(relative(path, wall.folder) for path in paths if wall.holds(path)))
+
+        moved = [pair for pair in self.moved if all(map(wall.holds, pair))]
+        crossed = [pair for pair in self.moved if pair not in moved]
+        return Synced(
+            created=inside((*self.created, *(new for _, new in crossed))),
+            changed=inside(self.changed),
+            removed=inside((*self.removed, *(old for old, _ in crossed))),
+            moved=tuple((relative(old, wall.folder), relative(new, wall.folder)) for old, new in moved),
+        )
+
+
+def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Which memories that are gone have become which new ones: old path to new path.
+
+    Args:
+        gone, created: id (may be empty) and hash of each, by path. A pair is told by its id, else by its
+            content, and only where no other memory has the same.
+    """
+    found: dict[str, str] = {}
+    for part in (0, 1):
+        old = _unique({path: told[part] for path, told in gone.items() if path not in found})
+        new = _unique({path: told[part] for path, told in created.items() if path not in found.values()})
+        found |= {old[mark]: new[mark] for mark in old.keys() & new.keys()}
+    return found
+
+
+def _unique(marks: Mapping[str, str]) -> dict[str, str]:
+    """The paths by their marks, without empty marks and those that two paths have."""
+    count = Counter(marks.values())
+    return {mark: path for path, mark in marks.items() if mark and count[mark] == 1}
+
+
+_Cited: TypeAlias = tuple[Any, ...]
+Pinning: TypeAlias = "Callable[[Vault], AbstractContextManager[Callable[[str, Citation], str]]]"
+"""In a context: what the code that a citation names is now, given the citing file and the citation."""
+
+
+class FirstSeen:
+    """Puts what is first seen into the rows of citations; a context, which ends what it had to open.
+
+    `is_new` says that the database holds nothing yet.
+    """
+
+    def __init__(
+        self, vault: Vault, database: Database, pinning: Pinning | None, *, is_new: bool = False
+    ) -> None:
+        self._vault = vault
+        self._pinning = pinning
+        self._opened = contextlib.ExitStack()
+        self._database = database
+        self._is_new = is_new
+        self._pins: dict[_Cited, str] = {}
+        self._gone: dict[str, list[tuple[_Cited, str]]] = {}
+        self._pinned: Callable[[str, Citation], str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.close()
+
+    def keep(self, path: str, marks: Iterable[str]) -> None:
+        """Keep what was seen by a memory that goes: one with the same id, or the same content, may come."""
+        known = self._known(path)
+        if known:
+            self._gone.update(dict.fromkeys(filter(None, marks), known))
+
+    def taken(self, path: str, marks: Iterable[str], rows: list[Row]) -> list[Row]:
+        """The rows of a memory's citations, each with what was first seen of it."""
+        if self._is_new:
+            return [(*row[:-1], self._look(path, row)) for row in rows]
+        known = self._known(path) or next((self._gone[mark] for mark in marks if mark in self._gone), [])
+        kept = _kept(known, [row[4:8] for row in rows])
+        return [(*row[:-1], seen or self._look(path, row)) for row, seen in zip(rows, kept, strict=True)]
+
+    def _known(self, path: str) -> list[tuple[_Cited, str]]:
+        query = (
+            "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
+            " JOIN documents AS d ON d.id = c.document WHERE d.path = ? ORDER BY c.n"
+        )
+        return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
+
+    def _look(self, path: str, row: Row) -> str:
+        """What a citation's code says now; many memories cite the same."""
+        *_, cited, first, last, symbol, pin, in_link, _ = row
+        if pin or not (first or symbol):
+            return ""
+        name = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
+        if name not in self._pins:
+            self._pins[name] = self._pin(path, row)
+        return self._pins[name]
+
+    def _pin(self, path: str, row: Row) -> str:
+        if self._pinning is None:
+            return ""
+        if self._pinned is None:
+            self._pinned = self._opened.enter_context(self._pinning(self._vault))
+        _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
+        citation = kept_citation(
+            str(cited),
+            _number(first),
+            _number(last),
+            str(symbol),
+            line=int(line or 0),
+            in_link=bool(in_link),
+        )
+        return self._pinned(self._vault.disk.in_workspace(path), citation)
+
+
+def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:
+    """What was first seen of each citation by those that are `known`; empty for one that is new."""
+    if [each[0] for each, _ in known] == [each[0] for each in cited]:
+        # The same files in the same order: one that names other lines now was made to, by whoever saw them.
+        return [seen if each == before else "" for (before, seen), each in zip(known, cited, strict=True)]
+    seen_of = dict(known)
+    return [seen_of.get(each, "") for each in cited]
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+# Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_COARSE_NS = 1_000_000
+
+
+MOST_TOGETHER = 100
+"""How many files a folder to read from may name at once."""
+
+
+class Folder(NamedTuple):
+    """A folder to read from.
+
+    Attributes:
+        root, parts: where it is: the names `parts` below the absolute path `root`.
+        files: of each file, the path in the vault and the name in the folder.
+    """
+
+    root: str
+    parts: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+
+
+class Read(NamedTuple):
+    """A file that was read.
+
+    Attributes:
+        path: in the vault.
+        seen: what it was like before it was read.
+        racy: whether it may be written once more and look the same.
+        hash: the SHA-256 of its bytes; empty when they were not read.
+        data: its bytes.
+        problem: why it is no memory; empty when that is not known yet.
+    """
+
+    path: str
+    seen: Seen
+    racy: bool
+    hash: str
+    data: bytes
+    problem: str = ""
+
+    @property
+    def modified(self) -> float:
+        """When it was, in seconds since the epoch."""
+        return self.seen.mtime_ns / 1e9
+
+
+class Understood(NamedTuple):
+    """What a file says, for each store that asks; with a `problem` it is no memory, and there is neither."""
+
+    record: Record | None
+    indexed: Indexed | None
+    problem: str = ""
+
+
+def read(folder: Folder, limits: Limits) -> list[Read | None]:
+    """Read the files of a folder; None for those that are gone.
+
+    Raises:
+        StorageFailed: the folder cannot be opened.
+    """
+    try:
+        place = "/".join(folder.parts) or folder.root
+        with files.translated(place, "open it"), files.opened(folder.root, folder.parts) as descriptor:
+            return [_file(descriptor, path, name, limits.max_bytes) for path, name in folder.files]
+    except (MemoryNotFound, PathRefused):
+        # It is gone, or something else stands there, which is never followed.
+        return [None] * len(folder.files)
+
+
+def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
+    """Parse what was read, for the text index where `texts` are wanted."""
+    if read.problem:
+        return Understood(None, None, read.problem)
+    try:
+        document = parse(read.path, read.data, limits)
+        found = record(document, read.modified)
+        if not texts:
+            return Understood(found, None)
+        from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
+
+        return Understood(found, indexed(document, read.modified))
+    except DocumentRefused as error:
+        return Understood(None, None, error.message)
+
+
+def retold(read: Read, limits: Limits, tags: Sequence[str]) -> Indexed:
+    """What the text index keeps of a memory that was understood before, and has the same `tags`."""
+    from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
+
+    return indexed(parse(read.path, read.data, limits), read.modified, tags)
+
+
+def _file(folder: int, path: str, name: str, most: int) -> Read | None:
+    now = time.time_ns()
+    try:
+        if not name.isascii() and not files.exists(folder, name):
+            name = files.twin_of(folder, name) or name
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+    racy = _is_racy(seen, now)
+    problem = fault(status)
+    if not problem and seen.size > most:
+        problem = TooLarge(path=path, size=seen.size, limit=most).message
+    if problem:
+        return Read(path, seen, racy, "", b"", problem)
+    try:
+        content = files.read(folder, name)
+    except FileNotFoundError:
+        return None
+    except PathRefused as error:
+        return Read(path, seen, racy, "", b"", error.message)
+    except OSError as error:
+        if error.errno in files.EXHAUSTED:
+            raise  # it would stay unread until it changes
+        return Read(path, seen, racy, "", b"", files.refusal(error, path, "read it").message)
+    from hashlib import sha256  # noqa: PLC0415 - start-up
+
+    racy = racy or content.stamp != files.stamp(status)
+    return Read(path, seen, racy, sha256(content.data).hexdigest(), content.data)
+
+
+def _is_racy(seen: Seen, now: int) -> bool:
+    """Whether a file may be written once more and look the same; `now` is before it was read."""
+    changed = max(seen.mtime_ns, seen.ctime_ns)
+    tick = _COARSE_TICK_NS if seen.mtime_ns % _COARSE_NS == 0 else _TICK_NS
+    return changed > now - tick
+
 
 # So many memories are committed at once: what an interrupted first run has done is kept.
 _BATCH = 5_000
@@ -68,13 +368,15 @@ class Sync:
     run without the text index, is read again by the next run.
     """
 
-    def __init__(self, vault: Vault, database: Database, text: TextIndex | None) -> None:
+    def __init__(
+        self, vault: Vault, database: Database, text: TextIndex | None, pinning: Pinning | None = None
+    ) -> None:
         self._vault = vault
         self._database = database
         self._text = text
         self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
         self._pending = {path for (path,) in database.rows("SELECT path FROM pending")} if text else set()
-        self._first_seen = FirstSeen(vault, database, is_new=self._first)
+        self._first_seen = FirstSeen(vault, database, pinning, is_new=self._first)
         # What became of memories: their id and hash, by path.
         self._created: dict[str, tuple[str, str]] = {}
         self._gone: dict[str, tuple[str, str]] = {}

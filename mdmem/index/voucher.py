@@ -1,4 +1,6 @@
-"""Vouching for other processes: one that watches a vault answers whether the index is current.
+"""Which file system a folder is on, and whether it tells what other machines change.
+
+Vouching for other processes: one that watches a vault answers whether the index is current.
 
 The kernel queues the events of a change before the call that made it returns. So who reads that queue when it
 is asked has handled whatever was written before, and a `yes` is as good as a look at every file. Nothing is
@@ -10,17 +12,87 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import MdmemError
-from mdmem.index.stores import SOCKET
+from mdmem.index.database import SOCKET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+TABLE = "/proc/self/mountinfo"
+
+# File systems whose files other machines (or a host, or a daemon) change behind the kernel's back.
+_REMOTE = frozenset({
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "fuse", "gfs2", "glusterfs",
+    "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs",
+    "vboxsf", "virtiofs", "vmhgfs",
+})  # fmt: skip
+
+
+class Mount(NamedTuple):
+    """A file system that is mounted: where, which device, which folder of it, of what kind."""
+
+    point: str
+    device: str
+    folder: str
+    kind: str
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether its events do not tell everything."""
+        return self.kind in _REMOTE or self.kind.startswith("fuse.")
+
+
+def remote_kind(path: str) -> str:
+    """The kind of file system at `path` where its events do not tell everything; empty where they do.
+
+    Told from the kernel's table of mounts (proc_pid_mountinfo(5)); empty where there is none.
+    """
+    mount = mount_of(_mounts(), os.path.realpath(path))
+    return mount.kind if mount and mount.is_remote else ""
+
+
+def mounted_in(folder: str) -> tuple[Mount | None, list[Mount]]:
+    """What a folder (absolute, without links) is on, and what is mounted below it."""
+    mounts = [*_mounts()]
+    return mount_of(mounts, folder), [mount for mount in mounts if mount.point.startswith(folder + "/")]
+
+
+def mount_of(mounts: Iterable[Mount], path: str) -> Mount | None:
+    """The one of these that a path (absolute, without links) is on."""
+    best: Mount | None = None
+    for mount in mounts:
+        # Of several mounts on one point, the last one is on top.
+        at = path == mount.point or path.startswith(mount.point.rstrip("/") + "/")
+        if at and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def mounts_in(lines: Iterable[str]) -> Iterator[Mount]:
+    """What the lines of a table of mounts say."""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        _, _, device, folder, point, *_ = before.split(" ")
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point)
+        yield Mount(point, device, folder, after.split(" ")[0])
+
+
+def _mounts() -> Iterator[Mount]:
+    try:
+        with open(TABLE, encoding="utf-8", errors="surrogateescape") as table:
+            lines = table.read().splitlines()
+    except OSError:
+        return iter(())
+    return mounts_in(lines)
+
 
 # Waited for an answer in all. To look at 20,000 files takes about as long.
 _SECONDS = 0.15

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
 from mdmem.index import ripgrep
-from mdmem.index.record import key_of
+from mdmem.index.database import key_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import ASIDE, STAGING
@@ -72,8 +72,8 @@ def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
 
 def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
-    from mdmem.index.references import occurrences  # noqa: PLC0415 - start-up
-    from mdmem.index.triple import astray  # noqa: PLC0415 - start-up
+    from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
+    from mdmem.links.references import occurrences  # noqa: PLC0415 - start-up
 
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
@@ -144,7 +144,7 @@ def mend(vault: Vault, view: View) -> EditPlan:
     Returns:
         The plan that mends links to memories that were moved by other programs.
     """
-    from mdmem.index.move import repair  # noqa: PLC0415 - start-up
+    from mdmem.links.move import known, repair  # noqa: PLC0415 - start-up
 
     for finding in _leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
@@ -153,7 +153,7 @@ def mend(vault: Vault, view: View) -> EditPlan:
     if any(unlike(view)):
         view.index.rebuild()
         view.forget_names()
-    return repair(view.known(), view.moves())
+    return repair(known(view), view.moves())
 
 
 def _remove_other_indexes(vault: Vault) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mdmem.imports.batch import Batch
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
     from mdmem.vault.vault import Vault
 
 # Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.

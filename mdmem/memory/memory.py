@@ -17,13 +17,15 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from ripgrepy import Ripgrepy
 
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
-    from mdmem.index.search import Each, Results, SearchRequest
-    from mdmem.index.synced import Progress, Synced
+    from mdmem.index.query import Each, SearchRequest
+    from mdmem.index.search import Results
+    from mdmem.index.sync import Progress, Synced
     from mdmem.index.view import View
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
@@ -35,6 +37,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.rules import Rules
     from mdmem.memory.verbs import Listed
     from mdmem.memory.working import Working
+    from mdmem.text.inline import Citation
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
@@ -130,6 +133,12 @@ class Kinds(Verbs[R], Generic[R]):
         return remember(self, self._vault, self._run, kind, name, value, base=base, **options)
 
 
+def _pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
+    from mdmem.code.citations import pinning  # noqa: PLC0415 - few memories cite code
+
+    return pinning(vault)
+
+
 class Memory(Kinds["Applied"]):
     """The memories of one scope of a vault.
 
@@ -167,7 +176,7 @@ class Memory(Kinds["Applied"]):
         """The index of the whole vault; every question that needs it makes it current first."""
         from mdmem.index.index import Index  # noqa: PLC0415 - start-up
 
-        return Index(self.vault.root)
+        return Index(self.vault.root, _pinning)
 
     def _current(self) -> View:
         """What the index knows of this namespace, once it is current."""
@@ -245,7 +254,7 @@ class Memory(Kinds["Applied"]):
         Args:
             within: a folder; everything without.
             globs: a memory has to fit one of them, seen from `within`.
-            where: conditions on fields, all of which have to hold; see `mdmem.index.where`.
+            where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
             sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
                 last.
 
@@ -342,7 +351,8 @@ class Memory(Kinds["Applied"]):
             PathRefused: `within` leaves the namespace.
             LockTimeout, StorageFailed: the index cannot be made current.
         """
-        from mdmem.index.search import SearchRequest, search  # noqa: PLC0415 - start-up
+        from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
+        from mdmem.index.search import search  # noqa: PLC0415 - start-up
 
         request = SearchRequest(
             query="" if isinstance(query, SearchRequest) else query,
@@ -456,7 +466,7 @@ class Memory(Kinds["Applied"]):
             for found in self._named(path):
                 findings += self._check_one(*found, related)
         if related:
-            from mdmem.index.triple import astray  # noqa: PLC0415 - start-up
+            from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
 
             findings += astray(self._current(), related)
         return findings

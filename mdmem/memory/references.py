@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from mdmem.code import citations
+from mdmem.code.citations import BROKEN, STALE, STATES
 from mdmem.errors import MemoryNotFound, Usage
-from mdmem.index import recite
-from mdmem.index.reference import (
+from mdmem.links.references import (
     CODE,
     TYPES,
     Backlink,
     Occurrence,
     Reference,
     Stats,
+    backlinks,
     counted,
     gathered,
     is_named,
     lookup_key,
+    occurrences,
 )
-from mdmem.index.references import backlinks, occurrences
-from mdmem.index.state import BROKEN, STALE, STATES
 from mdmem.memory.arguments import Checked
 from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory
@@ -28,8 +29,8 @@ from mdmem.vault.paths import StrPath, check_folder, check_memory
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from collections.abc import Callable, Collection, Iterator
 
-    from mdmem.index.triple import Triple
     from mdmem.index.view import View
+    from mdmem.links.graph import Triple
     from mdmem.memory.verbs import Build
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
@@ -60,8 +61,8 @@ class References(Checked, Generic[R]):
         """What is pointed at, in the order of type and target.
 
         Args:
-            types: only these (`mdmem.index.reference.TYPES`); all without.
-            states: only places in one of these states (`mdmem.index.reference.STATES`).
+            types: only these (`mdmem.links.references.TYPES`); all without.
+            states: only places in one of these states (`mdmem.links.references.STATES`).
             stale: also those to code that has moved, has changed or is gone; without `states`, only those.
             paths: only places in these.
 
@@ -155,12 +156,12 @@ class References(Checked, Generic[R]):
         return backlinks(self._view(), name)
 
     def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
-        """What the memories below the folder `within` are joined to; see `mdmem.index.triple`.
+        """What the memories below the folder `within` are joined to; see `mdmem.links.graph`.
 
         Raises:
             MemoryNotFound: nothing is below `within`.
         """
-        from mdmem.index.triple import triples  # noqa: PLC0415 - start-up
+        from mdmem.links.graph import triples  # noqa: PLC0415 - start-up
 
         view = self._view()
         if within:
@@ -177,7 +178,7 @@ class References(Checked, Generic[R]):
 
         def build() -> EditPlan:
             view = self._view()
-            return recite.pinned(view, _memories(view, paths), accept=accept)
+            return citations.pinned(view, _memories(view, paths), accept=accept)
 
         return self._run(build)
 
@@ -186,7 +187,7 @@ class References(Checked, Generic[R]):
 
         def build() -> EditPlan:
             view = self._view()
-            return recite.repointed(view, _memories(view, paths))
+            return citations.repointed(view, _memories(view, paths))
 
         return self._run(build)
 

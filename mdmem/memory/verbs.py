@@ -32,7 +32,7 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem.index.synced import Progress
+    from mdmem.index.sync import Progress
     from mdmem.index.view import View
     from mdmem.text.edit import TextEdit
     from mdmem.text.tree import Key
@@ -63,7 +63,7 @@ def conditional(view: View, within: str, where: Sequence[str], sort: str) -> lis
         MemoryNotFound: nothing is below `within`.
         PatternInvalid: a condition that is none.
     """
-    from mdmem.index import where as conditions  # noqa: PLC0415 - start-up
+    from mdmem.index import view as conditions  # noqa: PLC0415 - start-up
 
     wanted = [conditions.parse(text) for text in where]
     key, descending = conditions.sort_order(sort)
@@ -267,40 +267,43 @@ class Verbs(Checked, Generic[R]):
         """Move a memory, or a folder of memories, to a path where nothing stands; every link to it follows.
 
         A `target` with a slash at its end is a folder to move into, under the same name. See
-        `mdmem.index.move`.
+        `mdmem.links.move`.
         """
-        from mdmem.index.move import move  # noqa: PLC0415 - start-up
+        from mdmem.links.move import known, move  # noqa: PLC0415 - start-up
 
         def build() -> EditPlan:
             old = check_folder(source)
             new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
             paths = [document.path for document in self._all(source, base)]
-            plan = move(self._view().known(), {path: new + path[len(old) :] for path in paths})
+            plan = move(known(self._view()), {path: new + path[len(old) :] for path in paths})
             return dataclasses.replace(plan, message=f"move {source} to {target}")
 
         return self._run(build)
 
     def rename_heading(self, path: StrPath, old: str, new: str) -> R:
         """Give a heading, found by its title or heading path, a new title; every link to it follows."""
-        from mdmem.index.rename import rename_heading  # noqa: PLC0415 - start-up
+        from mdmem.links.move import known  # noqa: PLC0415 - start-up
+        from mdmem.links.rename import rename_heading  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_heading(self._view().known(), path, old, new))
+        return self._run(lambda: rename_heading(known(self._view()), path, old, new))
 
     def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
-        from mdmem.index.rename import rename_block  # noqa: PLC0415 - start-up
+        from mdmem.links.move import known  # noqa: PLC0415 - start-up
+        from mdmem.links.rename import rename_block  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_block(self._view().known(), path, old, new))
+        return self._run(lambda: rename_block(known(self._view()), path, old, new))
 
     def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
-        from mdmem.index.rename import rename_id  # noqa: PLC0415 - start-up
+        from mdmem.links.move import known  # noqa: PLC0415 - start-up
+        from mdmem.links.rename import rename_id  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_id(self._view().known(), path, new))
+        return self._run(lambda: rename_id(known(self._view()), path, new))
 
     def rename_tag(self, old: str, new: str) -> R:
         """Rename a tag, and those below it, in every memory."""
-        from mdmem.index.rename import rename_tag  # noqa: PLC0415 - start-up
+        from mdmem.links.rename import rename_tag  # noqa: PLC0415 - start-up
 
         def build() -> EditPlan:
             view = self._view()

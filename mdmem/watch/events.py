@@ -10,12 +10,10 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from mdmem.code.citations import BROKEN, STALE
 from mdmem.errors import MemoryNotFound
-from mdmem.index.locator import files_of
-from mdmem.index.reference import TAG, TYPES, URL, Occurrence
-from mdmem.index.references import occurrences
-from mdmem.index.state import BROKEN, STALE
-from mdmem.index.synced import moves
+from mdmem.index.sync import moves
+from mdmem.links.references import TAG, TYPES, URL, Occurrence, files_of, occurrences
 from mdmem.vault.paths import is_under, relative
 from mdmem.watch.watcher import Keeper, Watcher
 

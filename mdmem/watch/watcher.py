@@ -15,8 +15,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import MdmemError, Usage
-from mdmem.index.file_system import TABLE, mounted_in, remote_kind
-from mdmem.index.voucher import Voucher
+from mdmem.index.voucher import TABLE, Voucher, mounted_in, remote_kind
 from mdmem.watch.hints import Gathered, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given, strategies as st
 
 from mdmem.cli.references import dot, mermaid
-from mdmem.index.triple import Triple
+from mdmem.links.graph import Triple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

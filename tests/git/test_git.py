@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
 from mdmem.git.objects import Objects, TooLong
 from mdmem.git.program import environment, program, run
 from mdmem.git.repository import Renamed, Repository
-from mdmem.index.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,7 @@
-"""The index: where it stands, how it gets over damage, and who may use it at the same time."""
+"""Rest: what is not used is closed, in its time, and can be used again.
+
+The index: where it stands, how it gets over damage, and who may use it at the same time.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +23,46 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.errors import MdmemError, StorageFailed
-from mdmem.index.index import Index
-from mdmem.index.synced import Synced
-from mdmem.index.text import TextIndex
+from mdmem.index.index import Index, Rest
+from mdmem.index.sync import Synced
+from mdmem.index.text_index import TextIndex
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+
+LIMIT = 30.0
+
+
+def test_it_is_closed_so_many_seconds_after_its_use_and_no_sooner() -> None:
+    closed: list[float] = []
+    done = threading.Event()
+
+    def close() -> None:
+        closed.append(time.monotonic())
+        done.set()
+
+    rest = Rest(close, 0.05)
+    before = time.monotonic()
+    rest.used()
+    assert done.wait(LIMIT)
+    assert closed[-1] >= before + 0.05
+
+
+def test_the_next_use_waits_anew_and_nothing_waits_meanwhile() -> None:
+    done = threading.Event()
+    others = {*threading.enumerate()}
+    rest = Rest(done.set, 0.01)
+    for _ in range(3):
+        rest.used()
+        waiting = {*threading.enumerate()} - others
+        assert done.wait(LIMIT)
+        for thread in waiting:
+            thread.join(LIMIT)
+            assert not thread.is_alive()
+        done.clear()
+
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

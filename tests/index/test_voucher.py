@@ -1,4 +1,7 @@
-"""Vouching for other processes: only one of the same user that lives and answers in time is believed."""
+"""Which kind of file system a folder is on.
+
+Vouching for other processes: only one of the same user that lives and answers in time is believed.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,45 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.index.stores import SOCKET
-from mdmem.index.voucher import Voucher, ask
+from mdmem.index.database import SOCKET
+from mdmem.index.voucher import Voucher, ask, mount_of, mounts_in, remote_kind
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+TABLE = [
+    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
+    "30 22 0:25 / /proc rw - proc proc rw",
+    "31 22 0:44 / /mnt/share rw - nfs4 server:/x rw,vers=4.2",
+    "32 31 0:45 / /mnt/share/local\\040disk rw - ext4 /dev/sdb1 rw",
+    "33 22 0:46 / /mnt/cloud rw,nosuid shared:9 master:2 - fuse.sshfs me@host:/ rw",
+    "34 22 0:47 / /mnt/twice rw - cifs //host/x rw",
+    "35 22 0:48 / /mnt/twice rw - tmpfs tmpfs rw",
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/me/memories", "ext4"),
+        ("/mnt/share", "nfs4"),
+        ("/mnt/share/deep/memories", "nfs4"),
+        ("/mnt/shared/memories", "ext4"),
+        ("/mnt/share/local disk/memories", "ext4"),
+        ("/mnt/cloud/memories", "fuse.sshfs"),
+        ("/mnt/twice/memories", "tmpfs"),
+    ],
+)
+def test_the_nearest_mount_that_is_on_top_counts(path: str, kind: str) -> None:
+    mount = mount_of(mounts_in(TABLE), path)
+    assert (mount.kind if mount else "") == kind
+
+
+def test_a_folder_on_a_local_disk_is_not_remote(tmp_path: Path) -> None:
+    assert remote_kind(str(tmp_path)) == ""
+
 
 CLAIM = b"what both must see"
 HOLDER = """

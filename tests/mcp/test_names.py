@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.index.search import SearchRequest
+from mdmem.index.query import SearchRequest
 from mdmem.mcp.argument import input_schema
 from mdmem.mcp.tools import TOOLS, Tool
 from mdmem.memory.memory import Memory

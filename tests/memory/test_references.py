@@ -12,12 +12,12 @@ import pytest
 import mdmem
 from mdmem.diagnostic import as_json
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
-from mdmem.index.triple import Triple
+from mdmem.links.graph import Triple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.index.reference import Reference
+    from mdmem.links.references import Reference
     from mdmem.memory.memory import Memory
 
 APP = '''"""What an order costs."""

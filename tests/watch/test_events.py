@@ -14,7 +14,7 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import StorageFailed
-from mdmem.index import text as text_module
+from mdmem.index import text_index as text_module
 from mdmem.index.view import View
 from mdmem.memory.memory import Memory
 from mdmem.vault.config import init

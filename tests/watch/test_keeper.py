@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.index.database import SOCKET
 from mdmem.index.index import Index
-from mdmem.index.stores import SOCKET
 from mdmem.memory.memory import Memory
 from mdmem.vault.config import init
 from tests.waiting import until

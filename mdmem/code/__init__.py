@@ -1,0 +1,1 @@
+"""What memories cite: files, symbols and lines of the workspace, and how they have changed."""

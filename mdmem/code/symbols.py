@@ -1,0 +1,373 @@
+"""The symbols that a source file defines: functions, classes and variables, with the lines they stand in.
+
+Python is read by `ast`, other languages by `mdmem.code.symbols`. What cannot be parsed is said, so that a
+name that is not found there counts as unknown, never as gone.
+
+Symbols of languages other than Python, by the grammars of tree-sitter: the extra `symbols`.
+
+A grammar names the nodes of its trees; a table per language says which of them define something.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+FUNCTION, CLASS, VARIABLE = "function", "class", "variable"
+
+# A syntax tree takes about a hundred times the space of its source; files this long are generated.
+_MOST_BYTES = 1_000_000
+_PYTHON = (".py", ".pyi", ".pyw")
+_NESTED = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+class Symbol(NamedTuple):
+    """A definition.
+
+    Attributes:
+        name: dotted when it stands in a class, a namespace or the like: "Class.method".
+        kind: "function", "class" or "variable". Methods and macros are functions; interfaces, enumerations,
+            structures and names of types are classes; constants and fields are variables.
+        first, last: its 1-based lines, both included, with its decorators or attributes.
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+
+
+class Symbols(NamedTuple):
+    """What a file defines, in order of place.
+
+    Attributes:
+        found: the definitions of the module, of its classes and of what nests in them; none inside functions.
+        problem: why there may be more than `found`; empty when that is all.
+    """
+
+    found: tuple[Symbol, ...]
+    problem: str = ""
+
+    def named(self, name: str) -> tuple[Symbol, ...]:
+        """The definitions of `name`: several for overloads, a property and its setter, or branches."""
+        wanted = name.replace("::", ".").removesuffix("()")
+        return tuple(symbol for symbol in self.found if symbol.name == wanted)
+
+
+def symbols(path: str, data: bytes) -> Symbols:
+    """What the file `path` with the content `data` defines; the suffix of its name tells the language."""
+    if len(data) > _MOST_BYTES:
+        return Symbols((), f"it has more than {_MOST_BYTES:,} bytes, which are not parsed")
+    if path.endswith(_PYTHON):
+        return _python(data)
+    # Few files need it, and it takes a while to load.
+
+    return symbols_by_grammar(path, data)
+
+
+def _python(data: bytes) -> Symbols:
+    try:
+        with warnings.catch_warnings():
+            # An invalid escape in a cited file is no business of ours.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+        return Symbols(tuple(_defined(tree.body, "")))
+    except SyntaxError as error:
+        where = f" (line {error.lineno})" if error.lineno else ""
+        return Symbols((), f"it is not valid Python here: {error.msg}{where}")
+    except (ValueError, RecursionError, MemoryError) as error:  # NUL bytes, or too deep for the parser
+        return Symbols((), f"it cannot be parsed: {str(error) or type(error).__name__}")
+
+
+def _defined(body: Iterable[ast.AST], within: str) -> Iterator[Symbol]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield _symbol(within + node.name, FUNCTION, node, node.decorator_list)
+        elif isinstance(node, ast.ClassDef):
+            yield _symbol(within + node.name, CLASS, node, node.decorator_list)
+            yield from _defined(node.body, f"{within}{node.name}.")
+        elif isinstance(node, ast.stmt) and (targets := _targets(node)):
+            for name in _names(targets):
+                yield _symbol(within + name, VARIABLE, node)
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            for field in _NESTED:
+                yield from _defined(getattr(node, field, ()), within)
+
+
+def _targets(node: ast.stmt) -> Sequence[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return node.targets
+    if isinstance(node, ast.AnnAssign):
+        return [node.target]
+    # `type X = …`, from Python 3.12 on
+    return [node.name] if type(node).__name__ == "TypeAlias" else []  # type: ignore[attr-defined]
+
+
+def _names(targets: Iterable[ast.expr]) -> Iterator[str]:
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, ast.Tuple | ast.List):
+            yield from _names(target.elts)
+        elif isinstance(target, ast.Starred):
+            yield from _names([target.value])
+
+
+def _symbol(name: str, kind: str, node: ast.stmt, decorators: Sequence[ast.expr] = ()) -> Symbol:
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return Symbol(name, kind, first, node.end_lineno or node.lineno)
+
+
+_NAMES = frozenset(
+    ("identifier", "field_identifier", "type_identifier", "property_identifier", "qualified_identifier")
+)
+_CONTAINER = ""
+"""The kind of a node that only gives its name to what it holds, such as `impl Type { … }`."""
+
+
+class _Language(NamedTuple):
+    """How to read the trees of a grammar.
+
+    Attributes:
+        module: the package that holds the grammar.
+        function: what in it returns the grammar.
+        defines: the kind of symbol by type of node.
+        holds: types of nodes that definitions stand in.
+        wraps: types of nodes that belong to the one definition that they hold, such as `export …`.
+    """
+
+    module: str
+    function: str
+    defines: Mapping[str, str]
+    holds: frozenset[str]
+    wraps: frozenset[str] = frozenset()
+
+
+def _kinds(functions: str, classes: str, variables: str, containers: str = "") -> dict[str, str]:
+    listed = ((functions, FUNCTION), (classes, CLASS), (variables, VARIABLE), (containers, _CONTAINER))
+    return {node: kind for nodes, kind in listed for node in nodes.split()}
+
+
+def _types(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_SCRIPT_WRAPS = frozenset(
+    ("export_statement", "lexical_declaration", "variable_declaration", "ambient_declaration")
+)
+_JAVASCRIPT = _Language(
+    "tree_sitter_javascript",
+    "language",
+    _kinds(
+        "function_declaration generator_function_declaration method_definition",
+        "class_declaration",
+        "variable_declarator field_definition",
+    ),
+    _types("program class_body"),
+    _SCRIPT_WRAPS,
+)
+_TYPESCRIPT = _Language(
+    "tree_sitter_typescript",
+    "language_typescript",
+    _kinds(
+        "function_declaration generator_function_declaration function_signature method_definition"
+        " method_signature abstract_method_signature",
+        "class_declaration abstract_class_declaration interface_declaration enum_declaration"
+        " type_alias_declaration internal_module module",
+        "variable_declarator public_field_definition property_signature",
+    ),
+    _types("program class_body interface_body statement_block expression_statement"),
+    _SCRIPT_WRAPS,
+)
+_GO = _Language(
+    "tree_sitter_go",
+    "language",
+    _kinds("function_declaration method_declaration", "type_spec type_alias", "var_spec const_spec"),
+    _types("source_file var_spec_list"),
+    _types("type_declaration var_declaration const_declaration"),
+)
+_RUST = _Language(
+    "tree_sitter_rust",
+    "language",
+    _kinds(
+        "function_item function_signature_item macro_definition",
+        "struct_item enum_item union_item trait_item type_item mod_item",
+        "const_item static_item",
+        "impl_item",
+    ),
+    _types("source_file declaration_list"),
+)
+_JAVA = _Language(
+    "tree_sitter_java",
+    "language",
+    _kinds(
+        "method_declaration constructor_declaration compact_constructor_declaration"
+        " annotation_type_element_declaration",
+        "class_declaration interface_declaration enum_declaration record_declaration"
+        " annotation_type_declaration",
+        "variable_declarator enum_constant",
+    ),
+    _types("program class_body interface_body enum_body enum_body_declarations annotation_type_body"),
+    _types("field_declaration constant_declaration"),
+)
+_C = _Language(
+    "tree_sitter_c",
+    "language",
+    _kinds(
+        "function_definition preproc_function_def",
+        "struct_specifier union_specifier enum_specifier type_definition",
+        "declaration field_declaration preproc_def",
+    ),
+    _types(
+        "translation_unit field_declaration_list preproc_if preproc_ifdef preproc_else preproc_elif"
+        " linkage_specification declaration_list"
+    ),
+)
+_CPP = _Language(
+    "tree_sitter_cpp",
+    "language",
+    {
+        **_C.defines,
+        **_kinds("", "class_specifier alias_declaration concept_definition", "", "namespace_definition"),
+    },
+    _C.holds,
+    _types("template_declaration"),
+)
+
+_BY_SUFFIX = {
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), _JAVASCRIPT),
+    **dict.fromkeys((".ts", ".mts", ".cts"), _TYPESCRIPT),
+    ".tsx": _TYPESCRIPT._replace(function="language_tsx"),
+    ".go": _GO,
+    ".rs": _RUST,
+    ".java": _JAVA,
+    ".c": _C,
+    **dict.fromkeys((".h", ".hh", ".hpp", ".hxx", ".cc", ".cpp", ".cxx"), _CPP),
+}
+
+
+def symbols_by_grammar(path: str, data: bytes) -> Symbols:
+    """What the file `path` with the content `data` defines."""
+    suffix = path[path.rfind(".") :].lower() if "." in path else ""
+    language = _BY_SUFFIX.get(suffix)
+    if language is None:
+        named = f"files that end in {suffix}" if suffix else "files without a suffix"
+        return Symbols((), f"there is no parser for {named}")
+    try:
+        parser = _parser(language.module, language.function)
+    except ImportError:
+        return Symbols((), "its language needs an extra: pip install 'mdmem[symbols]'")
+    # To a grammar a lone carriage return is a blank; to everything here it ends a line.
+    root = parser.parse(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).root_node
+    found = tuple(_Reader(language).symbols(root))
+    return Symbols(found, "it could be parsed in part only" if root.has_error else "")
+
+
+@lru_cache(maxsize=16)
+def _parser(module: str, function: str) -> Any:
+    core, grammar = import_module("tree_sitter"), import_module(module)
+    return core.Parser(core.Language(getattr(grammar, function)()))
+
+
+class _Reader:
+    """Reads the definitions out of one tree."""
+
+    def __init__(self, language: _Language) -> None:
+        self.language = language
+
+    def symbols(self, root: Any) -> Iterator[Symbol]:
+        """The definitions below `root`, in order of place; no recursion, since trees may be deep."""
+        stack = [(root, "", root)]
+        while stack:
+            node, within, whole = stack.pop()
+            inner = within
+            if node.type in self.language.defines:
+                kind = self.language.defines[node.type]
+                names = [within + name for name in _grammars_names(node)]
+                if kind:
+                    yield from (self._symbol(name, _kind(kind, node), node, whole) for name in names)
+                if kind == FUNCTION or (kind != VARIABLE and not names):
+                    continue
+                # A variable, or a name for a type, may hold the definition of the type: it qualifies nothing.
+                inner = within if kind == VARIABLE or node.type == "type_definition" else f"{names[0]}."
+            elif not self._passes(node):
+                continue
+            stack += [
+                (child, inner, self._whole(node, child, whole)) for child in reversed(node.named_children)
+            ]
+
+    def _passes(self, node: Any) -> bool:
+        language = self.language
+        return node.type in language.holds or node.type in language.wraps or node.type == "ERROR"
+
+    def _whole(self, node: Any, child: Any, whole: Any) -> Any:
+        """The node whose lines are those of `child`: what wraps it and nothing else."""
+        if node.type not in self.language.wraps:
+            return child
+        language = self.language
+        held = [c for c in node.named_children if c.type in language.defines or c.type in language.wraps]
+        return (whole if whole.type in language.wraps else node) if len(held) == 1 else child
+
+    def _symbol(self, name: str, kind: str, node: Any, whole: Any) -> Symbol:
+        start = whole
+        while (before := start.prev_named_sibling) is not None and before.type == "attribute_item":
+            start = before
+        last, column = max(node.end_point, whole.end_point)
+        first = start.start_point.row + 1
+        # The end is behind the last character: of a definition that ends its line, in the next line.
+        return Symbol(name, kind, first, max(first, last + (column > 0)))
+
+
+def _kind(kind: str, node: Any) -> str:
+    """A prototype is a function, though the grammar of C calls it a declaration like any other."""
+    if kind == VARIABLE and any(
+        _declares_function(each) for each in node.children_by_field_name("declarator")
+    ):
+        return FUNCTION
+    value = node.child_by_field_name("value") if kind == VARIABLE else None
+    return FUNCTION if value is not None and value.type in {"arrow_function", "function_expression"} else kind
+
+
+def _declares_function(declarator: Any) -> bool:
+    while declarator is not None and declarator.type == "pointer_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    return declarator is not None and declarator.type == "function_declarator"
+
+
+def _grammars_names(node: Any) -> list[str]:
+    """What a definition calls what it defines; empty for one without a name."""
+    if node.type == "impl_item":
+        return _texts([_named(node.child_by_field_name("type"), "type")])
+    if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
+        return []  # `struct point p;` mentions the structure
+    receiver = node.child_by_field_name("receiver")  # of a method of Go
+    owner = _receiver(receiver) if receiver is not None else ""
+    named = node.children_by_field_name("name") or node.children_by_field_name("property")
+    if not named:
+        named = [_named(each, "declarator") for each in node.children_by_field_name("declarator")]
+    return [owner + name for name in _texts(named)]
+
+
+def _receiver(receiver: Any) -> str:
+    types = [_named(part.child_by_field_name("type"), "type") for part in receiver.named_children]
+    return "".join(f"{name}." for name in _texts(types)[:1])
+
+
+def _named(node: Any, field: str) -> Any:
+    """The name inside a type or a declarator: `Vec` in `&Vec<T>`, `name` in `*name[3]`."""
+    while node is not None and node.type not in _NAMES:
+        node = node.child_by_field_name(field) or next(iter(node.named_children), None)
+    return node
+
+
+def _texts(nodes: list[Any]) -> list[str]:
+    named = (node for node in nodes if node is not None and not node.type.endswith("_pattern"))
+    texts = (node.text.decode("utf-8", "replace").replace("::", ".") for node in named)
+    return [text for text in texts if text]

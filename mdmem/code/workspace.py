@@ -1,0 +1,527 @@
+"""A source file: its lines, its symbols, and the pin of a part of it.
+
+Where the lines of an old text stand in a new one.
+
+The workspace: the source files that memories cite, as they are and as git knows that they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from bisect import bisect_right
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from mdmem.code.symbols import Symbols, symbols
+from mdmem.errors import GitFailed, RipgrepFailed, RipgrepMissing
+from mdmem.text.diff import Hunk, hunks
+from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from mdmem.git.objects import Objects
+    from mdmem.git.repository import Renamed, Repository
+    from mdmem.vault.vault import Vault
+
+
+# Without a bound, a pin of n lines costs n hashed lines for every line of the file.
+_MOST_HASHED = 1 << 28
+
+
+def pin_of(lines: Sequence[str]) -> str:
+    r"""The pin of lines: 16 hexadecimal digits of the SHA-256 of their UTF-8, each line ended by one `\n`.
+
+    A change of line ends alone does not change a pin; a change of a blank does.
+    """
+    return _pin("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+
+def _pin(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+class Source:
+    """The content of a file of the workspace, now or as it was in a commit."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Its lines without their ends. A byte that is no UTF-8 is a lone surrogate, and itself in a pin."""
+        lines = LINE_END.split(self.data.decode("utf-8", "surrogateescape"))
+        return tuple(lines if lines[-1] else lines[:-1])
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """What it defines."""
+        return symbols(self.path, self.data)
+
+    def cut(self, first: int, last: int) -> tuple[str, ...] | None:
+        """The lines `first` to `last`, 1-based and both included; None when not all of them are there."""
+        return self.lines[first - 1 : last] if last <= len(self.lines) else None
+
+    def place(self, symbol: str) -> tuple[int, int] | None:
+        """The first and the last line of the first definition of `symbol`; None when none is found."""
+        found = self.symbols.named(symbol)
+        return (found[0].first, found[0].last) if found else None
+
+    def definition(self, symbol: str) -> tuple[str, ...]:
+        """The lines of all definitions of `symbol`, one after the other; empty when none is found."""
+        found = self.symbols.named(symbol)
+        return tuple(line for each in found for line in self.lines[each.first - 1 : each.last])
+
+    def places(self, content: Sequence[str]) -> list[int]:
+        """The 1-based lines at which `content` begins; places may overlap."""
+        wanted = tuple(content)
+        found = []
+        at = 0
+        last = len(self.lines) - len(wanted)
+        while wanted and at <= last:
+            try:
+                at = self.lines.index(wanted[0], at, last + 1) + 1
+            except ValueError:
+                break
+            if self.lines[at - 1 : at - 1 + len(wanted)] == wanted:
+                found.append(at)
+        return found
+
+    def pinned_places(self, pin: str, count: int) -> list[int] | None:
+        """The 1-based lines at which `count` lines with this pin begin; None when that takes too long."""
+        encoded = [f"{line}\n".encode("utf-8", "surrogateescape") for line in self.lines]
+        windows = len(encoded) - count + 1
+        if windows > 0 and windows * count * (len(self.data) // len(encoded) + 1) > _MOST_HASHED:
+            return None
+        return [at + 1 for at in range(windows) if _pin(b"".join(encoded[at : at + count])) == pin]
+
+
+_WORD = regex(r"\w+")
+# Lines with half of their words in common are versions of one line.
+_ALIKE = 0.5
+# What tells a line from the many `else:` and `)`, and how many such lines tell a block from others.
+_TELLING = 4
+_FEWEST = 3
+# Comparing more lines with more others than this is not worth the time.
+_MOST_PAIRS = 40_000
+
+
+class LineMap:
+    """Maps lines of `old` to lines of `new` along their diff; all numbers are 1-based."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        self.old = old
+        self.new = new
+        self.hunks = hunks(old, new)
+        self._likest: dict[Hunk, dict[int, int]] = {}
+
+    def old_line(self, line: int) -> int | None:
+        """Where the new line `line` stood; None when it was added."""
+        at = bisect_right(self._new_starts, line - 1)
+        if not at:
+            return line
+        hunk = self.hunks[at - 1]
+        return None if line <= hunk.new_end else line - hunk.new_end + hunk.end
+
+    @cached_property
+    def _new_starts(self) -> list[int]:
+        return [hunk.new_start for hunk in self.hunks]
+
+    def moved(self, first: int, last: int) -> int | None:
+        """Where the old lines `first` to `last` begin now; None unless they are all there and together."""
+        shift = 0
+        for hunk in self.hunks:
+            if hunk.start >= last:
+                break
+            if hunk.end >= first:
+                return None
+            shift = hunk.new_end - hunk.end
+        return first + shift
+
+    def successor(self, first: int, last: int) -> tuple[int, int]:
+        """What stands now where the old lines `first` to `last` stood: the first and the last new line.
+
+        The last is the line before the first when nothing does. A change that covers more than the range
+        counts only with the lines that are versions of lines in the range, or whole if it kept at least half
+        its size.
+        """
+        start, end = first - 1, last
+        places: list[int] = []
+        gap: int | None = None
+        at = start
+        shift = 0
+        for hunk in self.hunks:
+            if hunk.start >= end:
+                break
+            if hunk.end > start:
+                gap = hunk.new_start if gap is None else gap
+                places += range(at + shift, max(at, hunk.start) + shift)
+                places += self._versions(hunk, max(start, hunk.start), min(end, hunk.end))
+                at = max(start, hunk.end)
+            shift = hunk.new_end - hunk.end
+        places += range(at + shift, end + shift)
+        if not places:
+            return (gap or 0) + 1, gap or 0
+        return min(places) + 1, max(places) + 1
+
+    def _versions(self, hunk: Hunk, start: int, end: int) -> Sequence[int]:
+        """The new lines of a hunk in the place of its old lines from `start` until `end` (0-based)."""
+        whole = range(hunk.new_start, hunk.new_end)
+        if (start, end) == (hunk.start, hunk.end):
+            return whole
+        if hunk not in self._likest:
+            self._likest[hunk] = self._compared(hunk)
+        found = [place for place, number in self._likest[hunk].items() if start <= number < end]
+        return found or (whole if 2 * len(whole) >= hunk.end - hunk.start else ())
+
+    def _compared(self, hunk: Hunk) -> dict[int, int]:
+        """The likest old line of the new lines of a hunk, of those that have one (0-based)."""
+        olds = [(number, _words(self.old[number])) for number in range(hunk.start, hunk.end)]
+        found: dict[int, int] = {}
+        if len(olds) * (hunk.new_end - hunk.new_start) <= _MOST_PAIRS:
+            for place in range(hunk.new_start, hunk.new_end):
+                words = _words(self.new[place])
+                likeness, number = max(((_likeness(words, other), n) for n, other in olds), default=(0.0, 0))
+                if likeness >= _ALIKE:
+                    found[place] = number
+        return found
+
+    def resettled(self, first: int, last: int) -> tuple[int, int] | None:
+        """Where half of the old lines `first` to `last` or more were added, close by; None if nowhere."""
+        content = self.old[first - 1 : last]
+        telling = {line for line in content if sum(map(str.isalnum, line)) >= _TELLING}
+        added = [
+            place
+            for hunk in self.hunks
+            for place in range(hunk.new_start, hunk.new_end)
+            if self.new[place] in telling
+        ]
+        if len(added) * len(content) > _MOST_PAIRS:
+            return None
+        best: list[int] = []
+        most = 0
+        for number, place in enumerate(added):
+            near = added[number : bisect_right(added, place + 2 * len(content) - 1)]
+            several = len({self.new[n] for n in near})
+            if several > most:
+                best, most = near, several
+        if most < _FEWEST or 2 * most < len(telling):
+            return None
+        return best[0] + 1, best[-1] + 1
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(line))
+
+
+def _likeness(some: frozenset[str], others: frozenset[str]) -> float:
+    """The share of common words (the Jaccard index); none for lines without words."""
+    common = len(some & others)
+    return common / (len(some) + len(others) - common) if common else 0.0
+
+
+MOST_BYTES = 4 << 20
+"""The largest source file that is looked into."""
+
+MOST_FILES = 250_000
+"""In a workspace with more files, none is found by its name alone."""
+
+_KEPT = 512
+_OTHER_NAMESPACE = "it is in another namespace"
+# Behind this many files, the history of their whole folder is cheaper than a process for each.
+_FEW_BLAMES = 8
+_MOST_RENAMES = 20
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+class Unread(NamedTuple):
+    """A path whose content is not looked at.
+
+    Attributes:
+        reason: why not: "it is binary".
+        inside: whether it is a file or folder of the workspace all the same.
+    """
+
+    reason: str
+    inside: bool
+
+
+class Followed(NamedTuple):
+    """What git says of a file that is gone: its new path, or the commit that deleted it, or neither."""
+
+    path: str | None = None
+    deletion: str | None = None
+
+    @property
+    def existed(self) -> bool:
+        """Whether git knows of the file at all."""
+        return self.path is not None or self.deletion is not None
+
+
+class Workspace:
+    """A look at a workspace, for one run of questions.
+
+    What was read is remembered, so that many questions cost few reads and few processes; a later run makes a
+    new one. To be used from one thread at a time, and closed.
+
+    Args:
+        root: the folder.
+        hides: says of a file, by its absolute path, whether it must not be looked at.
+
+    Attributes:
+        root: the absolute path of the folder.
+        trouble: what git could not do, in words; empty when it did all.
+    """
+
+    @classmethod
+    def of(cls, vault: Vault) -> Self:
+        """A look at what the memories of a vault talk about."""
+        return cls(vault.workspace, vault.hides)
+
+    def __init__(self, root: str, hides: Callable[[str], bool] = lambda _: False) -> None:
+        self.root = os.path.realpath(root)
+        self._is_hidden = hides
+        self.trouble = ""
+        self._objects: Objects | None = None
+        self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
+        self.current = lru_cache(maxsize=_KEPT)(self._current)
+        self.then = lru_cache(maxsize=_KEPT)(self._then)
+        self.line_map = lru_cache(maxsize=_KEPT)(_line_map)
+        self.follow = lru_cache(maxsize=None)(self._follow)
+        self._commits = lru_cache(maxsize=_KEPT)(self._blame)
+        self._sole_commits = lru_cache(maxsize=None)(self._sole_commits_in)
+        self._renames = lru_cache(maxsize=_KEPT)(self._renames_of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that reads old content."""
+        if self._objects is not None:
+            self._objects.close()
+
+    @cached_property
+    def repository(self) -> Repository | None:
+        """The repository that holds the workspace; None without one, or without git."""
+        if not _is_versioned(self.root):
+            return None
+        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
+
+        return self._asked(None, Repository.find, self.root)
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that is checked out; None when there is none."""
+        return None if self.repository is None else self._asked(None, self.repository.head)
+
+    def _current(self, path: str) -> Source | Unread | None:
+        """The file `path` of the workspace as it is now; None when there is no such file.
+
+        A symlink is followed inside the workspace, and never out of it.
+        """
+        try:
+            file = os.path.realpath(os.path.join(self.root, path), strict=True)
+            if os.path.commonpath((file, self.root)) != self.root:
+                return Unread("it is a symlink that leaves the workspace", inside=False)
+            if self._is_hidden(file):
+                return Unread(_OTHER_NAMESPACE, inside=False)
+            data = _content(file)
+        except (FileNotFoundError, NotADirectoryError):
+            is_hidden = self._is_hidden(os.path.join(self.root, path))
+            return Unread(_OTHER_NAMESPACE, inside=False) if is_hidden else None
+        except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
+            reason = error.strerror if isinstance(error, OSError) else None
+            return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))
+        return self._source(path, data) if isinstance(data, bytes) else data
+
+    def named(self, name: str) -> tuple[str, ...] | None:
+        """The files of a name, in whatever folder, by their paths; but for those that are ignored.
+
+        Hidden folders are not looked into. None where there are more than `MOST_FILES` files, or ripgrep,
+        which knows the ignore files, cannot list them.
+        """
+        files = self._files
+        return None if files is None else tuple(sorted(files.get(name, ())))
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]] | None:
+        """The paths of all files by their names."""
+        from mdmem.index import ripgrep  # noqa: PLC0415 - only where a citation leads nowhere
+
+        options = ("--no-config", "--no-messages", "--no-require-git", "--files", "--", "./")
+        files: dict[str, list[str]] = {}
+        count = 0
+        try:
+            with ripgrep.Process([ripgrep.program(), *options], self.root) as process:
+                for count, line in enumerate(process.lines(), 1):
+                    if count > MOST_FILES:
+                        break
+                    path = os.fsdecode(line.rstrip(b"\n")).removeprefix("./")
+                    if not self._is_hidden(os.path.join(self.root, path)):
+                        files.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        except (RipgrepMissing, RipgrepFailed):
+            return None
+        return files if count <= MOST_FILES else None
+
+    def _then(self, commit: str, path: str) -> Source | None:
+        """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
+        if self.repository is None:
+            return None
+        from mdmem.git.objects import Objects, TooLong  # noqa: PLC0415 - as above
+
+        if self._objects is None:
+            self._objects = Objects(self.repository.top, MOST_BYTES)
+        try:
+            data = self._asked(None, self._objects.blob, commit, self.repository.name(path))
+        except TooLong:
+            return None
+        return None if data is None or b"\0" in data else self._source(path, data)
+
+    def _source(self, path: str, data: bytes) -> Source:
+        # The same content comes back in many commits, and its lines, symbols and maps with it.
+        return self._sources.setdefault((path, data), Source(path, data))
+
+    def commit_of(self, path: str, line: int) -> str | None:
+        """The commit that last touched a line of a file; None when it is not committed, or nobody knows.
+
+        Args:
+            path: the file, from the workspace.
+            line: 1-based.
+        """
+        sole = self._sole_commit(path)
+        if sole is not None:
+            return sole or None
+        commits = self._commits(path)
+        now, then = self.current(path), self._committed(path) if commits else None
+        if then is None or not isinstance(now, Source):
+            return None
+        number = line if now is then else self.line_map(then, now).old_line(line)
+        if number is None:
+            return None
+        if then.data.count(b"\r") != then.data.count(b"\r\n"):
+            # A lone carriage return ends a line of a memory, but none of git's.
+            number = _git_line(then.data, number)
+        return commits[number - 1] if 0 < number <= len(commits) else None
+
+    def _committed(self, path: str) -> Source | None:
+        """The file `path` as the head has it."""
+        return self.then(self.head, path) if self.head else None
+
+    def _sole_commit(self, path: str) -> str | None:
+        """The one commit that made a file as it is; empty when none did, None when `blame` must say."""
+        folder, slash, _ = path.partition("/")
+        many = self._commits.cache_info().misses >= _FEW_BLAMES
+        known = self._sole_commits(folder) if many and slash else None
+        if known is None or self.repository is None:
+            return None
+        sole = known.get(self.repository.name(path), "")
+        return None if sole and self.current(path) is not self._committed(path) else sole
+
+    def _sole_commits_in(self, folder: str) -> dict[str, str | None] | None:
+        repository = self.repository
+        # In a shallow clone the oldest commit that it has seems to have made every file.
+        if repository is None or repository.shallow or self.head is None:
+            return None
+        return self._asked(None, repository.sole_commits, repository.name(folder))
+
+    def _blame(self, path: str) -> tuple[str | None, ...]:
+        if self.repository is None:
+            return ()
+        return self._asked((), self.repository.blame, self.repository.name(path))
+
+    def _follow(self, path: str) -> Followed:
+        """Where a file that is gone went, as far as git can tell."""
+        repository = self.repository
+        if repository is None or self.head is None:
+            return Followed()
+        name = repository.name(path)
+        target = self._existing(self._renames(self.head), name)
+        if target:
+            return Followed(target)
+        deletion = None
+        for _ in range(_MOST_RENAMES):
+            commit = self._asked(None, repository.deletion, name)
+            if commit is None:
+                break
+            deletion = commit
+            pairs = self._asked((), repository.renames_in, commit)
+            # One commit deleted, another one added: then only the work tree can be compared with before.
+            target = self._existing((*pairs, *self._renames(commit, before=True)), name)
+            if target:
+                return Followed(target)
+            following = next((pair.new for pair in pairs if pair.old == name), None)
+            if following is None:
+                break
+            name = following
+        return Followed(deletion=deletion)
+
+    def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
+        if self.repository is None:
+            return ()
+        return self._asked((), lambda of: of.renames(commit, before=before), self.repository)
+
+    def _existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
+        """The path that `name` was renamed to, when there is a file now."""
+        for pair in pairs:
+            path = self.repository.path(pair.new) if pair.old == name and self.repository else None
+            if path is not None and self.current(path) is not None:
+                return path
+        return None
+
+    def _asked(
+        self, otherwise: _Result, ask: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
+    ) -> _Result:
+        """What git answers; `otherwise` when it fails, which is remembered in words."""
+        try:
+            return ask(*given, **named)
+        except GitFailed as error:
+            self.trouble = self.trouble or error.message
+            return otherwise
+
+
+def _content(file: str) -> bytes | Unread:
+    """What stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
+    if os.path.isdir(file):
+        return Unread("it is a folder", inside=True)
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with open(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Unread("it is no regular file", inside=True)
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        return Unread(f"it has more than {MOST_BYTES:,} bytes", inside=True)
+    return Unread("it is binary", inside=True) if b"\0" in data else data
+
+
+def _git_line(data: bytes, line: int) -> int:
+    r"""The number, as git counts by `\n`, of line `line` as counted by every line end."""
+    ends = islice(_LINE_END.finditer(data), line - 1)
+    return 1 + sum(end.group().endswith(b"\n") for end in ends)
+
+
+def _is_versioned(folder: str) -> bool:
+    """Whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
+    above = os.path.dirname(folder)
+    return os.path.lexists(os.path.join(folder, ".git")) or (above != folder and _is_versioned(above))
+
+
+def _line_map(old: Source, new: Source) -> LineMap:
+
+    return LineMap(old.lines, new.lines)

@@ -1,0 +1,1 @@
+"""What memories point at: resolved, followed, and kept right as things move."""

@@ -1,0 +1,341 @@
+"""Moving memories: one plan that moves them and rewrites every link that would mean something else.
+
+A link is asked what it means before the move, and what it would mean after it, as it is written. Where the
+two differ, it is written anew, in its own style. Only memories that hold a link with a key of a memory that
+moves are read, so the cost does not grow with the vault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
+from mdmem.index.database import key_of, keys_of
+from mdmem.links import resolve
+from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
+from mdmem.text import citation as text_citation, relink
+from mdmem.text.document import Document
+from mdmem.vault.paths import check_memory
+from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from mdmem.index.view import View
+    from mdmem.text.edit import TextEdit
+    from mdmem.text.inline import Citation, Link
+
+Sources = Callable[[Collection[str]], Iterable[str]]
+Read = Callable[[str], Document]
+Stands = Callable[[str], bool]
+
+
+class Known(NamedTuple):
+    """What a move has to know of the memories around it, all inside the base namespace.
+
+    Every path is relative to that.
+
+    Attributes:
+        names: what there is to link to, as it is now.
+        sources: the memories that hold a link with one of these keys (`record.key_of` of its target).
+        read: the memory at a path.
+        stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
+    """
+
+    names: Names
+    sources: Sources
+    read: Read
+    stands: Stands
+
+
+def known(view: View) -> Known:
+    """What a move has to know, as the index says it."""
+    return Known(names=view, sources=view.sources, read=view.vault.read, stands=view.stands)
+
+
+class Moved:
+    """The names as they are once memories have moved."""
+
+    def __init__(self, names: Names, moves: Mapping[str, str], places: Iterable[str] = ()) -> None:
+        """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well."""
+        self._names = names
+        self._moves = moves
+        self._places = frozenset((*moves.values(), *places))
+        self._arrived: dict[str, list[str]] = {}
+        for new in sorted(self._places):
+            self._arrived.setdefault(key_of(new), []).append(new)
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """As `Names.named`."""
+        found = self._names.named(kind, key)
+        if kind == "stem":
+            return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
+        return [self._moves.get(path, path) for path in found]
+
+    def exists(self, path: str) -> bool:
+        """As `Names.exists`."""
+        return path in self._places or (path not in self._moves and self._names.exists(path))
+
+
+class Remembered:
+    """Names that are asked for once: the memories that link to one thing ask for the same keys."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._named: dict[tuple[str, str], Sequence[str]] = {}
+        self._exists: dict[str, bool] = {}
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """As `Names.named`."""
+        if (kind, key) not in self._named:
+            self._named[kind, key] = self._names.named(kind, key)
+        return self._named[kind, key]
+
+    def exists(self, path: str) -> bool:
+        """As `Names.exists`."""
+        if path not in self._exists:
+            self._exists[path] = self._names.exists(path)
+        return self._exists[path]
+
+
+def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
+    """The plan that moves memories, old path to new path, and keeps what every link means.
+
+    A link that was ambiguous stays as it is. Where its winner becomes another one by that, the plan says so
+    (`left_out`), as it does for memories that could not be looked into.
+
+    Raises:
+        AlreadyExists: a memory stands at a new path, or two would.
+        PathRefused: a path that cannot be a memory's.
+        EditRefused: a wikilink cannot name a new path.
+        MemoryNotFound, DocumentRefused, StorageFailed: a memory that is to move cannot be read.
+    """
+    moves = {check_memory(old): check_memory(new) for old, new in moves.items()}
+    moves = {old: new for old, new in moves.items() if old != new}
+    _refuse_standing(known.names, moves)
+    documents = {old: known.read(old) for old in moves}
+    names = Remembered(known.names)
+    shift = Shift(known, names, Moved(names, moves), moves)
+    changes = []
+    for old, document in documents.items():
+        edits = shift.edits(document, old, moves[old])
+        changes.append(Change(path=old, before=document, edits=tuple(edits), move_to=moves[old]))
+    keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
+    keys |= {key_of(new) for new in moves.values()}
+    changes += shift.others(keys, moves)
+    return EditPlan(changes=tuple(changes), message=_message("move", moves), left_out=tuple(shift.left_out))
+
+
+def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
+    """The plan that mends links after memories were moved by other means, old path to new path.
+
+    Rewritten are links that lead nowhere now, or are ambiguous now, and were not before. Those that lead
+    elsewhere now are reported (`left_out`): whoever moved the memory may have meant it. A move whose new path
+    is gone, or whose old path is taken again, counts no more.
+
+    Raises:
+        EditRefused: a wikilink cannot name a new path.
+    """
+    names = Remembered(known.names)
+    moved = {old: new for old, new in moved.items() if _stands(names, new) and not _stands(names, old)}
+    came_from: dict[str, list[str]] = {}
+    for old, new in moved.items():
+        came_from.setdefault(new, []).append(old)
+    # One that moved several times had several names, and its own links may be from any of them.
+    before = Moved(names, {new: olds[0] for new, olds in came_from.items()}, moved)
+    shift = Shift(known, before, names, moved, is_done=True)
+
+    def edits(path: str, document: Document) -> list[TextEdit]:
+        return next(filter(None, (shift.edits(document, old, path) for old in came_from[path])), [])
+
+    changes = rewritten(known, came_from, edits, shift.left_out)
+    changes += shift.others({key_of(path) for path in (*moved, *came_from)}, came_from)
+    left_out = tuple(dict.fromkeys(shift.left_out))
+    return EditPlan(changes=tuple(changes), message=_message("mend links to", moved), left_out=left_out)
+
+
+def rewritten(
+    known: Known,
+    paths: Iterable[str],
+    edits_of: Callable[[str, Document], Sequence[TextEdit]],
+    left_out: list[str],
+) -> list[Change]:
+    """The changes of the memories at `paths` that have edits; those that cannot be read are left out.
+
+    Raises:
+        EditRefused: as `edits_of`.
+    """
+    changes = []
+    for path in sorted(paths):
+        try:
+            document = known.read(path)
+            edits = edits_of(path, document)
+        except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+            left_out.append(error.message)
+            continue
+        if edits:
+            changes.append(Change(path=path, before=document, edits=tuple(edits)))
+    return changes
+
+
+def _message(action: str, moves: Mapping[str, str]) -> str:
+    if len(moves) == 1:
+        old, new = next(iter(moves.items()))
+        return f"{action} {old} to {new}" if action == "move" else f"{action} {new}"
+    return f"{action} {len(moves)} memories"
+
+
+def _stands(names: Names, path: str) -> bool:
+    return path in names.named("stem", key_of(path))
+
+
+def _refuse_standing(names: Names, moves: Mapping[str, str]) -> None:
+    taken: set[str] = set()
+    for new in moves.values():
+        if new in taken or _stands(names, new):
+            raise AlreadyExists(path=new, remedy="give another path, or move what stands there away first")
+        taken.add(new)
+
+
+class Shift:
+    """A change of names, and the edits that keep what links mean.
+
+    Attributes:
+        left_out: what could not be decided or looked into, in words.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        before: Names,
+        after: Names,
+        moves: Mapping[str, str],
+        *,
+        ids: Mapping[str, str] | None = None,
+        is_done: bool = False,
+    ) -> None:
+        """Compare the names `before` with those `after`.
+
+        Args:
+            known: the memories around.
+            before: the names before the change.
+            after: the names after it.
+            moves: which memories move where.
+            ids: which memories get which new id; a link by the old one will use it.
+            is_done: the change has happened already.
+        """
+        self.left_out: list[str] = []
+        self._known = known
+        self._before = before
+        self._after = after
+        self._moves = moves
+        self._ids = ids or {}
+        self._is_done = is_done
+
+    def keys(self, document: Document, path: str) -> list[str]:
+        """Every key that a link to a memory may have."""
+        try:
+            return keys_of(path, document.fields)
+        except DocumentRefused:  # its links say so
+            return [key_of(path)]
+
+    def others(self, keys: Collection[str], leave: Collection[str]) -> list[Change]:
+        """The changes of the memories that hold a link with one of these keys, but for those in `leave`."""
+        paths = set(self._known.sources(keys)) - set(leave)
+        return rewritten(
+            self._known, paths, lambda path, document: self.edits(document, path, path, keys), self.left_out
+        )
+
+    def edits(
+        self, document: Document, here: str, there: str, keys: Collection[str] | None = None
+    ) -> list[TextEdit]:
+        """The edits of one memory, which was at `here` before and is at `there` after.
+
+        With `keys`, only of links with one of them.
+
+        Raises:
+            EditRefused: a wikilink cannot name its target any more.
+        """
+        try:
+            links, citations = document.links, document.citations
+        except DocumentRefused as error:
+            self.left_out.append(error.message)
+            return []
+        edits: dict[int, TextEdit] = {}
+        for link in links:
+            # References share the target of their definition.
+            if link.target_span.start in edits or (keys is not None and key_of(link.target) not in keys):
+                continue
+            target = self._target(link, here, there) if link.target else ""
+            if target:
+                edits[link.target_span.start] = self._retargeted(document, link, target)
+        if here.rpartition("/")[0] != there.rpartition("/")[0]:
+            for citation in citations:
+                path = self._cited(citation, here, there)
+                if path:
+                    edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
+        return sorted(edits.values())
+
+    def _retargeted(self, document: Document, link: Link, target: str) -> TextEdit:
+        try:
+            return relink.retarget(link, document.text, target)
+        except EditRefused as error:
+            raise error.but(path=document.path) from None
+
+    def _target(self, link: Link, here: str, there: str) -> str:
+        """What a link has to say; empty when it stays as it is."""
+        was = resolve_link(self._before, link, here)
+        now = resolve_link(self._after, link, there)
+        if was.path is None:
+            return self._astray(link, here, there)
+        wanted = self._moves.get(was.path, was.path)
+        is_relative = is_path(link) and not link.target.startswith("/")
+        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
+        if now.path == wanted and (was.ambiguous or not now.ambiguous) and not is_detour:
+            return ""
+        if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
+            self._leave(link, there, was, now)
+            return ""
+        if was.rule == "id" and wanted in self._ids:
+            return self._ids[wanted]
+        return resolve.spell(self._after, link, wanted, there, was=was.path)
+
+    def _leave(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
+        what = f"{there}:{link.line}: the link to {link.target!r}"
+        leads = f"it leads to {now.path} now" if now.path else "it leads nowhere now"
+        if was.ambiguous:
+            self.left_out.append(
+                f"{what} stays as it is, as it could mean {' or '.join(was.candidates)}: {leads}"
+            )
+        else:
+            self.left_out.append(f"{what} stays as it is: it meant {was.path}, {leads}")
+
+    def _astray(self, link: Link, here: str, there: str) -> str:
+        """What a link that led nowhere has to say: a path leads to the same place, as a memory may come."""
+        is_relative = is_path(link) and not link.target.startswith("/")
+        is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
+        if self._is_done or not is_relative or is_placeholder:
+            return ""
+        place = resolve.place_from(link.target, here)
+        return (
+            ""
+            if _leads_on(link.target, here, there)
+            else resolve.as_written(link, resolve.route(place, there))
+        )
+
+    def _cited(self, citation: Citation, here: str, there: str) -> str:
+        """The relative path that a citation in a Markdown link has to say; empty when it stays as it is."""
+        if not citation.in_link or citation.path.startswith("/"):
+            return ""
+        place, stands = resolve.place_from(citation.path, here), self._known.stands
+        if _leads_on(citation.path, here, there) or not stands(place):
+            return ""
+        if self._is_done and stands(resolve.place_from(citation.path, there)):
+            return ""
+        way = resolve.route(place, there)
+        return f"./{way}" if citation.path.startswith("./") and not way.startswith("../") else way
+
+
+def _leads_on(path: str, here: str, there: str) -> bool:
+    """Whether a relative path leads to the same place from both memories, and is no detour now."""
+    same = resolve.place_from(path, here) == resolve.place_from(path, there)
+    return same and not resolve.is_detour(path, here, there)

@@ -1,0 +1,437 @@
+"""A reference: something that memories point at, and every place where they do.
+
+References: everything that memories point at, and whether it is still there and still what it was.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
+from mdmem.code.workspace import Workspace
+from mdmem.index.database import kept_citation, tag_key
+from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve
+from mdmem.text import anchor
+from mdmem.text.document import SUFFIXES
+from mdmem.text.regex import regex
+from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from mdmem.code.citations import Judgement
+    from mdmem.index.view import Anchors, View
+    from mdmem.text.inline import Citation
+
+
+NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
+FILE, LINES, FUNCTION, CLASS, VARIABLE = "file_path", "line_range", "function", "class", "variable"
+SYMBOL = "symbol"  # of a file that cannot be parsed
+TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE, SYMBOL)
+SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
+CODE = (FILE, LINES, *SYMBOLS)
+_CITED_LINES = regex(
+    r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
+)
+
+
+class Place(NamedTuple):
+    """Where a reference stands, and what became of it, as seen from there.
+
+    Attributes:
+        path: the memory.
+        line: the 1-based line.
+        state: one of `STATES`.
+        detail: why, in words; empty when all is well.
+    """
+
+    path: str
+    line: int
+    state: str
+    detail: str = ""
+
+
+class Occurrence(NamedTuple):
+    """One reference at one place; `day` is the memory's, `written` the target as it stands there."""
+
+    type: str
+    target: str
+    place: Place
+    day: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Something that memories point at.
+
+    Attributes:
+        type: one of `TYPES`.
+        target: what is pointed at: a memory with its anchor, a URL, `#tag`, a file with its lines or symbol.
+        places: where, in the order of path and line.
+        first_seen: the day of the earliest memory that points at it, `YYYY-MM-DD`.
+        last_seen: the day of the latest.
+    """
+
+    JSON: ClassVar = ("type", "target", "state", "count", "first_seen", "last_seen", "places")
+
+    type: str
+    target: str
+    places: tuple[Place, ...]
+    first_seen: str
+    last_seen: str
+
+    @property
+    def state(self) -> str:
+        """The worst state of its places."""
+        return min((place.state for place in self.places), key=STATES.index)
+
+    @property
+    def count(self) -> int:
+        """In how many places it is pointed at."""
+        return len(self.places)
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        """The memories that point at it."""
+        return tuple(dict.fromkeys(place.path for place in self.places))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """References in numbers: how many different ones, how many places, and both by type and by state."""
+
+    total: int
+    places: int
+    by_type: Mapping[str, int]
+    by_state: Mapping[str, int]
+    most_cited: tuple[tuple[str, int], ...]
+
+    def json_shape(self) -> dict[str, Any]:
+        """The numbers as a JSON object."""
+        shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {
+            **shape,
+            "most_cited": [{"target": target, "count": count} for target, count in self.most_cited],
+        }
+
+
+class Backlink(NamedTuple):
+    """A link to a memory: where it stands, as what, with which anchor, and whether it is ambiguous."""
+
+    path: str
+    line: int
+    kind: str
+    anchor: str
+    alias: str
+    ambiguous: bool
+
+
+def shown_lines(first: int | None, last: int | None) -> str:
+    """Lines as a target names them: `#L3`, `#L3-L9`; empty without any."""
+    if first is None:
+        return ""
+    return f"#L{first}" if last in {None, first} else f"#L{first}-L{last}"
+
+
+def lookup_key(target: str) -> str:
+    """A target in the form in which references are compared; lines are written as `list` writes them."""
+    key = target.removeprefix("./")
+    cited = _CITED_LINES.fullmatch(key)
+    if cited and "://" not in key:
+        first, last = int(cited["first"]), int(cited["last"] or cited["first"])
+        key = f"{cited['path']}{shown_lines(first, last)}"
+    return key.casefold()
+
+
+def is_named(occurrence: Occurrence, wanted: str) -> bool:
+    """Whether what stands there can be looked up by a key."""
+    if not wanted:
+        return False
+    names = occurrence.target.casefold(), occurrence.written.casefold()
+    if wanted in names or occurrence.type == URL:
+        return wanted in names
+    if occurrence.type == TAG:
+        return wanted == names[0].removeprefix("#")
+    for name in names:
+        path, _, part = name.partition("#")
+        ends = [path, name] if occurrence.type != HEADING else [path]
+        if any(f"/{end}".endswith((f"/{wanted}", f"/{wanted}.md")) for end in ends):
+            return True
+        if part == wanted and occurrence.type in SYMBOLS:
+            return True
+    return False
+
+
+def gathered(found: Iterable[Occurrence]) -> tuple[Reference, ...]:
+    """One reference for each type and target."""
+    by_target: dict[tuple[int, str], list[Occurrence]] = {}
+    for each in found:
+        by_target.setdefault((TYPES.index(each.type), each.target), []).append(each)
+    return tuple(
+        Reference(
+            type=same[0].type,
+            target=target,
+            places=tuple(sorted(each.place for each in same)),
+            first_seen=min(each.day for each in same),
+            last_seen=max(each.day for each in same),
+        )
+        for (_, target), same in sorted(by_target.items())
+    )
+
+
+def counted(found: Collection[Reference]) -> Stats:
+    """References in numbers; of those in most places, ten."""
+    by_count = sorted(
+        ((each.target, len(each.places)) for each in found), key=lambda pair: (-pair[1], pair[0])
+    )
+    return Stats(
+        total=len(found),
+        places=sum(len(each.places) for each in found),
+        by_type=dict(sorted(Counter(each.type for each in found).items())),
+        by_state=dict(sorted(Counter(each.state for each in found).items())),
+        most_cited=tuple(by_count[:10]),
+    )
+
+
+_FEW = 20
+_REMEMBERED = 1 << 16
+
+
+def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
+    """The links to the memory at `path`, in the order of path and line."""
+    names = view.all_names
+    query = (
+        "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
+        " FROM links AS k JOIN documents AS d ON d.id = k.document"
+        " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
+    )
+    found = []
+    for key in view.keys_of(path):
+        for source, line, kind, target, anchor_, alias in view.rows(query, (key,)):
+            inside = view.inside(source)
+            meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
+            if path in meant.candidates:
+                found.append(Backlink(inside, line, kind, anchor_, alias, meant.ambiguous))
+    return tuple(sorted(found))
+
+
+def occurrences(
+    view: View, *, types: Collection[str] = (), paths: Collection[str] | None = None
+) -> Iterator[Occurrence]:
+    """Every reference at every place, by kind of reference; within one, in the order of path and line."""
+    wanted = frozenset(types or TYPES)
+    if wanted & {NOTE, HEADING, BLOCK, FILE}:
+        yield from (each for each in _links(view, paths) if each.type in wanted)
+    if wanted.intersection(CODE):
+        yield from (each for each in _citations(view, paths) if each.type in wanted)
+    if TAG in wanted:
+        names = {tag_key(name): f"#{name}" for name, _ in view.tags()}
+        for path, day, line, name, key in _rows(view, "tags", "x.line, x.name, x.key", paths):
+            yield Occurrence(TAG, names[key], Place(path, line, OK), day, f"#{name}")
+    if URL in wanted:
+        for path, day, line, url in _rows(view, "urls", "x.line, x.url", paths):
+            yield Occurrence(URL, url, Place(path, line, OK), day, url)
+
+
+def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of a part of each document, with its path and day in front."""
+    query = (
+        f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
+        " WHERE {inside}"
+    )
+    if paths is None:
+        found = view.rows(f"{query} ORDER BY d.path, x.n")
+    else:
+        query += " AND d.path = ? ORDER BY x.n"
+        found = [row for path in sorted(paths) for row in view.rows(query, (view.outside(path),))]
+    return ((view.inside(path), *rest) for path, *rest in found)
+
+
+def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+    names = view.all_names if paths is None or len(paths) > _FEW else view
+    resolved = lru_cache(maxsize=_REMEMBERED)(_resolver(names))
+    headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
+    for path, day, line, kind, target, mark in _rows(
+        view, "links", "x.line, x.kind, x.target, x.anchor", paths
+    ):
+        folder = path.rpartition("/")[0]
+        meant = (
+            resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS) if target else _self(path)
+        )
+        yield _link(view, path, line, day, kind, target, mark, meant, headings)
+
+
+def _link(
+    view: View,
+    path: str,
+    line: int,
+    day: str,
+    kind: str,
+    target: str,
+    mark: str,
+    meant: Resolution,
+    headings: Callable[[str], Anchors],
+) -> Occurrence:
+    written = f"{target}#{mark}" if mark else target
+    type_ = _type_of(mark)
+    if meant.path is None:
+        file = None
+        if kind in PATH_KINDS or kind == "field":
+            file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
+        if file is not None:
+            return Occurrence(FILE, file, Place(path, line, OK), day, written)
+        place = Place(path, line, DANGLING, f"there is no memory {target!r}")
+        return Occurrence(type_, written, place, day, written)
+    if meant.rule == "attachment":
+        return Occurrence(FILE, meant.path, Place(path, line, OK), day, written)
+    goal = f"{meant.path}#{mark}" if mark else meant.path
+    if mark and meant.path.endswith(".md"):
+        state, detail = _anchored(headings(meant.path), mark, meant.path)
+        if state != OK:
+            return Occurrence(type_, goal, Place(path, line, state, detail), day, written)
+    if meant.ambiguous:
+        others = ", ".join(meant.candidates[1:4])
+        detail = f"it may also mean {others}"
+        return Occurrence(type_, goal, Place(path, line, AMBIGUOUS, detail), day, written)
+    return Occurrence(type_, goal, Place(path, line, OK), day, written)
+
+
+def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+    columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
+    rows = list(_rows(view, "citations", columns, paths))
+    if not rows:
+        return
+    with Workspace.of(view.vault) as workspace:
+        for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
+            citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
+            citing = view.in_workspace(path)
+            found = judge(workspace, citing, citation, seen)
+            place = Place(path, line, found.state, found.reason)
+            file = path_of(workspace, citing, citation) or cited
+            yield _cited(place, day, citation, found, file, workspace)
+
+
+def file_beside(view: View, path: str, target: str) -> str | None:
+    """The file of the workspace that a Markdown destination in a memory means, where it is no memory.
+
+    Nothing in the vault is meant so: the namespace has its own links, and around it is a wall.
+    """
+    place = place_of(target, view.in_workspace(path))
+    file = os.path.join(view.vault.workspace, place or "")
+    if not place or not os.path.exists(file):
+        return None
+    return None if is_under(os.path.realpath(file), os.path.realpath(view.vault.root)) else place
+
+
+def file_named(view: View, path: str, target: str) -> str | None:
+    """The file of the workspace that a field of a memory names, seen from there or from the memory."""
+    return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
+
+
+def _resolver(names: Names) -> Callable[[str, str, bool], Resolution]:
+    """Resolves a target in any memory of a folder, given with a slash at its end."""
+    return lambda target, folder, as_path: resolve(names, target, f"{folder}_", as_path=as_path)
+
+
+def _self(path: str) -> Resolution:
+    return Resolution(path, (path,), "self")
+
+
+def _type_of(mark: str) -> str:
+    if not mark:
+        return NOTE
+    return BLOCK if mark.startswith("^") else HEADING
+
+
+def _anchored(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
+    """Whether a memory has what an anchor names: a state, and why."""
+    if mark.startswith("^"):
+        if mark[1:].casefold() in anchors.blocks:
+            return OK, ""
+        return DANGLING, f"{path} has no block {mark}"
+    found = anchor.match(anchors.headings, mark)
+    if found is None:
+        return DANGLING, f"{path} has no heading {mark!r}"
+    if found.ambiguous:
+        lines = ", ".join(str(anchors.headings[index].line) for index in found.indexes)
+        return AMBIGUOUS, f"{path} has that heading in the lines {lines}"
+    return OK, ""
+
+
+def _cited(
+    place: Place, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
+) -> Occurrence:
+    """A citation of the file `path` of the workspace."""
+    type_, locator, now = FILE, "", ""
+    if citation.symbol:
+        type_, locator = _symbol_type(workspace, found.path, citation.symbol), f"#{citation.symbol}"
+        now = f"#{found.symbol or citation.symbol}"
+    elif citation.first is not None:
+        type_, locator = LINES, shown_lines(citation.first, citation.last)
+        now = shown_lines(found.first, found.last)
+    if found.state == MOVED:
+        place = place._replace(detail=f"moved to {found.path}{now}")
+    return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
+
+
+def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
+    from mdmem.code.workspace import Source  # noqa: PLC0415 - many memories cite no code
+
+    current = workspace.current(path)
+    defined = current.symbols.named(symbol) if isinstance(current, Source) else ()
+    return defined[0].kind if defined else SYMBOL
+
+
+def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:
+    """The files that memories point at and that are none: code, images. Also where one would be, if it came.
+
+    Args:
+        view: the index, as it is.
+        memories: only these; all without.
+
+    Returns:
+        Absolute paths by memory; one that points at no file is left out.
+    """
+    found: dict[str, set[str]] = {}
+    root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
+    with Workspace.of(view.vault) as looked_at:
+        for path, cited, in_link in _goals_of(view, "citations", "x.path, x.in_link", memories):
+            files = candidates(view.in_workspace(path), cited, in_link=bool(in_link))
+            is_bare = not in_link and "/" not in cited
+            if is_bare and not os.path.lexists(os.path.join(workspace, cited)):
+                files += looked_at.named(cited) or ()
+            for file in files:
+                found.setdefault(path, set()).add(os.path.join(workspace, file))
+    for path, target, kind in _goals_of(view, "links", "x.target, x.kind", memories):
+        if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
+            continue
+        places = {
+            os.path.join(root, place) for start in ("", "/") if (place := place_of(start + target, path))
+        }
+        if kind in PATH_KINDS and (place := place_of(target, view.in_workspace(path))):
+            places.add(os.path.join(workspace, place))
+        found.setdefault(path, set()).update(places)
+    return found
+
+
+def _goals_of(
+    view: View, table: str, columns: str, memories: Collection[str] | None
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of what memories point at, each behind the path of its memory."""
+    query = (
+        f"SELECT DISTINCT d.path, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
+        " WHERE {inside}"
+    )
+    if memories is None:
+        found = view.rows(query)
+    else:
+        each = (view.rows(f"{query} AND d.path = ?", (view.outside(path),)) for path in memories)
+        found = [row for rows in each for row in rows]
+    return ((view.inside(path), *rest) for path, *rest in found)

@@ -1,0 +1,337 @@
+"""The resolver: which memory a link means. Pure: all that it knows comes through `Names`.
+
+A Markdown destination, and a wikilink that begins with `.` or `/`, is a path: relative to the folder of the
+memory that it stands in, or to the base namespace after `/`. It may leave `.md` away, never `.json`, and its
+`..` never leave the base namespace.
+
+Any other wikilink is an identifier. It means, in this order:
+
+1. the memory with exactly this `id`;
+2. memories whose path ends in these parts (`db`, `notes/db`, `notes/db.md`);
+3. memories with this alias;
+4. an attachment with this path, seen from the memory's folder or from the base namespace.
+
+Upper and lower case count, except where nothing is found that way. Among several, those in the namespace of
+the memory that the link stands in come before those in the namespaces around it (the user's, the project's
+shared one, everything), and a path of two parts or more that is complete, seen from one of them, is the only
+one. What is left is ambiguous. Its winner is one in the same folder, else the one with the fewest parts, else
+the first by code points: a read takes it and says so, a write refuses. Titles name nothing.
+
+Spelling: what a link has to say to mean a memory, in its own style. Pure.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from mdmem.index.database import alias_key, key_of
+from mdmem.text import citation, link as text_link
+from mdmem.text.document import SUFFIXES
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mdmem.text.inline import Link
+
+
+MARKDOWN = SUFFIXES[0]
+PATH_KINDS = frozenset(("markdown", "reference", "definition"))
+# The namespaces that a path lies in (`mdmem.vault.paths.Scope.namespace`).
+_NAMESPACE = regex(
+    r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
+)
+
+
+class Names(Protocol):
+    """What there is to link to in the base namespace; all paths are relative to that."""
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """The memories that a link can call `key`.
+
+        `kind` is "stem" (`key` as `record.key_of`), "id" (exactly) or "alias" (`key` as `record.alias_key`).
+        """
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder stands at `path`, be it a memory or not."""
+        ...
+
+
+class Resolution(NamedTuple):
+    """What a link means.
+
+    Attributes:
+        path: the memory, or the attachment; None when there is none.
+        candidates: all that it may mean, the winner first.
+        rule: how it was found: "self", "path", "id", "suffix", "alias", "attachment"; "" when it was not.
+    """
+
+    path: str | None
+    candidates: tuple[str, ...]
+    rule: str
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether it may mean several."""
+        return len(self.candidates) > 1
+
+
+NOTHING = Resolution(None, (), "")
+
+
+def resolve_link(names: Names, link: Link, source: str) -> Resolution:
+    """What a link in the memory `source` means."""
+    return resolve(names, link.target, source, as_path=is_path(link))
+
+
+def resolve(names: Names, target: str, source: str, *, as_path: bool = False) -> Resolution:
+    """What a target means in the memory `source`.
+
+    Args:
+        names: what there is to link to.
+        target: decoded, without its anchor; "" is the memory itself.
+        source: the memory that it stands in.
+        as_path: read it as a path even when it begins with neither `.` nor `/`.
+    """
+    target = nfc(target)
+    if not target:
+        return Resolution(source, (source,), "self")
+    if as_path or target[0] in "./":
+        place = place_of(target, source)
+        return _at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
+    return _identified(names, target, source)
+
+
+def is_path(link: Link) -> bool:
+    """Whether a link's target is a path, and no identifier."""
+    return link.kind in PATH_KINDS or link.target[:1] in {".", "/"}
+
+
+def place_of(target: str, source: str) -> str | None:
+    """Where a path in the memory `source` leads; None when it leaves the base namespace."""
+    parts = [] if target.startswith("/") else source.split("/")[:-1]
+    for part in target.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
+    """The shortest identifier that means the memory `path` and nothing else, in the memory `source`.
+
+    Args:
+        names: what there is to link to.
+        path: a memory.
+        source: the memory in which it is to be named.
+        parts: how many parts of the path it has at least, where the path has so many.
+
+    Returns:
+        An identifier without `.md`; where every one is ambiguous, a path that begins with `/`.
+    """
+    segments = path.removesuffix(MARKDOWN).split("/")
+    for count in range(min(max(parts, 1), len(segments)), len(segments) + 1):
+        identifier = "/".join(segments[-count:])
+        if means(resolve(names, identifier, source), path):
+            return identifier
+    return "/" + "/".join(segments)
+
+
+def means(resolution: Resolution, path: str | None) -> bool:
+    """Whether it is `path`, and nothing else."""
+    return resolution.path == path and not resolution.ambiguous
+
+
+def nfc(text: str) -> str:
+    """`text` as paths are compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def namespaces(path: str) -> list[str]:
+    """The namespaces that speak where `path` lies, its own first, each with a slash at its end or empty.
+
+    The order is that of `mdmem.vault.paths.Scope.layers`, from the inside.
+    """
+    found = _NAMESPACE.match(path)
+    if not found or not found[0]:
+        return [""]
+    user, project, resource = (found[name] or "" for name in ("user", "project", "resource"))
+    return list(dict.fromkeys((user + project + resource, user + project, user, project, "")))
+
+
+def _at(names: Names, place: str, *, is_folder: bool) -> Resolution:
+    """What stands at a place; without its suffix, a memory may be meant."""
+    spellings = () if is_folder or not place else _spellings(place)
+    known = [(each, names.named("stem", key_of(each))) for each in spellings]
+    for spelling, paths in known:
+        if spelling in paths:
+            return Resolution(spelling, (spelling,), "path")
+    if names.exists(place):
+        return Resolution(place, (place,), "attachment")
+    for spelling, paths in known:
+        found = tuple(sorted(path for path in paths if _folded(path) == _folded(spelling)))
+        if found:
+            return Resolution(found[0], found, "path")
+    return NOTHING
+
+
+def _spellings(target: str) -> tuple[str, ...]:
+    """The names of the memory that a target may mean, the likelier first."""
+    return (target, target + MARKDOWN) if target.endswith(SUFFIXES) else (target + MARKDOWN,)
+
+
+def _identified(names: Names, target: str, source: str) -> Resolution:
+    found = tuple(names.named("id", target))
+    if found:
+        return _ranked(found, source, "id")
+    if not target.endswith("/"):
+        paths = tuple(names.named("stem", key_of(target)))
+        for folded in (False, True):
+            for spelling in _spellings(target):
+                found = _ending(paths, spelling, folded=folded)
+                if found:
+                    return _ranked(found, source, "suffix", spelling, folded=folded)
+    found = tuple(names.named("alias", alias_key(target)))
+    if found:
+        return _ranked(found, source, "alias")
+    for start in ("", "/"):
+        place = place_of(start + target, source)
+        if place and names.exists(place):
+            return Resolution(place, (place,), "attachment")
+    return NOTHING
+
+
+def _ranked(
+    candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
+) -> Resolution:
+    """The candidates of the nearest namespace that has any, the best first."""
+    if len(candidates) == 1:
+        return Resolution(candidates[0], candidates, rule)
+    whole = spelling if "/" in spelling else ""
+    found = _arranged(candidates, tuple(namespaces(source)), whole, folded=folded)
+    beside = found.by_folder.get(source.rpartition("/")[0], ())
+    ordered = (*beside, *(path for path in found.ordered if path not in beside)) if beside else found.ordered
+    return Resolution(ordered[0], ordered, rule)
+
+
+class _Arranged(NamedTuple):
+    """Candidates without regard to the folder of the link: the best first, and by their folders."""
+
+    ordered: tuple[str, ...]
+    by_folder: dict[str, dict[str, None]]
+
+
+# A name that every folder has, such as README, is asked for from each of them: what does not depend on the
+# folder is found out once.
+@lru_cache(maxsize=256)
+def _ending(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
+    """Those of the paths that end in these parts."""
+    as_is = _folded if folded else str
+    ending = "/" + as_is(spelling)
+    return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
+
+
+@lru_cache(maxsize=256)
+def _arranged(candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool) -> _Arranged:
+    """Those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
+    as_is = _folded if folded else str
+    complete = {as_is(namespace + whole) for namespace in around} if whole else set()
+    found = [path for path in candidates if as_is(path) in complete] or candidates
+    ordered = sorted(dict.fromkeys(_nearest(found, around)), key=lambda path: (path.count("/"), path))
+    by_folder: dict[str, dict[str, None]] = {}
+    for path in ordered:
+        by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
+    return _Arranged(tuple(ordered), by_folder)
+
+
+def _nearest(paths: Sequence[str], around: Iterable[str]) -> list[str]:
+    """Those of the paths that lie in the first namespace that holds any."""
+    return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
+
+
+def _folded(text: str) -> str:
+    return text.casefold()
+
+
+def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") -> str:
+    """The target that means `path` and nothing else, as a link in the memory `source` would say it.
+
+    A path stays a path: relative or from the root, with or without `./` and `.md`. An identifier keeps its
+    number of parts, or stays complete, where that is not ambiguous; else it gets as many more as it needs.
+
+    Args:
+        names: what there is to link to.
+        link: the link as it is.
+        path: a memory, or an attachment.
+        source: the memory that the link stands in.
+        was: what the link has meant so far.
+    """
+    if is_path(link) or path not in names.named("stem", key_of(path)):
+        return _path(names, link, path, source)
+    written = nfc(link.target)
+    identifier = _complete(written, path, was or path, source)
+    if not (identifier and means(resolve(names, identifier, source), path)):
+        identifier = shortest(names, path, source, parts=written.count("/") + 1)
+    return identifier + MARKDOWN if written.endswith(MARKDOWN) and path.endswith(MARKDOWN) else identifier
+
+
+def route(place: str, source: str) -> str:
+    """The relative path from the folder of the memory `source` to `place`, which may begin with `..`."""
+    folder, parts = source.split("/")[:-1], place.split("/")
+    common = 0
+    while common < min(len(folder), len(parts) - 1) and folder[common] == parts[common]:
+        common += 1
+    return "/".join([".."] * (len(folder) - common) + parts[common:]) or "."
+
+
+def place_from(target: str, source: str) -> str:
+    """Where a relative path leads that stands in the memory `source`; it may leave the vault, by `..`."""
+    parts = source.split("/")[:-1]
+    for part in target.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def is_detour(target: str, before: str, after: str) -> bool:
+    """Whether a relative path leads to one place from both, and is the shortest from `before` only."""
+    bare = target.removeprefix("./").rstrip("/")
+    place = place_from(bare, after)
+    return place_from(bare, before) == place and route(place, before) == bare != route(place, after)
+
+
+def as_written(link: Link, way: str) -> str:
+    """A relative path with `./` before it where the link has it, or it would be read as something else."""
+    if link.target.endswith("/") and not way.endswith("/"):
+        way += "/"
+    if way.startswith("../"):
+        return way
+    marked = link.target.startswith("./") or link.kind in {"wikilink", "field"}
+    return f"./{way}" if marked or text_link.external(way) else way
+
+
+def _path(names: Names, link: Link, path: str, source: str) -> str:
+    rooted = link.target.startswith("/")
+    whole = "/" + path if rooted else as_written(link, route(path, source))
+    bare = whole.removesuffix(MARKDOWN)
+    is_code = link.kind != "wikilink" and citation.in_destination(bare, link.anchor)
+    if link.target.endswith(MARKDOWN) or bare == whole or is_code:
+        return whole
+    return bare if means(resolve_link(names, link._replace(target=bare), source), path) else whole
+
+
+def _complete(written: str, path: str, was: str, source: str) -> str:
+    """The complete path, seen from the namespace from which the link's own one is complete; else empty."""
+    old = written.removesuffix(MARKDOWN)
+    for namespace in namespaces(source) if "/" in old else ():
+        if namespace + old == was.removesuffix(MARKDOWN) and path.startswith(namespace):
+            return path.removesuffix(MARKDOWN)[len(namespace) :]
+    return ""

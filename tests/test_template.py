@@ -55,14 +55,14 @@ TRICKY = st.one_of(TEXTS, st.lists(st.sampled_from([*MARKS, *BLANKS]), max_size=
 
 
 def render(source: str, variables: dict[str, Any] | None = None, **options: Any) -> str:
-    return Templates({}).render_text(source, variables or {}, now=NOW, **options)
+    return Templates({"inline": source}).render("inline", variables or {}, now=NOW, **options)
 
 
 def failure(
     source: str, variables: dict[str, Any] | None = None, own: dict[str, str] | None = None
 ) -> TemplateFailed:
     with pytest.raises(TemplateFailed) as caught:
-        Templates(own or {}).render_text(source, variables or {}, now=NOW)
+        Templates({**(own or {}), "inline": source}).render("inline", variables or {}, now=NOW)
     return caught.value
 
 
@@ -576,12 +576,13 @@ def test_what_is_rendered(source: str, expected: str) -> None:
         "base.md": "\ufeffA{% block b %}B{% endblock %}C",
         "part.md": "part",
     }
-    assert Templates(own).render_text(source, {}, now=NOW) == expected
+    assert Templates({**own, "inline": source}).render("inline", {}, now=NOW) == expected
 
 
 def test_now_is_given_in_utc() -> None:
     now = datetime(2025, 1, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))
-    assert Templates({}).render_text("{{ today }} {{ now|time }}", {}, now=now) == "2024-12-31 23:30\n"
+    templates = Templates({"inline": "{{ today }} {{ now|time }}"})
+    assert templates.render("inline", {}, now=now) == "2024-12-31 23:30\n"
 
 
 def test_making_and_listing_templates_imports_no_jinja() -> None:

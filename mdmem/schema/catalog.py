@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -79,8 +80,6 @@ class Catalog:
 
     def near(self, name: str) -> tuple[str, ...]:
         """The names most like `name`; all of them where none is."""
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
         return tuple(get_close_matches(name, self.names, n=3)) or self.names
 
     def refuse(self, name: str) -> NoReturn:

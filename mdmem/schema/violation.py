@@ -1,17 +1,18 @@
-"""The keyword `x-body`: what the Markdown below the fields must have.
+"""Violations of a schema as findings: where each stands, what is wrong, and what would be accepted.
+
+Of our own keyword `x-body` also whether it is violated: what the Markdown below the fields must have.
 
     "x-body": {"sections": ["Context", "Decision"], "maxBytes": 20000}
 
 Each of `sections` must be the title of a heading, of any level, in whatever case; `maxBytes` bounds the body
 in bytes of UTF-8. The keyword speaks about the memory as a whole: below the top of it, and in a JSON memory,
 which has no body, it says nothing.
-
-Violations of a schema as findings: where each stands, what is wrong, and what would be accepted.
 """
 
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -251,8 +252,6 @@ def _missing(path: KeyPath, rules: dict[str, Any]) -> tuple[str, str]:
 
 def _known(path: KeyPath, rules: dict[str, Any]) -> str:
     names = list(rules.get("properties", ()))
-    from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
     # It takes the product of the lengths of both, for each of the names.
     short = [name for name in names[:_MOST_NAMES] if len(name) <= _MOST_CHARACTERS]
     near = get_close_matches(str(path[-1])[:_MOST_CHARACTERS], short, n=1)

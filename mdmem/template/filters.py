@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
+from mdmem.text import yaml_edit
+from mdmem.text.blocks import scan
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
@@ -37,8 +39,6 @@ def to_yaml(value: Any) -> str:
         TypeError: a value, or a key, that YAML frontmatter has no form for.
         ValueError: a key that is too long.
     """
-    from mdmem.text import yaml_edit  # noqa: PLC0415 - start-up
-
     return yaml_edit.inline(_plain(value))
 
 
@@ -86,17 +86,11 @@ def under(value: Any, level: int) -> str:
     HTML block that is left open is closed. Blank lines around it are removed.
     """
     text = _BLANK_START.sub("", with_newline(str(value), "\n")).rstrip()
-    found = _scan(text)
+    found = scan(text)
     shift = level + 1 - min((h.level for h in found.headings), default=level + 1)
     if shift > 0:
         text = splice(text, [_deeper(text, part, shift) for part in found.headings])
     return _closed(text)
-
-
-def _scan(text: str) -> Scan:
-    from mdmem.text.blocks import scan  # noqa: PLC0415 - start-up
-
-    return scan(text)
 
 
 def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
@@ -111,13 +105,13 @@ def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
 def _closed(text: str) -> str:
     if not text or _is_closed(text):
         return text
-    ends = [*_fence_marks(text, _scan(text)), *_HTML_ENDS]
+    ends = [*_fence_marks(text, scan(text)), *_HTML_ENDS]
     return next((closed for end in ends if _is_closed(closed := f"{text}\n{end}")), text)
 
 
 def _is_closed(text: str) -> bool:
     after = f"{text}\n\n"
-    return any(h.span.start == len(after) for h in _scan(f"{after}# after").headings)
+    return any(h.span.start == len(after) for h in scan(f"{after}# after").headings)
 
 
 def _fence_marks(text: str, found: Scan) -> list[str]:

@@ -1,6 +1,6 @@
-"""Which variables a template reads, and which of them it can do without.
+"""One template: which variables it reads and can do without, what it renders, and what its failures mean.
 
-Parsing and rendering one template, and what its failures mean. Importing this imports Jinja.
+Importing this imports Jinja.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""What a template may touch: kinds of values, what it may read of each, and which of Jinja's filters.
-
-Compiled templates: every rendering has an environment of its own, but the code of a template is kept.
-
-What is changed in a parsed template before it is compiled, so that nothing in it goes unpaid.
-
-The environment that templates run in: what they may touch, and how much they may do.
+"""The environment that templates run in: what they may touch, and how much they may do.
 
 A template may come with a repository that somebody else wrote, so it is given nothing to reach for, and every
 value that it makes is paid for out of a fixed amount of work before anything is done with the value. Work is
@@ -12,7 +6,9 @@ counted and not timed: the same template ends the same way on every machine. Jin
 neither: `'x' * 10**9`, a text doubled forty times or two nested loops would take the process with them.
 
 What is paid for: each value by its size as if written out (a list that stands twice inside another counts
-twice), each turn of a loop, each call and each template loaded.
+twice), each turn of a loop, each call and each template loaded. A parsed template is changed before it is
+compiled, so that nothing in it goes unpaid; its code is kept, though every rendering has an environment of
+its own.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""What is told about a template: its name, its source, its variables.
-
-The templates of a vault over the built-in ones: found by name, shown, rendered.
-"""
+"""The templates of a vault over the built-in ones: found by name, shown with their variables, rendered."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -135,23 +133,6 @@ class Templates:
             self._refuse_missing(full, source, variables)
         return self._render(full, source, variables, now, max_chars)
 
-    def render_text(
-        self,
-        source: str,
-        variables: Mapping[str, Any],
-        *,
-        now: datetime,
-        name: str = "inline",
-        max_chars: int = _DEFAULT_MAX_CHARS,
-    ) -> str:
-        """Render a template given as text, as `render`; `name` stands for it in messages.
-
-        Raises:
-            TemplateFailed: as `render`.
-        """
-        self._refuse_missing(name, source, variables)
-        return self._render(name, source, variables, now, max_chars)
-
     def _find(self, name: str) -> tuple[str, str]:
         reason = refusal(name)
         if reason:
@@ -166,8 +147,6 @@ class Templates:
 
     def near(self, name: str) -> tuple[str, ...]:
         """The names most like `name`; all of them where none is."""
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
         names = [info.name for info in self.names()]
         return tuple(get_close_matches(name, names, n=5) or names)
 

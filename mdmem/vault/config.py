@@ -1,8 +1,6 @@
-"""`.mdmem/config.toml`: limits, mounts and defaults of a vault.
+"""`.mdmem/config.toml`: limits, mounts and defaults of a vault; and making a vault, which is writing one.
 
-Mounts: files of the workspace that a vault shows as its own memories.
-
-Making a vault: its config, and what git leaves out.
+A mount shows a file of the workspace as a memory of the vault.
 """
 
 from __future__ import annotations

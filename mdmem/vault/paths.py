@@ -1,8 +1,6 @@
-"""Paths of a vault: what one may look like, and how an id becomes a file name.
+"""Paths of a vault: what one may look like, how an id becomes a file name, and the namespace of a scope.
 
 A path is relative to the vault, with `/` between its parts. Nothing here looks at a disk.
-
-A scope: whose memory, about what; it names a namespace.
 """
 
 from __future__ import annotations

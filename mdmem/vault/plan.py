@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.errors import EditRefused, PathRefused
+from mdmem.text.diff import unified
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import TextEdit, ordered, splice
 from mdmem.vault.paths import check_memory, is_under, join, relative, unportable
@@ -116,8 +117,6 @@ class EditPlan:
         Raises:
             DocumentRefused, EditRefused: as `Change.after`.
         """
-        from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
-
         parts = []
         for change in self.changes:
             after = change.after(change.before.limits if change.before else Limits())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import stat
 import time
@@ -85,19 +86,14 @@ class TrashFolder:
         """
         self._before_change(os.path.join(self.path, digest))
         with files.opened(self.path) as trash:
-            if self.content(digest) is None:
+            if self.kept(digest) is None:
                 files.remove(trash, digest + _PART)  # a crash may have left one
                 files.write_new(trash, digest + _PART, data, like)
                 self.put(trash, digest + _PART, digest)
                 os.fsync(trash)
 
-    def content(self, digest: str) -> bytes | None:
-        """The bytes with this hash; None when they are not kept (any more)."""
-        kept = self.kept(digest)
-        return kept.data if kept else None
-
     def kept(self, digest: str) -> files.Content | None:
-        """As `content`, with the permissions and the owner that the file had."""
+        """What has this hash, with the permissions and owner that its file had; None when it is not kept."""
         try:
             with files.opened(self.path) as trash:
                 content = files.read(trash, digest, _MOST_BYTES)
@@ -309,8 +305,6 @@ def _line(entry: Entry) -> bytes:
 
 def _is_whole(line: bytes) -> bool:
     """Whether a line is JSON: one of ours that a crash tore is not."""
-    import json  # noqa: PLC0415 - only the doctor asks
-
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -75,11 +75,11 @@ def test_a_template_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_source_of_the_same_name_is_compiled_anew() -> None:
     for source in ("a {{ x }}", "b {{ x }}", "a {{ x }}"):
-        made = Templates({}).render_text(source, {"x": 1}, now=NOW, name="same")
+        made = Templates({"same": source}).render("same", {"x": 1}, now=NOW)
         assert made == source.replace("{{ x }}", "1") + "\n"
 
 
 def test_no_more_than_some_are_kept() -> None:
     for number in range(200):
-        Templates({}).render_text(f"{number}", {}, now=NOW)
+        Templates({"a.md": f"{number}"}).render("a", {}, now=NOW)
         assert len(COMPILED._codes) <= 64

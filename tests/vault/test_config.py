@@ -413,6 +413,7 @@ import hashlib, os, subprocess, sys
 from pathlib import Path
 from mdmem.errors import Invalid, MdmemError
 from mdmem.text.edit import append
+from mdmem.diagnostic import as_json
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan, edit, together
 from mdmem.vault.store import Entry, FileChange

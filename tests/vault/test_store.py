@@ -172,7 +172,6 @@ def test_a_log_that_somebody_keeps_locked_is_given_up(
 # programs need is where a file is. Each line that is added here is one more thing that no other store can do.
 BELOW = {
     "adapters/hooks.py": "where its sessions are",
-    "adapters/memory_tool.py": "folders as such",
     "agents/settings.py": "writes outside of the vault",
     "agents/sync.py": "writes outside of the vault",
     "imports/batch.py": "other systems' files",
@@ -182,15 +181,20 @@ BELOW = {
     "index/reading.py": "reads many files at once",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",
+    "memory/context_sources.py": "when a file was changed last",
     "memory/doctor.py": "what lies about in the vault's own folder",
     "memory/instructions.py": "which file of the workspace a memory is",
+    "memory/memory.py": "ripgrep, and which memory a file is",
+    "memory/verbs.py": "which memories are mounted",
+    "watch/events.py": "the watcher",
+    "watch/watcher.py": "the watcher",
 }
 
 
 def test_nothing_else_reaches_below_the_store() -> None:
     house = Path(mdmem.__file__).parent
     reaching = re.compile(
-        r"\.disk\b|from mdmem\.vault\.(?:files|journal|trash|local_store)\b"
+        r"\.disk\b|vault\.(?:mounted|place)\(|from mdmem\.vault\.(?:files|journal|trash|local_store)\b"
         r"|from mdmem\.vault import .*\b(?:files|journal|trash|local_store)\b"
     )
     found = {

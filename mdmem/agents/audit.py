@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.agents import generated
-from mdmem.agents.files import Places, Source, globs_of, malformed, matching, read_header
+from mdmem.agents.files import Places, Source, malformed, matching, read_header
 from mdmem.agents.generated import IMPORTERS
 from mdmem.agents.tools import AGENTS, TOOLS, resolve
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.git import program as git
 from mdmem.text import tokens
+from mdmem.text.globs import globs_of
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.vault.walk import tree

@@ -17,6 +17,7 @@ from mdmem.agents.files import Text, is_inside
 from mdmem.diagnostic import Span
 from mdmem.text.blocks import CODE, scan
 from mdmem.text.frontmatter import locate
+from mdmem.text.globs import globs_of
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 
@@ -237,7 +238,7 @@ class _Session:
     def _rule(self, text: Text, seen_from: str, scope: str) -> None:
         reading = self._reading
         fields, body = files.read_header(text.text)
-        written = files.globs_of(fields.get("paths"))
+        written = globs_of(fields.get("paths"))
         if not written:
             self._take_rule(text, body, scope, "a rule without paths")
             return
@@ -281,7 +282,7 @@ def _excludes(reading: Reading) -> Iterator[str]:
         os.path.join(places.workspace, ".claude", "settings.local.json"),
     ):
         settings = read_json(reading, place)
-        for glob in files.globs_of(settings.get("claudeMdExcludes")):
+        for glob in globs_of(settings.get("claudeMdExcludes")):
             yield glob if glob.startswith(("/", "**")) else f"/{glob}"
 
 

@@ -259,7 +259,6 @@ def _content(place: str) -> tuple[bytes, int] | None:
 # What Claude Code expands the braces of one rule to at most (its documentation, 2026-09).
 _MOST_PATTERNS = 1_000
 _MOST_PATTERN_BYTES = 4 * 1024 * 1024
-_COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _FIELD = regex(r"([A-Za-z]\w*):[ \t]*(.*)")
 _ITEM = regex(r"[ \t]*-[ \t]+(.*)")
 _BRACES = regex(r"\{([^{}]*)\}")
@@ -301,13 +300,6 @@ def _by_line(written: str) -> dict[str, Any]:
 def _unquoted(value: str) -> str:
     value = value.strip()
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-
-
-def globs_of(value: Any) -> tuple[str, ...]:
-    """The globs that a field gives: a list of them, or a text with commas between them."""
-    parts = _COMMA.split(value) if isinstance(value, str) else value
-    parts = parts if isinstance(parts, list) else []
-    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 
 def braces(glob: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from mdmem.agents import files
 from mdmem.agents.claude import Claude, Importer, read_json
 from mdmem.agents.files import Places, Reading, Resolved, Source
 from mdmem.errors import Usage
+from mdmem.text.globs import globs_of
 
 if TYPE_CHECKING:
     from mdmem.agents.files import Text
@@ -143,7 +144,7 @@ class Cursor:
 
     def _rule(self, reading: Reading, text: Text, folder: str) -> None:
         fields, body = files.read_header(text.text)
-        written = files.globs_of(fields.get("globs"))
+        written = globs_of(fields.get("globs"))
         reading.report_malformed(text, written)
         glob = files.matching(written, reading.seen_from(folder))
         if fields.get("alwaysApply") is True:
@@ -194,8 +195,8 @@ class Copilot:
 
     def _for_path(self, reading: Reading, text: Text) -> None:
         fields, body = files.read_header(text.text)
-        written = files.globs_of(fields.get("applyTo"))
-        excluded = files.globs_of(fields.get("excludeAgent"))
+        written = globs_of(fields.get("applyTo"))
+        excluded = globs_of(fields.get("excludeAgent"))
         reading.report_malformed(text, written)
         glob = files.matching(written, reading.seen_from(reading.places.workspace), anchored=True)
         if self._agent in excluded:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.edit import splice
+from mdmem.text.field import set_field
+from mdmem.text.yaml_edit import inline, scalar
 from mdmem.vault.files import failure
 from mdmem.vault.walk import fault, tree
 
@@ -158,8 +160,6 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
     Raises:
         DocumentRefused: it cannot be a memory.
     """
-    from mdmem.text.yaml_edit import inline, scalar  # noqa: PLC0415 - start-up
-
     lines = ["---", *(f"{scalar(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)
     return parse_text(path, text.removesuffix("\n") + "\n", limits)
@@ -167,8 +167,6 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
 
 def with_field(document: Document, name: str, value: Any) -> Document:
     """A memory with a field set; as it is where its frontmatter cannot be edited."""
-    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
-
     try:
         edits = set_field(document, name, value)
     except EditRefused:

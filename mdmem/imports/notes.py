@@ -1,12 +1,8 @@
-"""An Obsidian vault: its notes as they are, and a warning for each link that does not lead to one of them.
+"""Folders of Markdown notes: Obsidian, Claude Code's own memory of a repository, basic-memory.
 
-Claude Code's own memory of a repository: `MEMORY.md`, and a file for each topic.
-
-It keeps the name and the type of a memory in its frontmatter, the type below `metadata` in some releases.
-
-A folder of basic-memory: its notes as they are, with what links call them as aliases.
-
-There a link names a note by its title or its permalink; here titles name nothing.
+An Obsidian vault comes as it is, with a warning for each link that does not lead to one of its notes. Claude
+Code has `MEMORY.md` and a file for each topic, with a name and, in some releases below `metadata`, a type in
+the frontmatter. In basic-memory a link names a note by its title or its permalink, which become aliases.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time, timedelta
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
@@ -168,7 +169,6 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, int | float):
         shown = "a number of more than 3,500 digits" if isinstance(value, int) else value
         raise Usage(problem=f"{shown} is no JSON value", remedy="use null or a text")
-    from datetime import date, datetime, time, timedelta  # noqa: PLC0415 - start-up
 
     if isinstance(value, date | time):
         is_utc = isinstance(value, datetime | time) and value.utcoffset() == timedelta()

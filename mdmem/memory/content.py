@@ -1,10 +1,7 @@
-"""The content of a memory: what a caller gives and sees of it, and changes of that alone.
+"""The content of a memory: what a caller gives and sees of it, and how long working memory lives.
 
-JSON merge patch (RFC 7396): a value that says which members of an object change.
-
-Moments as memories write them: RFC 3339 in UTC, to the second.
-
-When working memory expires: the field `expires`, and the time that every change gives it anew.
+Members of a JSON object change by a merge patch (RFC 7396). Moments are written as in RFC 3339, in UTC, to
+the second. The life of a working memory is in its field `expires`, which every change sets anew.
 """
 
 from __future__ import annotations
@@ -19,8 +16,10 @@ from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usag
 from mdmem.memory.arguments import json_value
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, splice
+from mdmem.text.edit import TextEdit, between, splice
+from mdmem.text.field import set_field, unset_field
 from mdmem.text.regex import regex
+from mdmem.text.section import append_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,13 +57,13 @@ def shown(document: Document | None) -> str:
     return unpadded(document.body) if document else ""
 
 
-def with_body(document: Document, body: str) -> Document:
-    """A Markdown memory with its frontmatter, and another body."""
-    head = document.text[: document.body_span.start]
-    newline = document.lines.newline
-    gap = "" if not document.frontmatter.present else newline if head[-1] in "\r\n" else newline * 2
-    text = head + gap + text_edit.fitted(document, body)
-    return parse_text(document.path, text, document.limits)
+def new_body(document: Document, body: str) -> TextEdit:
+    """The edit that gives a Markdown memory another body, one blank line behind its frontmatter."""
+    start, newline = document.body_span.start, document.lines.newline
+    gap = ""
+    if document.frontmatter.present:
+        gap = newline if document.text[start - 1] in "\r\n" else newline * 2
+    return TextEdit(start, len(document.text), gap + text_edit.fitted(document, body))
 
 
 def appended(document: Document, new: str) -> Document:
@@ -79,7 +78,6 @@ def appended(document: Document, new: str) -> Document:
             reason="nothing can be appended to JSON",
             remedy="merge members into it, or name the text to replace",
         )
-    from mdmem.text.section import append_block  # noqa: PLC0415 - start-up
 
     return spliced(document, append_block(document, new))
 
@@ -142,8 +140,6 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
     Raises:
         EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.text.field.set_field`.
     """
-    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
-
     for key, part in patch.items():
         if part is not None:
             edits = set_field(document, [key], merged(document.fields.get(key), part))
@@ -263,8 +259,6 @@ def living(document: Document, life: Life) -> Document:
         Usage: it should expire, and is JSON that has no place for a field.
         EditRefused: its fields cannot be edited exactly.
     """
-    from mdmem.text.field import set_field, unset_field  # noqa: PLC0415 - start-up
-
     if not is_object(document):
         if life.until is None:
             return document
@@ -331,8 +325,6 @@ def kept(document: Document) -> int | None:
 
 def carried(after: Document, before: Document, names: Sequence[str]) -> Document:
     """What is written in the place of a memory, with those of its fields that it does not speak of itself."""
-    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
-
     if not is_object(after):
         return after
     for name in names:
@@ -359,7 +351,6 @@ def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
 
 
 def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Change:
-    from mdmem.text.edit import between  # noqa: PLC0415 - start-up
 
     after, before = change.after(limits), change.before
     if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:

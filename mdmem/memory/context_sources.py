@@ -1,7 +1,4 @@
-"""Excerpts: stretches of memories that a context is made of, each with its place and its day.
-
-What a context is made of: the excerpts of each of its parts, and what could not be read.
-"""
+"""What a context is made of: excerpts of memories for each of its parts, and what could not be read."""
 
 from __future__ import annotations
 

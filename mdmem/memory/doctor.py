@@ -7,12 +7,17 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from shutil import rmtree
 from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Position, Span, about_file
 from mdmem.errors import MdmemError
+from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
 from mdmem.index.database import key_of
+from mdmem.links.graph import astray
+from mdmem.links.move import known, repair
+from mdmem.links.references import occurrences
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.journal import ASIDE, STAGING
@@ -72,9 +77,6 @@ def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
 
 def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
-    from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
-    from mdmem.links.references import occurrences  # noqa: PLC0415 - start-up
-
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
     for path in unlike(view):
@@ -144,8 +146,6 @@ def mend(vault: Vault, view: View) -> EditPlan:
     Returns:
         The plan that mends links to memories that were moved by other programs.
     """
-    from mdmem.links.move import known, repair  # noqa: PLC0415 - start-up
-
     for finding in _leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
@@ -157,7 +157,6 @@ def mend(vault: Vault, view: View) -> EditPlan:
 
 
 def _remove_other_indexes(vault: Vault) -> None:
-    from shutil import rmtree  # noqa: PLC0415 - start-up
 
     own = _own_index(vault)
     index = os.path.join(vault.root, LOCAL, "index")
@@ -262,8 +261,6 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
 
 def _tracked(vault: Vault) -> int:
     """How many files of local state are in git's index."""
-    from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
-
     repository = Repository.find(vault.root)
     return repository.tracked(repository.name(LOCAL)) if repository else 0
 

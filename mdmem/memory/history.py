@@ -1,7 +1,4 @@
-"""What a caller saw of a memory, named by its hash, and whether it is still there.
-
-Going back: what a memory held before, and what a change would leave if it had not been made.
-"""
+"""The states of a memory: what a caller saw of it, what it held before, what it would be without a change."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     full = next((h for h in _hashes(vault, document.path) if h.startswith(digits(base))), None)
     content = vault.content(full) if full else None
     text = content.decode("utf-8", "replace") if content is not None else None
-    from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
 
     diff = unified(text, document.text, document.path) if text is not None else ""
     raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.kind import NOTE
+from mdmem.memory.content import is_working
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.secret import find, redactions
@@ -150,7 +151,6 @@ def _twin(vault: Vault, path: str) -> str | None:
     """The working memory that stands in the other form for the same id, of which only one may be."""
     if "working/" not in path:
         return None
-    from mdmem.memory.content import is_working  # noqa: PLC0415 - start-up
 
     if not is_working(path):
         return None

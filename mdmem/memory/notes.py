@@ -11,10 +11,10 @@ from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked
-from mdmem.memory.content import unpadded
+from mdmem.memory.content import new_body, unpadded
 from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
-from mdmem.text.edit import TextEdit, fitted, splice
+from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join
@@ -126,11 +126,7 @@ class Notes(Checked, Generic[R]):
             if before is None:
                 change = Change(path=path, before=None, content=history.encoded(path, new))
                 return EditPlan(changes=(change,), message=f"overwrite {path}")
-            start, head = before.body_span.start, before.text[slice(*before.frontmatter.span)]
-            newline = before.lines.newline
-            gap = "" if not head else newline if head[-1] in "\r\n" else newline * 2
-            edits = [TextEdit(start, len(before.text), gap + fitted(before, new))]
-            return edit(before, edits, f"overwrite {path}", merge=False)
+            return edit(before, [new_body(before, new)], f"overwrite {path}", merge=False)
 
         return self._run(build)
 

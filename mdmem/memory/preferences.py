@@ -1,9 +1,4 @@
-"""The strength of a preference: it fades while nobody confirms it, and is computed when it is read.
-
-One preference: what its file says, and what becomes of it when a value is given.
-
-Preferences: what a user likes, one file each, with a strength that fades until it is confirmed.
-"""
+"""Preferences: what a user likes, one file each, with a strength that fades until it is confirmed."""
 
 from __future__ import annotations
 
@@ -25,11 +20,12 @@ from mdmem.memory import content, history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, splice
+from mdmem.text.field import set_field
 from mdmem.text.regex import regex
 from mdmem.text.tree import same
 from mdmem.vault.config import POLICIES
 from mdmem.vault.paths import decode_id, encode_id
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import Change, EditPlan, deletion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -271,8 +267,6 @@ def _merged(old: Any, new: Any) -> Any:
 
 def _written(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
     """`document` with these fields, and with another body where there is a `why`."""
-    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
-
     for name, value in fields.items():
         edits = set_field(document, (name,), value)
         document = parse_text(document.path, splice(document.text, edits), document.limits)
@@ -474,7 +468,7 @@ class Preferences(Checked, Generic[R]):
             before = self._vault.find(path_of(category, key))
             if before is None:
                 raise self._absent(category, key)
-            return EditPlan(changes=(_deletion(before),), message=f"delete preference {category}/{key}")
+            return EditPlan(changes=(deletion(before),), message=f"delete preference {category}/{key}")
 
         return self._run(build)
 
@@ -483,7 +477,7 @@ class Preferences(Checked, Generic[R]):
 
         def build() -> EditPlan:
             faded = [p.path for p in self.list(hidden=True) if p.hidden]
-            changes = tuple(_deletion(self._vault.read(path)) for path in faded)
+            changes = tuple(deletion(self._vault.read(path)) for path in faded)
             return EditPlan(changes=changes, message=f"sweep {len(changes)} faded preferences")
 
         return self._run(build)
@@ -522,7 +516,3 @@ def _changes(before: Document | None, after: Document | None) -> tuple[Change, .
         return ()
     # Never merged with what somebody else wrote: whether a value is taken depends on all that stood there.
     return (Change(path=after.path, before=before, content=after.data, merge=False),)
-
-
-def _deletion(document: Document) -> Change:
-    return Change(path=document.path, before=document, delete=True, merge=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, STALE, STATES
 from mdmem.errors import MemoryNotFound, Usage
+from mdmem.links.graph import triples
 from mdmem.links.references import (
     CODE,
     TYPES,
@@ -161,8 +162,6 @@ class References(Checked, Generic[R]):
         Raises:
             MemoryNotFound: nothing is below `within`.
         """
-        from mdmem.links.graph import triples  # noqa: PLC0415 - start-up
-
         view = self._view()
         if within:
             _memories(view, [within])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory.arguments import Checked
-from mdmem.text.globs import matcher
-from mdmem.text.regex import regex
+from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, join
 from mdmem.vault.vault import Vault
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from mdmem.text.document import Document
 
 _SUFFIX = ".md"
-_COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +156,7 @@ def _rule(document: Document, layer: str) -> Rule:
         path=join(layer, document.path),
         layer=layer,
         title=title if isinstance(title, str) and title.strip() else heading or name,
-        globs=_globs(fields.get("globs")),
+        globs=globs_of(fields.get("globs")),
         priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
         text=document.body.strip("\r\n"),
         enabled=fields.get("enabled") is not False,
@@ -174,12 +172,6 @@ def _scope(layer: str) -> str:
         scope = parts[start].removesuffix("s")
         start += NAMESPACES[parts[start]]
     return scope
-
-
-def _globs(written: Any) -> tuple[str, ...]:
-    parts = _COMMA.split(written) if isinstance(written, str) else written
-    parts = parts if isinstance(parts, list) else []
-    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 
 def _text(written: Any) -> str:

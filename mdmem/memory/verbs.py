@@ -1,6 +1,4 @@
-"""Listings: memories by path, or by what their fields say.
-
-The verbs that change memories. Each is written once: as the plan that it makes.
+"""The verbs for any memory, each written once: as the plan of the change that it makes.
 
 A `Verbs` is given `run`, which takes a function that makes an edit plan. `memory.replace(…)` runs it and
 returns what was applied; `memory.plan.replace(…)` returns the plan, and nothing is written.
@@ -10,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.errors import (
@@ -20,14 +19,17 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
 )
+from mdmem.index import view as conditions
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked, json_value
-from mdmem.text import edit as text_edit
+from mdmem.memory.content import sliding
+from mdmem.memory.history import change_named, restored, undone
+from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.document import SUFFIXES, Document, parse, parse_text
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +65,6 @@ def conditional(view: View, within: str, where: Sequence[str], sort: str) -> lis
         MemoryNotFound: nothing is below `within`.
         PatternInvalid: a condition that is none.
     """
-    from mdmem.index import view as conditions  # noqa: PLC0415 - start-up
-
     wanted = [conditions.parse(text) for text in where]
     key, descending = conditions.sort_order(sort)
     met = [m for m in view.memories({key, *(c.key for c in wanted)}) if is_under(m[0], within)]
@@ -154,8 +154,6 @@ class Verbs(Checked, Generic[R]):
 
     def set(self, path: StrPath, fields: Mapping[str, Any], *, base: str | None = None) -> R:
         """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
-        from mdmem.text import field  # noqa: PLC0415 - start-up
-
         values = json_value(fields)
 
         def change(document: Document) -> list[TextEdit]:
@@ -169,8 +167,6 @@ class Verbs(Checked, Generic[R]):
 
     def unset(self, path: StrPath, key: str | Sequence[Key], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
-        from mdmem.text import field  # noqa: PLC0415 - start-up
-
         return self._edit(path, base, "unset a field of", lambda d: field.unset_field(d, key))
 
     def section(
@@ -187,7 +183,6 @@ class Verbs(Checked, Generic[R]):
 
         `where` says how: replace its text, append to it, or insert before or after the whole section.
         """
-        from mdmem.text import section as text_section  # noqa: PLC0415 - start-up
 
         def change(document: Document) -> list[TextEdit]:
             if where == "replace":
@@ -337,9 +332,7 @@ class Verbs(Checked, Generic[R]):
         """Delete a memory, or a folder of memories; `restore` brings it back."""
 
         def build() -> EditPlan:
-            documents = self._all(path, base)
-            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
-            return EditPlan(changes=changes, message=f"delete {path}")
+            return EditPlan(changes=tuple(map(deletion, self._all(path, base))), message=f"delete {path}")
 
         return self._run(build)
 
@@ -350,8 +343,7 @@ class Verbs(Checked, Generic[R]):
             mounted = {relative(path, self._vault.namespace) for path in self._vault.mounted("")}
             paths = [found.path for found in self._vault.walk() if not found.problem]
             documents = [self._vault.read(path) for path in paths if path not in mounted]
-            changes = tuple(Change(path=d.path, before=d, delete=True, merge=False) for d in documents)
-            return EditPlan(changes=changes, message="clear the memory")
+            return EditPlan(changes=tuple(map(deletion, documents)), message="clear the memory")
 
         return self._run(build)
 
@@ -370,8 +362,6 @@ class Verbs(Checked, Generic[R]):
             TemplateFailed: it cannot be rendered, or misses a variable.
             AlreadyExists: a memory stands there.
         """
-        from datetime import UTC, datetime  # noqa: PLC0415 - start-up
-
         templates = self._vault.templates
         kind = next((k for k in self._vault.config.kinds if k.name == template and k.template), None)
         if kind:
@@ -423,8 +413,6 @@ class Verbs(Checked, Generic[R]):
             NamedNotFound: nothing of that memory is kept.
             Usage: `hash` has fewer than eight digits.
         """
-        from mdmem.memory.history import restored  # noqa: PLC0415 - start-up
-
         return self._run(lambda: restored(self._vault, path, hash))
 
     def undo(self, change: str | None = None) -> R:
@@ -436,8 +424,6 @@ class Verbs(Checked, Generic[R]):
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
         """
-        from mdmem.memory.history import change_named, undone  # noqa: PLC0415 - start-up
-
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
         entry = change_named(self._vault, change)
         return self._run(lambda: undone(self._vault, entry))
@@ -458,7 +444,6 @@ class Verbs(Checked, Generic[R]):
             plan = build()
             if not any("working/" in change.path for change in plan.changes):
                 return plan
-            from mdmem.memory.content import sliding  # noqa: PLC0415 - start-up
 
             return sliding(self._vault, plan)
 

@@ -30,6 +30,7 @@ from mdmem.memory.content import (
     life,
     living,
     merged,
+    new_body,
     patched,
     refuse_no_object,
     refuse_unreadable,
@@ -39,21 +40,21 @@ from mdmem.memory.content import (
     spliced,
     unpadded,
     utc_now,
-    with_body,
     written,
 )
+from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit
 from mdmem.text.document import SUFFIXES, Document, parse_text
+from mdmem.text.field import set_field
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
 
 if TYPE_CHECKING:
     import builtins
     from datetime import datetime
 
     from mdmem.memory.verbs import Build
-    from mdmem.schema import Schemas
     from mdmem.vault.vault import Vault
     from mdmem.vault.walk import Found
 
@@ -318,7 +319,7 @@ class Working(Checked, Generic[R]):
         stem = _stem(thread, resource)
 
         def build() -> EditPlan:
-            changes = tuple(map(_deletion, self._files(stem)))
+            changes = tuple(map(deletion, self._files(stem)))
             return EditPlan(changes=changes, message=f"clear {stem}" if changes else "")
 
         return self._run(build)
@@ -333,7 +334,7 @@ class Working(Checked, Generic[R]):
                 try:
                     document = self._read(found.path)
                     if document and has_passed(written(document), now):
-                        expired.append(_deletion(document))
+                        expired.append(deletion(document))
                 except DocumentRefused as error:
                     left_out.append(error.message)
             message = f"sweep {len(expired)} expired working memories" if expired else ""
@@ -406,7 +407,7 @@ class Working(Checked, Generic[R]):
         refuse_unreadable(given)
         document = given
         if before and not is_json and not given.frontmatter.present:
-            document = with_body(before, given.text)
+            document = spliced(before, [new_body(before, given.text)])
         elif slot.live and (schema is None or schema.name == known):
             document = carried(given, slot.live, _OWN)
         document = self._lasting(document, given, slot.live, ttl, now)
@@ -417,7 +418,7 @@ class Working(Checked, Generic[R]):
             other = slot.stem + SUFFIXES[not is_json]
             changes.append(Change(path=other, before=None, delete=True, merge=False))
         elif before is None:
-            changes.append(_deletion(slot.file))
+            changes.append(deletion(slot.file))
         return EditPlan(changes=tuple(changes), message=f"{action} {path}")
 
     def _lasting(
@@ -451,8 +452,6 @@ class Working(Checked, Generic[R]):
 
     def _with(self, schema: str) -> Schemas:
         """The schemas of the vault, and one that a caller gave."""
-        from mdmem.schema import Schemas  # noqa: PLC0415 - start-up
-
         schemas = self._vault.schemas
         own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
         return Schemas({**own, _GIVEN: schema})
@@ -531,10 +530,5 @@ def _schema_of(document: Document | None) -> str | None:
 
 
 def _with_schema(document: Document, name: str) -> Document:
-    from mdmem.text.field import set_field  # noqa: PLC0415 - start-up
 
     return spliced(document, set_field(document, ["$schema"], name))
-
-
-def _deletion(document: Document) -> Change:
-    return Change(path=document.path, before=document, delete=True, merge=False)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import PatternInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+_COMMA = re.compile(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _REMEDY = "mend the glob; a backslash makes a special character stand for itself"
 _ANY = b"[^/]"
 _STAR = b"[^/]*"
@@ -47,6 +48,13 @@ class _Glob(NamedTuple):
     fits: Callable[[bytes], object]
     excludes: bool
     folders_only: bool
+
+
+def globs_of(value: Any) -> tuple[str, ...]:
+    """The globs that a field gives: a list of them, or a text with commas between them."""
+    parts = _COMMA.split(value) if isinstance(value, str) else value
+    parts = parts if isinstance(parts, list) else []
+    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 
 def matcher(globs: Sequence[str]) -> Callable[[str], bool]:

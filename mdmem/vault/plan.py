@@ -144,6 +144,11 @@ def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: 
     return EditPlan(changes=(change,) if edits else (), message=message)
 
 
+def deletion(document: Document) -> Change:
+    """The change that deletes a memory, as it was read."""
+    return Change(path=document.path, before=document, delete=True, merge=False)
+
+
 def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
     """One plan of the changes of several."""
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)

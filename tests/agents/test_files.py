@@ -7,6 +7,7 @@ import time
 import pytest
 
 from mdmem.agents import files
+from mdmem.text.globs import globs_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from mdmem.agents import files
 )
 def test_globs_are_a_list_or_a_text_with_commas(written: str, expected: tuple[str, ...]) -> None:
     fields, body = files.read_header(f"---\n{written}\nalwaysApply: false\n---\nbody\n")
-    assert files.globs_of(fields.get("globs")) == expected
+    assert globs_of(fields.get("globs")) == expected
     assert body == "body\n"
 
 
@@ -83,5 +84,5 @@ def test_a_thousand_patterns_are_the_most() -> None:
 
 def test_very_many_commas_are_parted_in_no_endless_search() -> None:
     began = time.process_time()
-    assert len(files.globs_of("a," * 60_000)) == 60_000
+    assert len(globs_of("a," * 60_000)) == 60_000
     assert time.process_time() - began < 1

@@ -216,7 +216,7 @@ class Vault:
     def _layer(self, path: str) -> Layer | None:
         """What a path belongs to that is read besides this namespace."""
         name, colon, _ = path.partition(":")
-        return next((layer for layer in self.reads if colon and layer.name == name), None)
+        return next((layer for layer in self.reads if colon and name and layer.name == name), None)
 
     def shown(self, full: str) -> str:
         """What a path of the whole vault, which may be read here, is called here."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, Usage, VaultNotFound
@@ -380,6 +380,7 @@ def attempt(verb: Callable[..., Any], memory: Any, path: str) -> Any:
 
 
 @given(path=PATHS)
+@example(path=":")
 def test_no_path_shows_what_belongs_to_another_user(shared: tuple[Path, Memory], path: str) -> None:
     _, alice = shared
     for verb in READS:

@@ -52,7 +52,7 @@ def as_text(content: Any) -> str:
     return json.dumps(json_value(given), ensure_ascii=False, indent=2)
 
 
-def shown(document: Document | None) -> str:
+def content_of(document: Document | None) -> str:
     """What a caller sees of a memory: the body of Markdown, or the JSON text, without blank edges."""
     return unpadded(document.body) if document else ""
 
@@ -179,7 +179,7 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def read(written: Any) -> datetime | None:
+def moment_of(written: Any) -> datetime | None:
     """The moment that an ISO 8601 date or time says, in UTC (which one without a zone means); else None."""
     if not isinstance(written, str):
         return None
@@ -195,7 +195,7 @@ def read(written: Any) -> datetime | None:
         return None
 
 
-FIELD = "expires"
+EXPIRES = "expires"
 TTL = "ttl_seconds"
 _WORKING = regex(
     r"(?:users/[^/]+/)?(?:projects/[^/]+/)?(?:resources/[^/]+/[^/]+/)?working/(?:threads|resources)/[^/]+"
@@ -240,19 +240,19 @@ def life(ttl: int | None, default: int, now: datetime) -> Life:
     return Life(stamp(end), ttl)
 
 
-def written(document: Document) -> str | None:
+def expiry_of(document: Document) -> str | None:
     """The field `expires` as it stands in a memory; None where there is none, or none that says a moment."""
-    value = document.fields.get(FIELD)
-    return value if read(value) else None
+    value = document.fields.get(EXPIRES)
+    return value if moment_of(value) else None
 
 
 def has_passed(expires: str | None, now: datetime) -> bool:
     """Whether the moment that `expires` says has come. What cannot be read never has: a schema reports it."""
-    end = read(expires)
+    end = moment_of(expires)
     return end is not None and end <= now
 
 
-def living(document: Document, life: Life) -> Document:
+def with_life(document: Document, life: Life) -> Document:
     """`document` with its `expires` and `ttl_seconds` set, or removed, as `life` says; nothing else changes.
 
     Raises:
@@ -266,7 +266,7 @@ def living(document: Document, life: Life) -> Document:
             problem=f"{document.path}: a JSON value that is no object has no place for `expires`",
             remedy="give a ttl of 0, or put the value into an object",
         )
-    for name, value in ((FIELD, life.until), (TTL, life.ttl)):
+    for name, value in ((EXPIRES, life.until), (TTL, life.ttl)):
         if value is not None and document.fields.get(name) != value:
             document = spliced(document, set_field(document, name, value))
         elif value is None and name in document.fields:
@@ -301,19 +301,19 @@ def renewed(after: Document, before: Document | None, default: int, now: datetim
         default: the config's seconds; 0 for ever.
         now: with a time zone.
     """
-    expires = after.fields.get(FIELD)
-    is_told = FIELD in after.fields if before is None else expires != before.fields.get(FIELD)
+    expires = after.fields.get(EXPIRES)
+    is_told = EXPIRES in after.fields if before is None else expires != before.fields.get(EXPIRES)
     if is_told or not is_object(after):
         return after
-    ttl = kept(after)
+    ttl = ttl_of(after)
     if ttl is None:
-        return living(after, life(None, default, now)) if default else after
-    if before is not None and FIELD not in before.fields and kept(before) == ttl:
+        return with_life(after, life(None, default, now)) if default else after
+    if before is not None and EXPIRES not in before.fields and ttl_of(before) == ttl:
         return after  # somebody has removed `expires`, and meant it
-    return living(after, life(ttl, default, now)._replace(ttl=ttl))
+    return with_life(after, life(ttl, default, now)._replace(ttl=ttl))
 
 
-def kept(document: Document) -> int | None:
+def ttl_of(document: Document) -> int | None:
     """The seconds that a memory keeps, as its `ttl_seconds`; None without any that make sense."""
     value = document.fields.get(TTL)
     try:
@@ -323,7 +323,7 @@ def kept(document: Document) -> int | None:
     return value
 
 
-def carried(after: Document, before: Document, names: Sequence[str]) -> Document:
+def with_fields_of(after: Document, before: Document, names: Sequence[str]) -> Document:
     """What is written in the place of a memory, with those of its fields that it does not speak of itself."""
     if not is_object(after):
         return after
@@ -357,8 +357,8 @@ def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Cha
         return change
     is_whole = change.content is not None
     kept_on = after
-    if is_whole and before is not None and FIELD not in after.fields and TTL not in after.fields:
-        kept_on = carried(after, before, (TTL, FIELD))
+    if is_whole and before is not None and EXPIRES not in after.fields and TTL not in after.fields:
+        kept_on = with_fields_of(after, before, (TTL, EXPIRES))
     result = renewed(kept_on, before, default, now)
     if result is after:
         return change

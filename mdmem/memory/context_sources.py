@@ -354,7 +354,7 @@ class Sources:
         gathered = Gathered()
         for listed in self._memory.ls(where=[_PINNED]):
             document = self._read(self._memory.vault, listed.path, gathered)
-            if document and not content.has_passed(content.written(document), self._now):
+            if document and not content.has_passed(content.expiry_of(document), self._now):
                 gathered.excerpts.extend(Source(self._memory.vault, document).whole())
         return gathered
 
@@ -368,7 +368,7 @@ class Sources:
         for vault, found in sorted(newest, key=lambda each: each[1].path):
             shown = self._shown(vault, found.path)
             document = self._read(vault, found.path, gathered, shown)
-            if document and not content.has_passed(content.written(document), self._now):
+            if document and not content.has_passed(content.expiry_of(document), self._now):
                 gathered.excerpts.extend(Source(vault, document, shown).whole())
         if len(met) > _MOST_FOUND:
             reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"

@@ -176,8 +176,8 @@ def read_preference(document: Document, now: datetime) -> Preference:
     if "value" not in fields:
         raise FieldNotFound(path=document.path, key="value", near=tuple(fields))
     category, key = name_of(document.path) or ("", "")
-    created = content.read(fields.get("created"))
-    updated = content.read(fields.get("updated")) or created
+    created = content.moment_of(fields.get("created"))
+    updated = content.moment_of(fields.get("updated")) or created
     stored = _share(fields.get("strength"))
     strength = decayed(stored, updated, now)
     return Preference(

@@ -19,16 +19,15 @@ from mdmem.kind import WORKING
 from mdmem.memory import history
 from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import (
-    FIELD,
+    EXPIRES,
     TTL,
     appended,
     as_text,
-    carried,
+    content_of,
+    expiry_of,
     has_passed,
     is_object,
-    kept,
     life,
-    living,
     merged,
     new_body,
     patched,
@@ -36,11 +35,12 @@ from mdmem.memory.content import (
     refuse_unreadable,
     renewed,
     replaced,
-    shown,
     spliced,
+    ttl_of,
     unpadded,
     utc_now,
-    written,
+    with_fields_of,
+    with_life,
 )
 from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit
@@ -152,7 +152,7 @@ class Working(Checked, Generic[R]):
         live = self._slot(stem, now).live
         template = self._vault.config.working.template if template is None else template
         if live is not None or not template:
-            return shown(live)
+            return content_of(live)
         templates = self._vault.templates
         is_json = templates.show(template).name.endswith(".json")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
@@ -167,7 +167,7 @@ class Working(Checked, Generic[R]):
         self._run(build)
         # What was rendered here is what stands there, unless another was first, or only a plan was made.
         rendered = parse_text(stem + SUFFIXES[is_json], text, self._vault.config.limits)
-        return shown(self._slot(stem, now).live or rendered)
+        return content_of(self._slot(stem, now).live or rendered)
 
     def list(self) -> builtins.list[WorkingInfo]:
         """Every working memory, those that have expired included: threads first, each kind by its paths."""
@@ -176,7 +176,7 @@ class Working(Checked, Generic[R]):
         for kind, identifier, found in self._found():
             try:
                 document = self._read(found.path)
-                expires = written(document) if document else None
+                expires = expiry_of(document) if document else None
             except DocumentRefused:
                 expires = None
             info = WorkingInfo(
@@ -272,7 +272,7 @@ class Working(Checked, Generic[R]):
             slot = self._slot(stem, now)
             if search and slot.live is None:
                 raise MemoryNotFound(path=slot.stem + SUFFIXES[False])
-            if slot.live is None or not (search or shown(slot.live)):
+            if slot.live is None or not (search or content_of(slot.live)):
                 return self._replacement(slot, as_text(new), ttl, now, "begin")
             after = replaced(slot.live, search, new) if search else appended(slot.live, as_text(new))
             return self._changed(slot.live, after, ttl, now, "replace in" if search else "append to")
@@ -306,7 +306,7 @@ class Working(Checked, Generic[R]):
 
         def build() -> EditPlan:
             slot = self._slot(stem, now)
-            if slot.live is None or (slot.live.is_json and not shown(slot.live)):
+            if slot.live is None or (slot.live.is_json and not content_of(slot.live)):
                 text = as_text(merged({}, checked))
                 return self._replacement(slot, text, ttl, now, "begin", is_json=True)
             refuse_no_object(slot.live)
@@ -333,7 +333,7 @@ class Working(Checked, Generic[R]):
             for _, _, found in self._found():
                 try:
                     document = self._read(found.path)
-                    if document and has_passed(written(document), now):
+                    if document and has_passed(expiry_of(document), now):
                         expired.append(deletion(document))
                 except DocumentRefused as error:
                     left_out.append(error.message)
@@ -359,7 +359,7 @@ class Working(Checked, Generic[R]):
             reason = "both a .md and a .json file stand here: it is not certain which one counts"
             raise EditRefused(path=stem, reason=reason, remedy="delete one of them with `mdmem rm`")
         file = files[0] if files else None
-        return _Slot(stem, file, None if file is None or has_passed(written(file), now) else file)
+        return _Slot(stem, file, None if file is None or has_passed(expiry_of(file), now) else file)
 
     def _found(self) -> Iterator[tuple[Owner, str, Found]]:
         """The files that stand for an id: kind, id and file."""
@@ -382,7 +382,7 @@ class Working(Checked, Generic[R]):
         refuse_unreadable(after)
         default = self._vault.config.working.ttl_seconds
         if ttl is not None:
-            after = living(after, life(ttl, default, now))
+            after = with_life(after, life(ttl, default, now))
         else:
             after = renewed(after, before, default, now)
         return edit(before, text_edit.between(before.text, after.text), f"{action} {before.path}")
@@ -409,7 +409,7 @@ class Working(Checked, Generic[R]):
         if before and not is_json and not given.frontmatter.present:
             document = spliced(before, [new_body(before, given.text)])
         elif slot.live and (schema is None or schema.name == known):
-            document = carried(given, slot.live, _OWN)
+            document = with_fields_of(given, slot.live, _OWN)
         document = self._lasting(document, given, slot.live, ttl, now)
         document = self._following(document, schema, _schema_of(given) or known)
         changes = [Change(path=path, before=before, content=document.data, merge=False)]
@@ -426,13 +426,13 @@ class Working(Checked, Generic[R]):
     ) -> Document:
         """What takes the place of `live`, made of what is `given`, with its life."""
         default = self._vault.config.working.ttl_seconds
-        if ttl is None and FIELD in given.fields:
+        if ttl is None and EXPIRES in given.fields:
             return document
         if ttl is None:
-            ttl = kept(given) if TTL in given.fields else kept(live) if live else None
-        if ttl is None and not default and live and FIELD in live.fields and TTL not in live.fields:
-            return carried(document, live, (FIELD,))
-        return living(document, life(ttl, default, now))
+            ttl = ttl_of(given) if TTL in given.fields else ttl_of(live) if live else None
+        if ttl is None and not default and live and EXPIRES in live.fields and TTL not in live.fields:
+            return with_fields_of(document, live, (EXPIRES,))
+        return with_life(document, life(ttl, default, now))
 
     def _following(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
         """A document that follows a schema, which is recorded where it has a name and there is a place.

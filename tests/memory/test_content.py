@@ -15,16 +15,16 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import Usage
 from mdmem.memory.content import (
     Life,
+    expiry_of,
     has_passed,
     is_working,
-    kept,
     life,
-    living,
     merged,
     patched,
     refuse_no_object,
     renewed,
-    written,
+    ttl_of,
+    with_life,
 )
 from mdmem.text.document import parse_text
 from mdmem.text.tree import same
@@ -142,13 +142,13 @@ def test_a_moment_is_read_in_many_forms(expires: str | None, passed: bool) -> No
     "text", ["---\nexpires: soon\n---\n", "---\nexpires: 7\n---\n", "---\nexpires:\n---\n", "x"]
 )
 def test_what_says_no_moment_counts_as_none(text: str) -> None:
-    assert written(parse_text("x.md", text)) is None
+    assert expiry_of(parse_text("x.md", text)) is None
 
 
 def test_the_field_is_read_from_frontmatter_and_from_json() -> None:
-    assert written(parse_text("x.md", "---\nexpires: 2025-01-31\n---\n")) == "2025-01-31"
-    assert written(parse_text("x.json", '{"expires": "2025-01-31"}')) == "2025-01-31"
-    assert written(parse_text("x.json", '["expires"]')) is None
+    assert expiry_of(parse_text("x.md", "---\nexpires: 2025-01-31\n---\n")) == "2025-01-31"
+    assert expiry_of(parse_text("x.json", '{"expires": "2025-01-31"}')) == "2025-01-31"
+    assert expiry_of(parse_text("x.json", '["expires"]')) is None
 
 
 def test_a_life_ends_so_many_seconds_from_now() -> None:
@@ -193,10 +193,10 @@ def test_nothing_lives_too_short_nor_a_second_too_long(ttl: int, micro: int) -> 
     ],
 )
 def test_only_the_field_is_written(path: str, before: str, after: str) -> None:
-    document = living(parse_text(path, before), life(60, 0, NOON))
+    document = with_life(parse_text(path, before), life(60, 0, NOON))
 
     assert document.text == after
-    assert not {"expires", "ttl_seconds"} & set(living(document, life(0, 0, NOON)).fields)
+    assert not {"expires", "ttl_seconds"} & set(with_life(document, life(0, 0, NOON)).fields)
 
 
 @pytest.mark.parametrize(
@@ -211,15 +211,15 @@ def test_only_the_field_is_written(path: str, before: str, after: str) -> None:
     ],
 )
 def test_no_empty_frontmatter_is_left_behind(before: str, after: str) -> None:
-    assert living(parse_text("x.md", before), life(0, 0, NOON)).text == after
+    assert with_life(parse_text("x.md", before), life(0, 0, NOON)).text == after
 
 
 def test_a_json_value_without_fields_lives_for_ever() -> None:
     array = parse_text("x.json", "[1]")
 
-    assert living(array, life(0, 0, NOON)).text == "[1]"
+    assert with_life(array, life(0, 0, NOON)).text == "[1]"
     with pytest.raises(Usage, match="no place for `expires`"):
-        living(array, life(60, 0, NOON))
+        with_life(array, life(60, 0, NOON))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_json_value_without_fields_lives_for_ever() -> None:
 def test_a_ttl_that_makes_no_sense_counts_as_none(value: str, ttl: int | None) -> None:
     document = parse_text("x.md", f"---\nexpires: 2025-01-31\nttl_seconds: {value}\n---\n")
 
-    assert kept(document) == ttl
+    assert ttl_of(document) == ttl
     if ttl is None:
         assert renewed(document, document, 0, NOON) is document
 

@@ -42,15 +42,8 @@ def clock() -> datetime:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "memories" / ".mdmem").mkdir(parents=True)
-    (tmp_path / "memories" / ".mdmem" / "config.toml").write_text("")
-    return tmp_path / "memories"
-
-
-@pytest.fixture
-def vault(root: Path) -> Vault:
-    return Vault(str(root))
+def vault(vault_root: Path) -> Vault:
+    return Vault(str(vault_root))
 
 
 @pytest.fixture
@@ -68,8 +61,8 @@ def plans() -> Iterator[tuple[Path, Notes[EditPlan]]]:
         yield Path(folder) / "notes" / "n.md", Notes(Vault(folder), lambda build: build(), clock)
 
 
-def put(root: Path, path: str, content: str | bytes) -> Path:
-    file = root / path
+def put(vault_root: Path, path: str, content: str | bytes) -> Path:
+    file = vault_root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
@@ -93,10 +86,10 @@ def swallows(text: str) -> bool:
 # -- append -----------------------------------------------------------------------------------------------
 
 
-def test_append_makes_a_note_of_one_section(root: Path, notes: Notes[Applied]) -> None:
+def test_append_makes_a_note_of_one_section(vault_root: Path, notes: Notes[Applied]) -> None:
     applied = notes.append("db", "SQLite: one file.", "Decision")
 
-    assert (root / "notes/db.md").read_bytes() == b"## Decision\n\nSQLite: one file.\n"
+    assert (vault_root / "notes/db.md").read_bytes() == b"## Decision\n\nSQLite: one file.\n"
     assert [file.path for file in applied.files] == ["notes/db.md"]
     assert applied.plan.message == "append to notes/db.md"
 
@@ -121,38 +114,38 @@ def test_append_makes_a_note_of_one_section(root: Path, notes: Notes[Applied]) -
     ],
 )
 def test_exactly_one_blank_line_stands_before_a_section(
-    root: Path, notes: Notes[Applied], before: str, after: str
+    vault_root: Path, notes: Notes[Applied], before: str, after: str
 ) -> None:
-    file = put(root, "notes/db.md", before)
+    file = put(vault_root, "notes/db.md", before)
 
     notes.append("db", "\n\nnew\n \n", "T")
 
     assert file.read_bytes() == after.encode()
 
 
-def test_sections_follow_each_other(root: Path, notes: Notes[Applied]) -> None:
+def test_sections_follow_each_other(vault_root: Path, notes: Notes[Applied]) -> None:
     notes.append("db", "one", "A")
     notes.append("db.md", "two", "A")
     notes.append("notes/db.md", "three", "B")
 
-    assert (root / "notes/db.md").read_text() == "## A\n\none\n\n## A\n\ntwo\n\n## B\n\nthree\n"
+    assert (vault_root / "notes/db.md").read_text() == "## A\n\none\n\n## A\n\ntwo\n\n## B\n\nthree\n"
 
 
 @pytest.mark.parametrize("title", [None, "", " \n\t", "\x00\x1b"])
 def test_a_section_without_a_title_is_called_by_the_local_time(
-    root: Path, notes: Notes[Applied], title: str | None
+    vault_root: Path, notes: Notes[Applied], title: str | None
 ) -> None:
     notes.append("log", "x", title)
 
-    assert (root / "notes/log.md").read_text() == "## 2024-01-31 12:30:05\n\nx\n"
+    assert (vault_root / "notes/log.md").read_text() == "## 2024-01-31 12:30:05\n\nx\n"
 
 
 def test_content_is_kept_as_it_is_without_the_blank_lines_around_it(
-    root: Path, notes: Notes[Applied]
+    vault_root: Path, notes: Notes[Applied]
 ) -> None:
     notes.append("x", "\n \n    code\n\n\n# Heading\n\ttext  \nend\n\n", "T")
 
-    assert (root / "notes/x.md").read_text() == "## T\n\n    code\n\n\n# Heading\n\ttext  \nend\n"
+    assert (vault_root / "notes/x.md").read_text() == "## T\n\n    code\n\n\n# Heading\n\ttext  \nend\n"
 
 
 @pytest.mark.parametrize(
@@ -242,9 +235,9 @@ def test_a_section_is_a_section_or_the_append_is_refused(
     ],
 )
 def test_a_note_that_would_swallow_the_section_is_left_alone(
-    root: Path, notes: Notes[Applied], before: str, reason: str
+    vault_root: Path, notes: Notes[Applied], before: str, reason: str
 ) -> None:
-    file = put(root, "notes/db.md", before)
+    file = put(vault_root, "notes/db.md", before)
 
     with pytest.raises(EditRefused, match=reason) as caught:
         notes.append("db", "---\nnew\n", "T")
@@ -256,12 +249,12 @@ def test_a_note_that_would_swallow_the_section_is_left_alone(
 
 @pytest.mark.parametrize("verb", ["append", "overwrite"])
 def test_content_that_would_swallow_later_sections_is_refused(
-    root: Path, notes: Notes[Applied], verb: str
+    vault_root: Path, notes: Notes[Applied], verb: str
 ) -> None:
     with pytest.raises(EditRefused, match="the content has a fence in line 2 that is never closed"):
         getattr(notes, verb)("db", "code:\n```\nx = 1\n", "T")
 
-    assert not (root / "notes").exists()
+    assert not (vault_root / "notes").exists()
 
 
 @pytest.mark.parametrize("content", ["", " \n\t\n", "\u2003\n", "\ufeff\n"])
@@ -286,7 +279,7 @@ def test_a_note_is_markdown(notes: Notes[Applied]) -> None:
 @pytest.mark.parametrize(
     "name", ["../x", "../../evil.md", "a/../../x", "/etc/x", ".hidden", "a//b", "a\\b", "a\0b"]
 )
-def test_no_name_leaves_the_notes(root: Path, notes: Notes[Applied], name: str) -> None:
+def test_no_name_leaves_the_notes(vault_root: Path, notes: Notes[Applied], name: str) -> None:
     for verb in (
         lambda: notes.append(name, "x"),
         lambda: notes.overwrite(name, "x"),
@@ -295,7 +288,7 @@ def test_no_name_leaves_the_notes(root: Path, notes: Notes[Applied], name: str) 
         with pytest.raises(PathRefused):
             verb()
 
-    assert sorted(p.name for p in root.parent.rglob("*") if p.is_file()) == ["config.toml"]
+    assert sorted(p.name for p in vault_root.parent.rglob("*") if p.is_file()) == ["config.toml"]
 
 
 @given(name=st.text(max_size=20))
@@ -311,11 +304,11 @@ def test_any_name_stands_below_notes_or_is_refused(plans: tuple[Path, Notes[Edit
     assert not {"", ".", ".."} & set(path.split("/"))
 
 
-def test_a_link_in_the_vault_is_not_followed(root: Path, notes: Notes[Applied]) -> None:
-    (root / "notes").mkdir()
-    outside = put(root.parent, "outside/secret.md", "mine\n")
-    (root / "notes" / "link").symlink_to(outside.parent)
-    (root / "notes" / "direct.md").symlink_to(outside)
+def test_a_link_in_the_vault_is_not_followed(vault_root: Path, notes: Notes[Applied]) -> None:
+    (vault_root / "notes").mkdir()
+    outside = put(vault_root.parent, "outside/secret.md", "mine\n")
+    (vault_root / "notes" / "link").symlink_to(outside.parent)
+    (vault_root / "notes" / "direct.md").symlink_to(outside)
 
     for name in ("link/secret", "link/new", "direct"):
         with pytest.raises(PathRefused):
@@ -327,26 +320,26 @@ def test_a_link_in_the_vault_is_not_followed(root: Path, notes: Notes[Applied]) 
 
 @pytest.mark.parametrize(("content", "error"), [("\ud800", NotEncodable), ("a\0b", BinaryContent)])
 def test_content_that_no_file_can_hold_is_refused(
-    root: Path, notes: Notes[Applied], content: str, error: type[Exception]
+    vault_root: Path, notes: Notes[Applied], content: str, error: type[Exception]
 ) -> None:
-    file = put(root, "notes/old.md", "old\n")
+    file = put(vault_root, "notes/old.md", "old\n")
 
     for name in ("new", "old"):
         with pytest.raises(error):
             notes.append(name, content, "T")
 
     assert file.read_text() == "old\n"
-    assert not (root / "notes/new.md").exists()
+    assert not (vault_root / "notes/new.md").exists()
 
 
 # -- overwrite --------------------------------------------------------------------------------------------
 
 
-def test_overwrite_makes_a_note_of_one_section(root: Path, notes: Notes[Applied]) -> None:
+def test_overwrite_makes_a_note_of_one_section(vault_root: Path, notes: Notes[Applied]) -> None:
     notes.overwrite("a/b", "one", "A")
     notes.overwrite("a/b", "two\n", "B")
 
-    assert (root / "notes/a/b.md").read_text() == "## B\n\ntwo\n"
+    assert (vault_root / "notes/a/b.md").read_text() == "## B\n\ntwo\n"
 
 
 @pytest.mark.parametrize(
@@ -360,17 +353,17 @@ def test_overwrite_makes_a_note_of_one_section(root: Path, notes: Notes[Applied]
     ],
 )
 def test_overwrite_keeps_the_frontmatter_byte_for_byte(
-    root: Path, notes: Notes[Applied], before: str, after: str
+    vault_root: Path, notes: Notes[Applied], before: str, after: str
 ) -> None:
-    file = put(root, "notes/db.md", before)
+    file = put(vault_root, "notes/db.md", before)
 
     notes.overwrite("db", "new", "T")
 
     assert file.read_bytes() == after.encode()
 
 
-def test_what_was_overwritten_can_be_restored(root: Path, vault: Vault, notes: Notes[Applied]) -> None:
-    file = put(root, "notes/db.md", "precious\r\n")
+def test_what_was_overwritten_can_be_restored(vault_root: Path, vault: Vault, notes: Notes[Applied]) -> None:
+    file = put(vault_root, "notes/db.md", "precious\r\n")
 
     notes.overwrite("db", "new", "T")
     Memory(vault.root).restore("notes/db.md")
@@ -378,8 +371,8 @@ def test_what_was_overwritten_can_be_restored(root: Path, vault: Vault, notes: N
     assert file.read_bytes() == b"precious\r\n"
 
 
-def test_overwrite_with_a_base_refuses_what_has_moved_on(root: Path, notes: Notes[Applied]) -> None:
-    file = put(root, "notes/db.md", "one\n")
+def test_overwrite_with_a_base_refuses_what_has_moved_on(vault_root: Path, notes: Notes[Applied]) -> None:
+    file = put(vault_root, "notes/db.md", "one\n")
     seen = notes.read("db").hash
     file.write_text("two\n")
 
@@ -397,8 +390,8 @@ def test_overwrite_with_a_base_refuses_what_has_moved_on(root: Path, notes: Note
 # -- read and list ----------------------------------------------------------------------------------------
 
 
-def test_read_takes_the_name_in_every_form(root: Path, notes: Notes[Applied]) -> None:
-    put(root, "notes/db/postgres.md", "x\n")
+def test_read_takes_the_name_in_every_form(vault_root: Path, notes: Notes[Applied]) -> None:
+    put(vault_root, "notes/db/postgres.md", "x\n")
 
     found = {notes.read(name).text for name in ("db/postgres", "db/postgres.md", "notes/db/postgres.md")}
 
@@ -408,17 +401,17 @@ def test_read_takes_the_name_in_every_form(root: Path, notes: Notes[Applied]) ->
     assert caught.value.near == ("notes/db/postgres.md",)
 
 
-def test_list_shows_every_note_with_its_title(root: Path, notes: Notes[Applied]) -> None:
-    put(root, "notes/b.md", "intro\n\n# Heading\n")
-    put(root, "notes/a/field.md", "---\ntitle: From the field\n---\n# Heading\n")
-    put(root, "notes/a/plain.md", "no heading\n")
-    put(root, "notes/a/deep/empty-title.md", "---\ntitle: ''\n---\n## Setext\n")
-    put(root, "notes/broken.md", b"\xff\xfe")
-    put(root, "notes/data.json", "{}")
-    put(root, "notes/.hidden/x.md", "x")
-    put(root, "other.md", "x")
-    put(root, "projects/p/notes/x.md", "x")
-    (root / "notes/link.md").symlink_to(root / "other.md")
+def test_list_shows_every_note_with_its_title(vault_root: Path, notes: Notes[Applied]) -> None:
+    put(vault_root, "notes/b.md", "intro\n\n# Heading\n")
+    put(vault_root, "notes/a/field.md", "---\ntitle: From the field\n---\n# Heading\n")
+    put(vault_root, "notes/a/plain.md", "no heading\n")
+    put(vault_root, "notes/a/deep/empty-title.md", "---\ntitle: ''\n---\n## Setext\n")
+    put(vault_root, "notes/broken.md", b"\xff\xfe")
+    put(vault_root, "notes/data.json", "{}")
+    put(vault_root, "notes/.hidden/x.md", "x")
+    put(vault_root, "other.md", "x")
+    put(vault_root, "projects/p/notes/x.md", "x")
+    (vault_root / "notes/link.md").symlink_to(vault_root / "other.md")
 
     listed = notes.list()
 
@@ -429,7 +422,7 @@ def test_list_shows_every_note_with_its_title(root: Path, notes: Notes[Applied])
         ("notes/b.md", "Heading"),
         ("notes/broken.md", "broken"),
     ]
-    file = root / "notes/b.md"
+    file = vault_root / "notes/b.md"
     assert listed[3] == NoteInfo(
         path="notes/b.md", title="Heading", size=17, mtime_ns=file.stat().st_mtime_ns
     )
@@ -438,9 +431,9 @@ def test_list_shows_every_note_with_its_title(root: Path, notes: Notes[Applied])
         notes.read("broken")
 
 
-def test_list_below_a_folder(root: Path, notes: Notes[Applied]) -> None:
-    put(root, "notes/a/x.md", "x")
-    put(root, "notes/ab/y.md", "y")
+def test_list_below_a_folder(vault_root: Path, notes: Notes[Applied]) -> None:
+    put(vault_root, "notes/a/x.md", "x")
+    put(vault_root, "notes/ab/y.md", "y")
 
     assert [n.path for n in notes.list("a")] == ["notes/a/x.md"]
     assert notes.list("notes/a") == notes.list("a/")
@@ -455,15 +448,15 @@ def test_a_vault_without_notes_lists_none(notes: Notes[Applied]) -> None:
     assert notes.list() == []
 
 
-def test_notes_stand_in_their_namespace(root: Path) -> None:
-    put(root, "notes/shared.md", "x")
-    inner = Vault(str(root), "users/alice")
+def test_notes_stand_in_their_namespace(vault_root: Path) -> None:
+    put(vault_root, "notes/shared.md", "x")
+    inner = Vault(str(vault_root), "users/alice")
     mine = Notes(inner, inner.transact, clock)
 
     mine.append("own", "x", "T")
 
     assert [n.path for n in mine.list()] == ["notes/own.md"]
-    assert (root / "users/alice/notes/own.md").exists()
+    assert (vault_root / "users/alice/notes/own.md").exists()
     with pytest.raises(MemoryNotFound):
         mine.read("shared")
 
@@ -471,8 +464,8 @@ def test_notes_stand_in_their_namespace(root: Path) -> None:
 # -- plans, and others who write --------------------------------------------------------------------------
 
 
-def test_a_plan_shows_the_diff_and_writes_nothing(root: Path, vault: Vault) -> None:
-    file = put(root, "notes/db.md", "old\n")
+def test_a_plan_shows_the_diff_and_writes_nothing(vault_root: Path, vault: Vault) -> None:
+    file = put(vault_root, "notes/db.md", "old\n")
     planned = Notes(vault, lambda build: build(), clock)
 
     plan = planned.append("db", "new", "T")
@@ -480,11 +473,11 @@ def test_a_plan_shows_the_diff_and_writes_nothing(root: Path, vault: Vault) -> N
     assert plan.diff() == "--- a/notes/db.md\n+++ b/notes/db.md\n@@ -1 +1,5 @@\n old\n+\n+## T\n+\n+new\n"
     assert planned.append("new", "x", "T").diff().startswith("--- /dev/null\n+++ b/notes/new.md\n")
     assert file.read_text() == "old\n"
-    assert [p.name for p in (root / "notes").iterdir()] == ["db.md"]
+    assert [p.name for p in (vault_root / "notes").iterdir()] == ["db.md"]
 
 
-def test_a_planned_append_keeps_what_was_appended_since(root: Path, vault: Vault) -> None:
-    file = put(root, "notes/db.md", "old\n")
+def test_a_planned_append_keeps_what_was_appended_since(vault_root: Path, vault: Vault) -> None:
+    file = put(vault_root, "notes/db.md", "old\n")
     plan = Notes(vault, lambda build: build(), clock).append("db", "mine", "T")
     file.write_text("old\n\n## Theirs\n\ntheirs\n")
 
@@ -505,8 +498,8 @@ for number in range(25):
 """
 
 
-def test_processes_that_append_to_one_note_lose_nothing(root: Path, notes: Notes[Applied]) -> None:
-    command = [sys.executable, "-c", _APPENDS, str(root)]
+def test_processes_that_append_to_one_note_lose_nothing(vault_root: Path, notes: Notes[Applied]) -> None:
+    command = [sys.executable, "-c", _APPENDS, str(vault_root)]
     running = [subprocess.Popen([*command, str(n)]) for n in range(4)]
     assert [process.wait(timeout=100) for process in running] == [0, 0, 0, 0]
 

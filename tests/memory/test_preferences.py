@@ -55,25 +55,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "memories" / ".mdmem").mkdir(parents=True)
-    (tmp_path / "memories" / ".mdmem" / "config.toml").write_text("")
-    return tmp_path / "memories"
-
-
-@pytest.fixture
-def preferences(root: Path, clock: Clock) -> Preferences[Applied]:
-    vault = Vault(str(root))
+def preferences(vault_root: Path, clock: Clock) -> Preferences[Applied]:
+    vault = Vault(str(vault_root))
     return Preferences(vault, vault.transact, clock=clock)
 
 
 @pytest.fixture
-def plans(root: Path, clock: Clock) -> Preferences[EditPlan]:
-    return Preferences(Vault(str(root)), lambda build: build(), clock=clock)
+def plans(vault_root: Path, clock: Clock) -> Preferences[EditPlan]:
+    return Preferences(Vault(str(vault_root)), lambda build: build(), clock=clock)
 
 
-def theme(root: Path, text: str | None = None) -> str:
-    file = root / "preferences" / "ui" / "theme.md"
+def theme(vault_root: Path, text: str | None = None) -> str:
+    file = vault_root / "preferences" / "ui" / "theme.md"
     if text is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
@@ -83,10 +76,10 @@ def theme(root: Path, text: str | None = None) -> str:
 # ------------------------------------------------------------------------------------------------ setting
 
 
-def test_a_new_preference_is_a_file_of_its_own(root: Path, preferences: Preferences[Applied]) -> None:
+def test_a_new_preference_is_a_file_of_its_own(vault_root: Path, preferences: Preferences[Applied]) -> None:
     done = preferences.set("ui", "theme", "dark", why="Easier on the eyes.")
     assert [file.path for file in done.files] == ["preferences/ui/theme.md"]
-    assert theme(root) == (
+    assert theme(vault_root) == (
         "---\ntype: preference\ncategory: ui\nkey: theme\nvalue: dark\nstrength: 0.7\nconfidence: 0.8\n"
         "created: 2024-01-31T12:30:00Z\nupdated: 2024-01-31T12:30:00Z\n---\n\nEasier on the eyes.\n"
     )
@@ -98,36 +91,40 @@ def test_a_new_preference_is_a_file_of_its_own(root: Path, preferences: Preferen
 
 
 def test_a_changed_value_keeps_every_byte_that_people_wrote(
-    root: Path, preferences: Preferences[Applied], clock: Clock
+    vault_root: Path, preferences: Preferences[Applied], clock: Clock
 ) -> None:
     written = (
         "\ufeff---\r\n# mine\r\nvalue:   'light'   # since May\r\ntags: [a,b]\r\n"
         'updated: "2024-01-30T00:00:00Z"\r\n'
         "---\r\n\r\nBecause.\r\n\r\n- more\r\n"
     )
-    theme(root, written)
+    theme(vault_root, written)
     clock.pass_days(1)
     preferences.set("ui", "theme", "dark")
-    assert theme(root) == written.replace("'light'", "'dark'").replace(
+    assert theme(vault_root) == written.replace("'light'", "'dark'").replace(
         '2024-01-30T00:00:00Z"\r\n', '2024-02-01T12:30:00Z"\r\nstrength: 0.7\r\nconfidence: 0.8\r\n'
     )
 
 
-def test_a_reason_replaces_the_body_and_nothing_else(root: Path, preferences: Preferences[Applied]) -> None:
-    theme(root, "---\nvalue: dark\n---\n\n\nOld reason,\nin two lines.\n\n\n")
+def test_a_reason_replaces_the_body_and_nothing_else(
+    vault_root: Path, preferences: Preferences[Applied]
+) -> None:
+    theme(vault_root, "---\nvalue: dark\n---\n\n\nOld reason,\nin two lines.\n\n\n")
     preferences.set("ui", "theme", "dark", why="New\nreason.\n")
-    assert theme(root).partition("---\n\n")[2] == "\nNew\nreason.\n\n\n"
+    assert theme(vault_root).partition("---\n\n")[2] == "\nNew\nreason.\n\n\n"
     preferences.set("ui", "theme", "dark", why="")
     assert preferences.get("ui", "theme").why == ""
-    theme(root, "---\nvalue: dark\n---\n")
+    theme(vault_root, "---\nvalue: dark\n---\n")
     preferences.set("ui", "theme", "dark", why="Why.")
-    assert theme(root).endswith("---\n\nWhy.\n")
+    assert theme(vault_root).endswith("---\n\nWhy.\n")
 
 
-def test_a_file_that_is_all_body_gets_its_value_above(root: Path, preferences: Preferences[Applied]) -> None:
-    theme(root, "I like it dark.\n")
+def test_a_file_that_is_all_body_gets_its_value_above(
+    vault_root: Path, preferences: Preferences[Applied]
+) -> None:
+    theme(vault_root, "I like it dark.\n")
     preferences.set("ui", "theme", "dark")
-    assert theme(root).endswith("---\n\nI like it dark.\n")
+    assert theme(vault_root).endswith("---\n\nI like it dark.\n")
     assert preferences.get("ui", "theme").value == "dark"
 
 
@@ -178,15 +175,17 @@ def test_keep_latest_is_the_default_and_replaces_a_stronger_value(
     assert (found.created, found.updated) == (START, clock.now)
 
 
-def test_keep_stronger_takes_only_what_is_stronger(root: Path, preferences: Preferences[Applied]) -> None:
+def test_keep_stronger_takes_only_what_is_stronger(
+    vault_root: Path, preferences: Preferences[Applied]
+) -> None:
     preferences.set("ui", "theme", "dark")
-    before = theme(root)
+    before = theme(vault_root)
     for strength in (0.6, 0.7):
         refused = preferences.set("ui", "theme", "light", strength=strength, policy="keep-stronger")
         assert refused.files == ()
         said = f"kept preference ui/theme: 'dark' has the strength 0.7, 'light' no more than {strength}"
         assert said in refused.plan.message
-        assert theme(root) == before
+        assert theme(vault_root) == before
     preferences.set("ui", "theme", "light", strength=0.71, policy="keep-stronger")
     assert preferences.get("ui", "theme").value == "light"
 
@@ -225,9 +224,9 @@ def test_merge_keeps_the_stronger_of_two_single_values(preferences: Preferences[
     assert (found.value, found.strength) == ("dark", 0.7)
 
 
-def test_the_config_names_the_policy(root: Path, clock: Clock) -> None:
-    (root / ".mdmem" / "config.toml").write_text('[preferences]\npolicy = "keep-stronger"\n')
-    vault = Vault(str(root))
+def test_the_config_names_the_policy(vault_root: Path, clock: Clock) -> None:
+    (vault_root / ".mdmem" / "config.toml").write_text('[preferences]\npolicy = "keep-stronger"\n')
+    vault = Vault(str(vault_root))
     kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
     kind.set("ui", "theme", "dark")
     kind.set("ui", "theme", "light", strength=0.1)
@@ -238,7 +237,7 @@ def test_the_config_names_the_policy(root: Path, clock: Clock) -> None:
 
 
 def test_impossible_arguments_are_refused_before_anything_is_written(
-    root: Path, preferences: Preferences[Applied]
+    vault_root: Path, preferences: Preferences[Applied]
 ) -> None:
     for wrong in ({"strength": 1.1}, {"strength": -0.1}, {"confidence": float("nan")}, {"policy": "newest"}):
         arguments: dict[str, Any] = dict(wrong)
@@ -252,24 +251,28 @@ def test_impossible_arguments_are_refused_before_anything_is_written(
     for name in ("", ".", ".."):
         with pytest.raises(PathRefused):
             preferences.set(name, "theme", "dark")
-    assert not (root / "preferences").exists()
+    assert not (vault_root / "preferences").exists()
 
 
-def test_a_base_refuses_what_somebody_else_changed(root: Path, preferences: Preferences[Applied]) -> None:
+def test_a_base_refuses_what_somebody_else_changed(
+    vault_root: Path, preferences: Preferences[Applied]
+) -> None:
     seen = preferences.set("ui", "theme", "dark").files[0].after
     assert seen is not None
     preferences.set("ui", "theme", "light", base=seen[:8])
     with pytest.raises(Conflict) as caught:
         preferences.set("ui", "theme", "blue", base=seen)
     assert "-value: dark" in caught.value.diff
-    assert "value: light" in theme(root)
+    assert "value: light" in theme(vault_root)
     with pytest.raises(MemoryNotFound):
         preferences.set("ui", "font", "mono", base=seen)
 
 
-def test_a_new_preference_beyond_the_limit_is_refused_but_old_ones_change(root: Path, clock: Clock) -> None:
-    (root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 2\n")
-    vault = Vault(str(root))
+def test_a_new_preference_beyond_the_limit_is_refused_but_old_ones_change(
+    vault_root: Path, clock: Clock
+) -> None:
+    (vault_root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 2\n")
+    vault = Vault(str(vault_root))
     kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
     kind.set("ui", "theme", "dark", strength=0.1)
     kind.set("ui", "font", "mono")
@@ -284,20 +287,20 @@ def test_a_new_preference_beyond_the_limit_is_refused_but_old_ones_change(root: 
 
 
 def test_a_preference_whose_fields_cannot_be_read_is_not_overwritten(
-    root: Path, preferences: Preferences[Applied]
+    vault_root: Path, preferences: Preferences[Applied]
 ) -> None:
-    theme(root, "---\nvalue: [dark\n---\n")
+    theme(vault_root, "---\nvalue: [dark\n---\n")
     with pytest.raises(EditRefused):
         preferences.set("ui", "theme", "light")
     with pytest.raises(FieldNotFound):
         preferences.get("ui", "theme")
-    assert theme(root) == "---\nvalue: [dark\n---\n"
+    assert theme(vault_root) == "---\nvalue: [dark\n---\n"
 
 
-def test_a_schema_of_the_vault_is_kept(root: Path, preferences: Preferences[Applied]) -> None:
-    (root / ".mdmem" / "schemas").mkdir()
+def test_a_schema_of_the_vault_is_kept(vault_root: Path, preferences: Preferences[Applied]) -> None:
+    (vault_root / ".mdmem" / "schemas").mkdir()
     schema = {"properties": {"value": {"enum": ["dark", "light"]}}}
-    (root / ".mdmem" / "schemas" / "preference.json").write_text(json.dumps(schema))
+    (vault_root / ".mdmem" / "schemas" / "preference.json").write_text(json.dumps(schema))
     with pytest.raises(Invalid):
         preferences.set("ui", "theme", "blue")
     preferences.set("ui", "theme", "dark")
@@ -307,17 +310,17 @@ def test_a_schema_of_the_vault_is_kept(root: Path, preferences: Preferences[Appl
 
 
 def test_strength_fades_when_it_is_read_and_never_in_the_file(
-    root: Path, preferences: Preferences[Applied], clock: Clock
+    vault_root: Path, preferences: Preferences[Applied], clock: Clock
 ) -> None:
     preferences.set("ui", "theme", "dark", strength=0.6)
-    before = theme(root)
+    before = theme(vault_root)
     clock.pass_days(10)
     for _ in range(5):
         found = preferences.get("ui", "theme")
         assert (found.strength, found.stored_strength, found.hidden) == (0.54, 0.6, False)
     clock.pass_days(-20)
     assert preferences.get("ui", "theme").strength == 0.6
-    assert theme(root) == before
+    assert theme(vault_root) == before
 
 
 def test_what_has_faded_is_hidden_until_it_is_asked_for_or_said_again(
@@ -337,13 +340,13 @@ def test_what_has_faded_is_hidden_until_it_is_asked_for_or_said_again(
 
 
 def test_a_file_written_by_hand_counts_fully_and_does_not_fade_without_a_time(
-    root: Path, preferences: Preferences[Applied], clock: Clock
+    vault_root: Path, preferences: Preferences[Applied], clock: Clock
 ) -> None:
-    theme(root, "---\nvalue: dark\n---\n")
+    theme(vault_root, "---\nvalue: dark\n---\n")
     clock.pass_days(400)
     found = preferences.get("ui", "theme")
     assert (found.strength, found.confidence, found.updated) == (1.0, 1.0, None)
-    theme(root, "---\nvalue: dark\ncreated: 2025-02-24\nstrength: high\n---\n")
+    theme(vault_root, "---\nvalue: dark\ncreated: 2025-02-24\nstrength: high\n---\n")
     assert preferences.get("ui", "theme").strength == pytest.approx(0.9, abs=0.01)
 
 
@@ -371,15 +374,15 @@ def test_list_top_and_stats(preferences: Preferences[Applied], clock: Clock) -> 
     assert as_json(stats.bands) == {"strong": 0, "medium": 3, "weak": 1}
 
 
-def test_unreadable_files_hide_nothing_else(root: Path, preferences: Preferences[Applied]) -> None:
+def test_unreadable_files_hide_nothing_else(vault_root: Path, preferences: Preferences[Applied]) -> None:
     preferences.set("ui", "theme", "dark")
-    folder = root / "preferences" / "ui"
+    folder = vault_root / "preferences" / "ui"
     (folder / "latin.md").write_bytes(b"---\nvalue: caf\xe9\n---\n")
     (folder / "broken.md").write_text("---\nvalue: [a\n---\n")
     (folder / "empty.md").write_text("")
     (folder / "deeper").mkdir()
     (folder / "deeper" / "x.md").write_text("---\nvalue: 1\n---\n")
-    (root / "preferences" / "loose.md").write_text("---\nvalue: 1\n---\n")
+    (vault_root / "preferences" / "loose.md").write_text("---\nvalue: 1\n---\n")
     assert [p.name for p in preferences.list()] == ["ui/theme"]
     assert preferences.stats().total == 1
 
@@ -395,7 +398,7 @@ def test_an_absent_preference_names_the_nearest(preferences: Preferences[Applied
 
 
 def test_delete_and_sweep_are_plans_first(
-    root: Path, preferences: Preferences[Applied], plans: Preferences[EditPlan], clock: Clock
+    vault_root: Path, preferences: Preferences[Applied], plans: Preferences[EditPlan], clock: Clock
 ) -> None:
     preferences.set("ui", "theme", "dark", strength=0.1)
     preferences.set("ui", "font", "mono")
@@ -403,7 +406,7 @@ def test_delete_and_sweep_are_plans_first(
     proposed = plans.sweep()
     assert proposed.paths == ("preferences/ui/theme.md",)
     assert "-value: dark" in proposed.diff()
-    assert theme(root)
+    assert theme(vault_root)
     assert [file.after for file in preferences.sweep().files] == [None]
     assert preferences.sweep().files == ()
     preferences.delete("ui", "font")
@@ -447,15 +450,15 @@ def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: 
     assert same(found.value, value)
 
 
-def test_processes_that_set_at_once_lose_no_word(root: Path) -> None:
+def test_processes_that_set_at_once_lose_no_word(vault_root: Path) -> None:
     program = (
         "import sys; from mdmem.memory.preferences import Preferences; from mdmem.vault.vault import Vault\n"
         "vault = Vault(sys.argv[1]); kind = Preferences(vault, vault.transact)\n"
         "for n in range(5): kind.set('ui', 'words', [f'{sys.argv[2]}-{n}'], strength=0.5, policy='merge')\n"
     )
-    command = [sys.executable, "-c", program, str(root)]
+    command = [sys.executable, "-c", program, str(vault_root)]
     running = [subprocess.Popen([*command, str(number)]) for number in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
-    vault = Vault(str(root))
+    vault = Vault(str(vault_root))
     kind: Preferences[Applied] = Preferences(vault, vault.transact)
     assert sorted(kind.get("ui", "words").value) == [f"{who}-{n}" for who in range(3) for n in range(5)]

@@ -37,20 +37,13 @@ def clock() -> datetime:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "memories" / ".mdmem").mkdir(parents=True)
-    (tmp_path / "memories" / ".mdmem" / "config.toml").write_text("")
-    return tmp_path / "memories"
-
-
-@pytest.fixture
-def project(root: Path) -> Project[Applied]:
-    vault = Vault(str(root))
+def project(vault_root: Path) -> Project[Applied]:
+    vault = Vault(str(vault_root))
     return Project(vault, vault.transact, clock=clock)
 
 
-def agents(root: Path, text: str | None = None) -> str:
-    file = root / "AGENTS.md"
+def agents(vault_root: Path, text: str | None = None) -> str:
+    file = vault_root / "AGENTS.md"
     if text is not None:
         file.write_bytes(text.encode())
     return file.read_bytes().decode()
@@ -95,71 +88,74 @@ def agents(root: Path, text: str | None = None) -> str:
     ],
 )
 def test_an_entry_joins_what_stands_there(
-    root: Path, project: Project[Applied], before: str, after: str
+    vault_root: Path, project: Project[Applied], before: str, after: str
 ) -> None:
-    agents(root, before)
+    agents(vault_root, before)
     project.append("D", "new")
-    assert agents(root) == after
+    assert agents(vault_root) == after
     assert project.append("D", "new").files == ()
-    assert agents(root) == after
+    assert agents(vault_root) == after
 
 
-def test_a_missing_file_is_made_from_the_project_template(root: Path, project: Project[Applied]) -> None:
+def test_a_missing_file_is_made_from_the_project_template(
+    vault_root: Path, project: Project[Applied]
+) -> None:
     with pytest.raises(MemoryNotFound):
         project.load()
     project.append("Decisions", "Use SQLite")
     assert (
-        agents(root) == "# Project memory\n\n## Commands\n\n## Conventions\n\n## Decisions\n\n- Use SQLite\n"
+        agents(vault_root)
+        == "# Project memory\n\n## Commands\n\n## Conventions\n\n## Decisions\n\n- Use SQLite\n"
     )
     assert project.load().headings[0].title == "Project memory"
 
 
 def test_a_template_of_the_vault_makes_the_file_where_there_is_one(
-    root: Path, project: Project[Applied]
+    vault_root: Path, project: Project[Applied]
 ) -> None:
-    (root / ".mdmem" / "templates").mkdir()
-    (root / ".mdmem" / "templates" / "project.md").write_text("# {{ title }}\n\nOurs.\n")
+    (vault_root / ".mdmem" / "templates").mkdir()
+    (vault_root / ".mdmem" / "templates" / "project.md").write_text("# {{ title }}\n\nOurs.\n")
     project.append("Decisions", "Use SQLite")
-    assert agents(root) == "# Project memory\n\nOurs.\n\n## Decisions\n\n- Use SQLite\n"
+    assert agents(vault_root) == "# Project memory\n\nOurs.\n\n## Decisions\n\n- Use SQLite\n"
 
 
-def test_several_lines_stay_in_their_bullet(root: Path, project: Project[Applied]) -> None:
-    agents(root, "## D\n\n*   a\n\n## E\n")
+def test_several_lines_stay_in_their_bullet(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "## D\n\n*   a\n\n## E\n")
     project.append("D", "# Use SQLite\r\n\r\n## because\n```sh\nrun\n---\n\nE\n===\n")
-    assert agents(root) == (
+    assert agents(vault_root) == (
         "## D\n\n*   a\n*   # Use SQLite\n\n    ## because\n    ```sh\n    run\n"
         "    ---\n\n    E\n    ===\n\n## E\n"
     )
     assert project.append("D", "# Use SQLite\n\n## because\n```sh\nrun\n---\n\nE\n===").files == ()
 
 
-def test_a_bullet_that_is_given_as_one_is_not_doubled(root: Path, project: Project[Applied]) -> None:
-    agents(root, "## D\n\n* a\n")
+def test_a_bullet_that_is_given_as_one_is_not_doubled(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "## D\n\n* a\n")
     project.append("D", "- b")
-    assert agents(root) == "## D\n\n* a\n* b\n"
+    assert agents(vault_root) == "## D\n\n* a\n* b\n"
 
 
 @pytest.mark.parametrize("marks", ["---", "- -", "***", "+", "_ _ _"])
-def test_an_entry_of_marks_alone_is_text(root: Path, project: Project[Applied], marks: str) -> None:
+def test_an_entry_of_marks_alone_is_text(vault_root: Path, project: Project[Applied], marks: str) -> None:
     project.append("D", marks)
-    assert agents(root).endswith(f"## D\n\n- \\{marks}\n")
+    assert agents(vault_root).endswith(f"## D\n\n- \\{marks}\n")
     assert project.append("D", marks).files == ()
 
 
 def test_a_date_may_stand_before_it_and_does_not_make_it_another_entry(
-    root: Path, project: Project[Applied]
+    vault_root: Path, project: Project[Applied]
 ) -> None:
-    agents(root, "## D\n\n- 2023-05-01: old\n")
+    agents(vault_root, "## D\n\n- 2023-05-01: old\n")
     assert project.append("D", "old", date=True).files == ()
     assert project.append("D", "old").files == ()
     project.append("D", "new", date=True)
-    assert agents(root) == "## D\n\n- 2023-05-01: old\n- 2024-01-31: new\n"
+    assert agents(vault_root) == "## D\n\n- 2023-05-01: old\n- 2024-01-31: new\n"
 
 
-def test_sections_are_found_by_path_marks_and_any_case(root: Path, project: Project[Applied]) -> None:
-    agents(root, "# A\n\n## Log\n\n# B\n\n## Log\n\n## 决策\n\n## DECISIONS\n\n### Log\n")
+def test_sections_are_found_by_path_marks_and_any_case(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "# A\n\n## Log\n\n# B\n\n## Log\n\n## 决策\n\n## DECISIONS\n\n### Log\n")
     for section, line in (("B > Log", 7), ("b > log", 7), ("### log", 13), ("决策", 9), ("Decisions", 11)):
-        plan = Project(Vault(str(root)), lambda build: build(), clock=clock).append(section, "x")
+        plan = Project(Vault(str(vault_root)), lambda build: build(), clock=clock).append(section, "x")
         (edit,) = plan.changes[0].edits
         assert plan.changes[0].before is not None
         assert plan.changes[0].before.lines.number(edit.start - 1) in {line, line + 1}
@@ -171,38 +167,38 @@ def test_sections_are_found_by_path_marks_and_any_case(root: Path, project: Proj
         project.append("B > Nothing", "x")
 
 
-def test_a_new_section_has_the_level_that_its_marks_say(root: Path, project: Project[Applied]) -> None:
-    agents(root, "# T\n")
+def test_a_new_section_has_the_level_that_its_marks_say(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "# T\n")
     project.append("### Small", "x")
     project.append("### Small", "y")
     project.append("A title\n# with # marks #", "z")
     project.append("A title\n# with # marks #", "z")
-    assert agents(root) == "# T\n\n### Small\n\n- x\n- y\n\n## A title # with # marks \\#\n\n- z\n"
+    assert agents(vault_root) == "# T\n\n### Small\n\n- x\n- y\n\n## A title # with # marks \\#\n\n- z\n"
 
 
-def test_what_cannot_stand_there_is_refused(root: Path, project: Project[Applied]) -> None:
+def test_what_cannot_stand_there_is_refused(vault_root: Path, project: Project[Applied]) -> None:
     for section, entry in (("D", " \n"), ("D", ""), (" ", "x"), ("##", "x")):
         with pytest.raises(Usage):
             project.append(section, entry)
     for text, section in (("## D\n\n```\nopen\n", "D"), ("## D\n\n<!-- open\n", "D"), ("```\nopen\n", "New")):
-        agents(root, text)
+        agents(vault_root, text)
         with pytest.raises(EditRefused, match="not closed"):
             project.append(section, "x")
-        assert agents(root) == text
-    agents(root, "# T\n")
+        assert agents(vault_root) == text
+    agents(vault_root, "# T\n")
     with pytest.raises(NotEncodable):
         project.append("D", "\ud800")
     with pytest.raises(BinaryContent):
         project.append("D", "\0")
 
 
-def test_the_file_of_a_repository_can_be_mounted(root: Path) -> None:
-    (root.parent / "AGENTS.md").write_text("# Ours\n\n## D\n\n- a\n")
-    (root / ".mdmem" / "config.toml").write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
-    vault = Vault(str(root))
+def test_the_file_of_a_repository_can_be_mounted(vault_root: Path) -> None:
+    (vault_root.parent / "AGENTS.md").write_text("# Ours\n\n## D\n\n- a\n")
+    (vault_root / ".mdmem" / "config.toml").write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    vault = Vault(str(vault_root))
     Project(vault, vault.transact, clock=clock).append("D", "b")
-    assert (root.parent / "AGENTS.md").read_text() == "# Ours\n\n## D\n\n- a\n- b\n"
-    assert not (root / "AGENTS.md").exists()
+    assert (vault_root.parent / "AGENTS.md").read_text() == "# Ours\n\n## D\n\n- a\n- b\n"
+    assert not (vault_root / "AGENTS.md").exists()
 
 
 LINES = st.sampled_from(
@@ -287,28 +283,28 @@ def top_headings(text: str) -> list[str]:
 # --------------------------------------------------------------------------------- steps and parameters
 
 
-def test_a_step_is_replaced_where_it_stands(root: Path, project: Project[Applied]) -> None:
+def test_a_step_is_replaced_where_it_stands(vault_root: Path, project: Project[Applied]) -> None:
     project.step("build", "running")
     project.step("test", "waiting", "for\n the build")
-    before = agents(root)
+    before = agents(vault_root)
     assert before.endswith("## Workflow\n\n- [build] running\n- [test] waiting: for the build\n")
     assert project.step("build", "running").files == ()
     project.step("build", "done", "in 3 s")
-    assert agents(root) == before.replace("[build] running", "[build] done: in 3 s")
+    assert agents(vault_root) == before.replace("[build] running", "[build] done: in 3 s")
 
 
-def test_only_the_bytes_of_a_step_change(root: Path, project: Project[Applied]) -> None:
+def test_only_the_bytes_of_a_step_change(vault_root: Path, project: Project[Applied]) -> None:
     text = (
         "# T\r\n\r\n## 工作流状态\r\n\r\nIntro.\r\n\r\n*  [a] open: long\r\n   text\r\n"
         "   - a note below\r\n\r\n   more\r\n* [ab] open\r\n\r\n```\r\n- [a] example\r\n```\r\n"
     )
-    agents(root, text)
+    agents(vault_root, text)
     project.step("a", "done", section="工作流状态")
-    assert agents(root) == text.replace("[a] open: long\r\n   text\r\n", "[a] done\r\n")
+    assert agents(vault_root) == text.replace("[a] open: long\r\n   text\r\n", "[a] done\r\n")
 
 
-def test_steps_that_cannot_be_told_apart_are_refused(root: Path, project: Project[Applied]) -> None:
-    agents(root, "## Workflow\n- [a] x\n- [a] y\n")
+def test_steps_that_cannot_be_told_apart_are_refused(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "## Workflow\n- [a] x\n- [a] y\n")
     with pytest.raises(EditRefused, match="lines 2, 3"):
         project.step("a", "done")
     for name, status in (("", "done"), ("a", " "), ("a]", "done"), ("[a", "done")):
@@ -316,14 +312,17 @@ def test_steps_that_cannot_be_told_apart_are_refused(root: Path, project: Projec
             project.step(name, status)
 
 
-def test_parameters_are_replaced_by_name_and_new_ones_added(root: Path, project: Project[Applied]) -> None:
+def test_parameters_are_replaced_by_name_and_new_ones_added(
+    vault_root: Path, project: Project[Applied]
+) -> None:
     agents(
-        root, "## Parameters\n\n* model: old\n  - why\n* **Top K**:3\n* `seed`\uff1a7\n* *empty:*\n\n## End\n"
+        vault_root,
+        "## Parameters\n\n* model: old\n  - why\n* **Top K**:3\n* `seed`\uff1a7\n* *empty:*\n\n## End\n",
     )
     done = project.params(
         {"model": "gpt\n4", "Top K": 5, "seed": None, "new": {"a": [True]}, "empty": 0.5, "x": ""}
     )
-    assert agents(root) == (
+    assert agents(vault_root) == (
         "## Parameters\n\n* model: gpt 4\n  - why\n* **Top K**: 5\n* `seed`\uff1anull\n* *empty:* 0.5\n"
         '* new: {"a": [true]}\n* x:\n\n## End\n'
     )
@@ -333,23 +332,23 @@ def test_parameters_are_replaced_by_name_and_new_ones_added(root: Path, project:
     assert project.params({}).files == ()
 
 
-def test_parameters_that_cannot_be_written_are_refused(root: Path, project: Project[Applied]) -> None:
+def test_parameters_that_cannot_be_written_are_refused(vault_root: Path, project: Project[Applied]) -> None:
     for values in ({"": 1}, {"a:b": 1}, {"a": {1}}, {"a": float("nan")}):
         with pytest.raises(Usage):
             project.params(values)
-    agents(root, "## Parameters\n- a: 1\n- a: 2\n")
+    agents(vault_root, "## Parameters\n- a: 1\n- a: 2\n")
     with pytest.raises(EditRefused, match="lines 2, 3"):
         project.params({"a": 3})
     project.params({"b": 1}, section="Settings")
-    assert agents(root) == "## Parameters\n- a: 1\n- a: 2\n\n## Settings\n\n- b: 1\n"
+    assert agents(vault_root) == "## Parameters\n- a: 1\n- a: 2\n\n## Settings\n\n- b: 1\n"
 
 
 # ---------------------------------------------------------------------------------------------- summary
 
 
-def test_the_summary_is_what_was_decided(root: Path, project: Project[Applied]) -> None:
+def test_the_summary_is_what_was_decided(vault_root: Path, project: Project[Applied]) -> None:
     agents(
-        root,
+        vault_root,
         "# T\n\nIntro.\n\n## User preferences\n\n- short\n\n### Decisions\n\n- deep\n\n## Workflow\n\n- x\n\n"
         "## 关键选择 [protected]\n\n- SQLite\n\n## Choices\n\n",
     )
@@ -368,14 +367,14 @@ def test_the_summary_is_what_was_decided(root: Path, project: Project[Applied]) 
     ],
 )
 def test_without_decisions_it_is_the_first_paragraph(
-    root: Path, project: Project[Applied], text: str, summary: str
+    vault_root: Path, project: Project[Applied], text: str, summary: str
 ) -> None:
-    agents(root, text)
+    agents(vault_root, text)
     assert project.summary() == summary
 
 
-def test_a_bounded_summary_says_what_is_left_out(root: Path, project: Project[Applied]) -> None:
-    agents(root, "## Decisions\n\n" + "".join(f"- entry {n}\n" for n in range(100)))
+def test_a_bounded_summary_says_what_is_left_out(vault_root: Path, project: Project[Applied]) -> None:
+    agents(vault_root, "## Decisions\n\n" + "".join(f"- entry {n}\n" for n in range(100)))
     whole = project.summary()
     for most in (0, 50, 100, 200, len(whole) - 1):
         text = project.summary(most)

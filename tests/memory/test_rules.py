@@ -17,20 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "memories" / ".mdmem").mkdir(parents=True)
-    (tmp_path / "memories" / ".mdmem" / "config.toml").write_text("")
-    return tmp_path / "memories"
-
-
-def rules(root: Path, scope: Scope | None = None) -> Rules:
+def rules(vault_root: Path, scope: Scope | None = None) -> Rules:
     scope = scope or Scope()
-    return Rules(Vault(str(root), scope.namespace), scope)
+    return Rules(Vault(str(vault_root), scope.namespace), scope)
 
 
-def write(root: Path, path: str, text: str | bytes) -> None:
-    file = root / path
+def write(vault_root: Path, path: str, text: str | bytes) -> None:
+    file = vault_root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
@@ -47,10 +40,10 @@ def names(found: list[Rule]) -> list[str]:
 DEMO = Scope(user="alice", project="demo")
 
 
-def test_a_rule_says_what_it_is(root: Path) -> None:
+def test_a_rule_says_what_it_is(vault_root: Path) -> None:
     text = rule("# Style\n\nShort lines.", globs=["*.py"], priority=3, description="How code looks.")
-    write(root, "users/alice/projects/demo/rules/python/style.md", text)
-    (found,) = rules(root, DEMO).list()
+    write(vault_root, "users/alice/projects/demo/rules/python/style.md", text)
+    (found,) = rules(vault_root, DEMO).list()
     assert as_json(found) == {
         "name": "python/style",
         "scope": "project",
@@ -65,12 +58,12 @@ def test_a_rule_says_what_it_is(root: Path) -> None:
     }
 
 
-def test_every_layer_of_the_scope_speaks_and_no_other(root: Path) -> None:
+def test_every_layer_of_the_scope_speaks_and_no_other(vault_root: Path) -> None:
     for layer in ("", "projects/demo/", "users/alice/", "users/alice/projects/demo/"):
-        write(root, f"{layer}rules/one.md", rule(layer or "everyone"))
+        write(vault_root, f"{layer}rules/one.md", rule(layer or "everyone"))
     for layer in ("users/alicebob/", "users/bob/", "projects/other/", "users/alice/projects/other/"):
-        write(root, f"{layer}rules/foreign.md", rule(layer))
-    found = rules(root, DEMO).list()
+        write(vault_root, f"{layer}rules/foreign.md", rule(layer))
+    found = rules(vault_root, DEMO).list()
     assert [(r.scope, r.layer) for r in found] == [
         ("global", ""),
         ("project", "projects/demo"),
@@ -78,18 +71,18 @@ def test_every_layer_of_the_scope_speaks_and_no_other(root: Path) -> None:
         ("project", "users/alice/projects/demo"),
     ]
     resource = Scope(user="projects", project="p", resource_type="users", resource_id="x")
-    write(root, f"{resource.namespace}/rules/one.md", rule())
-    assert [r.scope for r in rules(root, resource).list()] == ["global", "resource"]
-    assert [r.layer for r in rules(root).list()] == [""]
+    write(vault_root, f"{resource.namespace}/rules/one.md", rule())
+    assert [r.scope for r in rules(vault_root, resource).list()] == ["global", "resource"]
+    assert [r.layer for r in rules(vault_root).list()] == [""]
 
 
-def test_the_order_is_priority_then_layer_then_name(root: Path) -> None:
-    write(root, "rules/b.md", rule())
-    write(root, "rules/a.md", rule())
-    write(root, "rules/last.md", rule(priority=-1))
-    write(root, "users/alice/rules/a.md", rule())
-    write(root, "users/alice/rules/first.md", rule(priority=10))
-    found = rules(root, Scope(user="alice")).list()
+def test_the_order_is_priority_then_layer_then_name(vault_root: Path) -> None:
+    write(vault_root, "rules/b.md", rule())
+    write(vault_root, "rules/a.md", rule())
+    write(vault_root, "rules/last.md", rule(priority=-1))
+    write(vault_root, "users/alice/rules/a.md", rule())
+    write(vault_root, "users/alice/rules/first.md", rule(priority=10))
+    found = rules(vault_root, Scope(user="alice")).list()
     assert [(r.layer, r.name) for r in found] == [
         ("users/alice", "first"),
         ("", "a"),
@@ -99,12 +92,12 @@ def test_the_order_is_priority_then_layer_then_name(root: Path) -> None:
     ]
 
 
-def test_rules_without_globs_are_about_every_file_and_others_about_what_matches(root: Path) -> None:
-    write(root, "rules/all.md", "Always.\n")
-    write(root, "rules/list.md", rule(globs=["src/**/*.py", "!src/gen/"]))
-    write(root, "rules/text.md", rule(globs="*.{ts,tsx}, docs/**"))
-    write(root, "rules/null.md", rule(globs=None))
-    kind = rules(root)
+def test_rules_without_globs_are_about_every_file_and_others_about_what_matches(vault_root: Path) -> None:
+    write(vault_root, "rules/all.md", "Always.\n")
+    write(vault_root, "rules/list.md", rule(globs=["src/**/*.py", "!src/gen/"]))
+    write(vault_root, "rules/text.md", rule(globs="*.{ts,tsx}, docs/**"))
+    write(vault_root, "rules/null.md", rule(globs=None))
+    kind = rules(vault_root)
     assert names(kind.list()) == ["all", "list", "null", "text"]
     for file, expected in {
         "src/a.py": ["all", "list", "null"],
@@ -112,80 +105,82 @@ def test_rules_without_globs_are_about_every_file_and_others_about_what_matches(
         "src/gen/a.py": ["all", "null"],
         "web/x.tsx": ["all", "null", "text"],
         "docs/a/b.md": ["all", "null", "text"],
-        str(root.parent / "docs" / "a.md"): ["all", "null", "text"],
+        str(vault_root.parent / "docs" / "a.md"): ["all", "null", "text"],
         "/elsewhere/a.md": ["all", "null"],
         "a.ts,": ["all", "null"],
     }.items():
         assert names(kind.list(file)) == expected, file
 
 
-def test_a_broken_glob_matches_nothing_and_harms_no_other(root: Path) -> None:
-    write(root, "rules/both.md", rule(globs=["[a", "*.py"]))
-    write(root, "rules/broken.md", rule(globs=["{a"]))
-    write(root, "rules/except.md", rule(globs=["[a", "!tests/"]))
-    write(root, "rules/unless.md", rule(globs=["!tests/"]))
-    assert names(rules(root).list("src/a.py")) == ["both", "unless"]
-    assert names(rules(root).list("a")) == ["unless"]
+def test_a_broken_glob_matches_nothing_and_harms_no_other(vault_root: Path) -> None:
+    write(vault_root, "rules/both.md", rule(globs=["[a", "*.py"]))
+    write(vault_root, "rules/broken.md", rule(globs=["{a"]))
+    write(vault_root, "rules/except.md", rule(globs=["[a", "!tests/"]))
+    write(vault_root, "rules/unless.md", rule(globs=["!tests/"]))
+    assert names(rules(vault_root).list("src/a.py")) == ["both", "unless"]
+    assert names(rules(vault_root).list("a")) == ["unless"]
 
 
-def test_disabled_rules_are_seen_when_asked_for(root: Path) -> None:
-    write(root, "rules/off.md", rule(enabled=False))
-    write(root, "rules/on.md", rule(enabled=None))
-    assert names(rules(root).list()) == ["on"]
-    found = rules(root).list(disabled=True)
+def test_disabled_rules_are_seen_when_asked_for(vault_root: Path) -> None:
+    write(vault_root, "rules/off.md", rule(enabled=False))
+    write(vault_root, "rules/on.md", rule(enabled=None))
+    assert names(rules(vault_root).list()) == ["on"]
+    found = rules(vault_root).list(disabled=True)
     assert [(r.name, r.enabled) for r in found] == [("off", False), ("on", True)]
 
 
-def test_a_rule_with_broken_fields_applies_always_and_hides_none(root: Path) -> None:
-    write(root, "rules/a.md", "---\nglobs: [x\npriority: 9\n---\n\nStill said.\n")
-    write(root, "rules/b.md", rule(priority="high", globs=3, enabled="no", title=["x"]))
-    write(root, "rules/latin.md", b"caf\xe9")
-    write(root, "rules/data.json", "{}")
-    found = rules(root).list("any/file.c")
+def test_a_rule_with_broken_fields_applies_always_and_hides_none(vault_root: Path) -> None:
+    write(vault_root, "rules/a.md", "---\nglobs: [x\npriority: 9\n---\n\nStill said.\n")
+    write(vault_root, "rules/b.md", rule(priority="high", globs=3, enabled="no", title=["x"]))
+    write(vault_root, "rules/latin.md", b"caf\xe9")
+    write(vault_root, "rules/data.json", "{}")
+    found = rules(vault_root).list("any/file.c")
     assert [(r.name, r.priority, r.globs, r.enabled) for r in found] == [
         ("a", 0, (), True),
         ("b", 0, (), True),
     ]
     assert found[0].text == "Still said."
-    text = rules(root).text()
+    text = rules(vault_root).text()
     assert "Still said." in text
     assert text.endswith("[cannot be read: rules/latin.md; see `mdmem check`]")
 
 
-def test_the_title_is_the_field_else_the_first_heading_else_the_name(root: Path) -> None:
-    write(root, "rules/a.md", rule("# Heading\n\nx", title="Field"))
-    write(root, "rules/b.md", rule("Intro.\n\n## Heading\n\nx", title=" "))
-    write(root, "rules/c.md", "x\n")
-    assert [r.title for r in rules(root).list()] == ["Field", "Heading", "c"]
+def test_the_title_is_the_field_else_the_first_heading_else_the_name(vault_root: Path) -> None:
+    write(vault_root, "rules/a.md", rule("# Heading\n\nx", title="Field"))
+    write(vault_root, "rules/b.md", rule("Intro.\n\n## Heading\n\nx", title=" "))
+    write(vault_root, "rules/c.md", "x\n")
+    assert [r.title for r in rules(vault_root).list()] == ["Field", "Heading", "c"]
 
 
-def test_the_text_is_each_title_and_body(root: Path) -> None:
-    write(root, "rules/a.md", rule("# Style\n\nShort lines.\n\n", priority=1))
-    write(root, "rules/b.md", rule("Ask.\r\n", title="Caution", globs="*.py, docs/"))
-    write(root, "rules/c.md", "")
-    assert rules(root).text() == (
+def test_the_text_is_each_title_and_body(vault_root: Path) -> None:
+    write(vault_root, "rules/a.md", rule("# Style\n\nShort lines.\n\n", priority=1))
+    write(vault_root, "rules/b.md", rule("Ask.\r\n", title="Caution", globs="*.py, docs/"))
+    write(vault_root, "rules/c.md", "")
+    assert rules(vault_root).text() == (
         "# Style\n\nShort lines.\n\n# Caution\n\nApplies to: *.py, docs/\n\nAsk.\n\n# c"
     )
-    assert rules(root).text("a.py") == "# Style\n\nShort lines.\n\n# Caution\n\nAsk.\n\n# c"
-    assert rules(root, Scope(user="nobody")).text("x.md") == "# Style\n\nShort lines.\n\n# c"
+    assert rules(vault_root).text("a.py") == "# Style\n\nShort lines.\n\n# Caution\n\nAsk.\n\n# c"
+    assert rules(vault_root, Scope(user="nobody")).text("x.md") == "# Style\n\nShort lines.\n\n# c"
 
 
-def test_no_rules_are_no_text(root: Path) -> None:
-    assert rules(root).list() == []
-    assert rules(root).text() == ""
+def test_no_rules_are_no_text(vault_root: Path) -> None:
+    assert rules(vault_root).list() == []
+    assert rules(vault_root).text() == ""
 
 
-def test_a_bounded_text_leaves_whole_rules_out_and_names_them(root: Path) -> None:
-    write(root, "rules/a.md", rule("x" * 500, priority=2))
-    write(root, "rules/b.md", rule("y" * 50, priority=1))
-    write(root, "rules/c.md", rule("z" * 50))
-    whole = rules(root).text()
-    assert rules(root).text(max_chars=len(whole)) == whole
-    assert rules(root).text(max_chars=400) == (
+def test_a_bounded_text_leaves_whole_rules_out_and_names_them(vault_root: Path) -> None:
+    write(vault_root, "rules/a.md", rule("x" * 500, priority=2))
+    write(vault_root, "rules/b.md", rule("y" * 50, priority=1))
+    write(vault_root, "rules/c.md", rule("z" * 50))
+    whole = rules(vault_root).text()
+    assert rules(vault_root).text(max_chars=len(whole)) == whole
+    assert rules(vault_root).text(max_chars=400) == (
         f"# b\n\n{'y' * 50}\n\n# c\n\n{'z' * 50}\n\n[1 of 3 rules left out: rules/a.md]"
     )
-    assert rules(root).text(max_chars=0) == "[3 of 3 rules left out: rules/a.md, rules/b.md, rules/c.md]"
+    assert (
+        rules(vault_root).text(max_chars=0) == "[3 of 3 rules left out: rules/a.md, rules/b.md, rules/c.md]"
+    )
     for most in (60, 150, 300, 600, len(whole) - 1):
-        assert len(rules(root).text(max_chars=most)) <= most
+        assert len(rules(vault_root).text(max_chars=most)) <= most
     with pytest.raises(Usage):
-        rules(root).text(max_chars=-1)
+        rules(vault_root).text(max_chars=-1)

@@ -33,7 +33,7 @@ _HIDDEN = ".aster"
 _KINDS = {"threads": "thread", "resources": "resource"}
 _AGENT = f"{NOTE.folder}/agent.md"
 _NEVER = datetime.min.replace(tzinfo=UTC)
-# How often a preference was read is no memory: it would change the file with every reading.
+# How often a preference was read is not a memory: it would change the file with every reading.
 _READINGS = "accesscount"
 _OF_PREFERENCE = frozenset(
     f"id userid category key value strength confidence createdat updatedat {_READINGS}".split()
@@ -159,7 +159,8 @@ def _take_preferences(found: _Found, path: str, entries: list[Any]) -> None:
         else:
             read_often += bool(fields.get(_READINGS))
     if read_often:
-        found.left_out.append(f"{path}: how often {read_often} of its entries were read, which is no memory")
+        told = f"how often {read_often} of its entries were read, which is not a memory"
+        found.left_out.append(f"{path}: {told}")
 
 
 def _is_preference(entry: Any) -> bool:
@@ -182,7 +183,7 @@ def _take_preference(
 ) -> None:
     category, key = fields.get("category"), fields.get("key")
     if not isinstance(category, str) or not isinstance(key, str):
-        raise _LeftOut("its category or its key is no text")
+        raise _LeftOut("its category or its key is not text")
     if "value" not in fields:
         raise _LeftOut(f"{category}/{key} has no value")
     written = {
@@ -207,7 +208,7 @@ def _take_preference(
 def _take_working(found: _Found, path: str, place: str, value: Mapping[str, Any]) -> None:
     meta, content = value["meta"], value["content"]
     if not isinstance(content, str):
-        raise _LeftOut("its content is no text")
+        raise _LeftOut("its content is not text")
     if not content.strip():
         raise _LeftOut("its content is empty: it was deleted")
     named = {kind: meta.get(f"{kind}_id") for kind in _KINDS.values()}

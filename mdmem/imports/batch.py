@@ -31,7 +31,7 @@ class Batch:
         documents: with paths below the folder that they go to.
         of_users: what belongs to one user of the source, by the user's id; with paths below the namespace of
             that user.
-        left_out: what of the source is no memory, or could not be read, each with the reason.
+        left_out: what of the source is not a memory, or could not be read, each with the reason.
         warnings: what was found in the documents.
     """
 

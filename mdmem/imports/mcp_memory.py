@@ -119,7 +119,7 @@ def _take(graph: _Graph, where: str, entry: Any) -> None:
             if isinstance(text, str) and text.strip():
                 kept.append(text)
             else:
-                graph.left_out.append(f"{where}: observation {number} is no text")
+                graph.left_out.append(f"{where}: observation {number} is not a text")
     elif known.get("type") == "relation" and _are_texts(known, "from", "to", "relationType"):
         relation = _Relation(known["from"], known["relationType"], known["to"])
         if relation not in graph.relations:

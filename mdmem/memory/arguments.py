@@ -141,18 +141,18 @@ def json_value(value: Any, depth: int = 0) -> Any:
     """A value as JSON has it; dates and times become texts in ISO 8601, with `Z` for UTC.
 
     Raises:
-        Usage: it is no JSON value: NaN, an infinity, a key that is no text, or an object of another type.
+        Usage: not a JSON value: NaN, an infinity, a key that is not a text, or an object of another type.
     """
     if depth > _DEEPEST:
         raise Usage(
-            problem="this is no JSON value: it is nested too deeply, or holds itself", remedy="flatten it"
+            problem="this is not a JSON value: it is nested too deeply, or holds itself", remedy="flatten it"
         )
     if isinstance(value, list):
         return [json_value(part, depth + 1) for part in value]
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
-                raise Usage(problem=f"this is no JSON value: the key {name!r} is not a text")
+                raise Usage(problem=f"this is not a JSON value: the key {name!r} is not a text")
         return {name: json_value(part, depth + 1) for name, part in value.items()}
     return _scalar(value)
 
@@ -168,11 +168,11 @@ def _scalar(value: Any) -> Any:
         return float(value)
     if isinstance(value, int | float):
         shown = "a number of more than 3,500 digits" if isinstance(value, int) else value
-        raise Usage(problem=f"{shown} is no JSON value", remedy="use null or a text")
+        raise Usage(problem=f"{shown} is not a JSON value", remedy="use null or a text")
 
     if isinstance(value, date | time):
         is_utc = isinstance(value, datetime | time) and value.utcoffset() == timedelta()
         return value.isoformat().replace("+00:00", "Z") if is_utc else value.isoformat()
     raise Usage(
-        problem=f"an object of the type {type(value).__name__} is no JSON value", remedy=f"give a {_JSON}"
+        problem=f"an object of the type {type(value).__name__} is not a JSON value", remedy=f"give a {_JSON}"
     )

@@ -107,7 +107,7 @@ def spliced(document: Document, edits: list[TextEdit]) -> Document:
 
 
 def refuse_unreadable(document: Document) -> None:
-    """Refuse JSON that is none, before anything is looked for in it.
+    """Refuse JSON that cannot be read, before anything is looked for in it.
 
     Raises:
         Invalid: with what is wrong.
@@ -117,7 +117,7 @@ def refuse_unreadable(document: Document) -> None:
 
 
 def is_object(document: Document) -> bool:
-    """Whether a memory has fields, or could have: a JSON value that is no object cannot."""
+    """Whether a memory has fields, or could have: a JSON value that is not an object cannot."""
     return not document.is_json or (document.tree is not None and document.tree.kind == "mapping")
 
 
@@ -150,7 +150,7 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
 
 
 def refuse_no_object(document: Document) -> None:
-    """Refuse to merge into what is no JSON object.
+    """Refuse to merge into what is not a JSON object.
 
     Raises:
         Invalid: it is JSON that cannot be read.
@@ -159,7 +159,7 @@ def refuse_no_object(document: Document) -> None:
     refuse_unreadable(document)
     if document.is_json and is_object(document):
         return
-    what = "a JSON value that is no object" if document.is_json else "Markdown"
+    what = "a JSON value that is not an object" if document.is_json else "Markdown"
     raise Usage(
         problem=f"{document.path} is {what}: a merge patch changes the members of an object",
         remedy="update it, or clear it first",
@@ -263,7 +263,7 @@ def with_life(document: Document, life: Life) -> Document:
         if life.until is None:
             return document
         raise Usage(
-            problem=f"{document.path}: a JSON value that is no object has no place for `expires`",
+            problem=f"{document.path}: a JSON value that is not an object has no place for `expires`",
             remedy="give a ttl of 0, or put the value into an object",
         )
     for name, value in ((EXPIRES, life.until), (TTL, life.ttl)):

@@ -129,7 +129,7 @@ def context(
         As `Memory.context`.
     """
     if budget < 1:
-        raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it away for 4,000")
+        raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it out for 4,000")
     now = now or datetime.now(UTC)
 
     def render(values: dict[str, Any]) -> str:

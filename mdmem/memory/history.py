@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LEAST_HASH = 8  # hexadecimal digits by which a content can be named
 
 
-def required(vault: Vault, path: str, base: str | None) -> Document:
+def require(vault: Vault, path: str, base: str | None) -> Document:
     """The memory at `path`, which must be what `base` says, where one is given.
 
     Raises:
@@ -34,10 +34,10 @@ def required(vault: Vault, path: str, base: str | None) -> Document:
     return document
 
 
-def found(vault: Vault, path: str, base: str | None) -> Document | None:
-    """As `required`, with None where there is no memory and no `base` says that there should be."""
+def find(vault: Vault, path: str, base: str | None) -> Document | None:
+    """As `require`, with None where there is no memory and no `base` says that there should be."""
     if base is not None:
-        return required(vault, path, base)
+        return require(vault, path, base)
     return vault.find(check_memory(path))
 
 
@@ -45,7 +45,7 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     """Refuse to go on where a document is not what `base` says.
 
     Raises:
-        Conflict: as `required`.
+        Conflict: as `require`.
         Usage: `base` has fewer than eight digits.
     """
     if base is None or document.hash.startswith(digits(base)):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WorkspaceProject(Project["Applied"]):
-    """The project memory, and the instruction files of tools beside it, which are no memories.
+    """The project memory, and the instruction files of tools beside it, which are not memories.
 
     `places` is where tools look for them; that of this machine and user unless it is set.
     """
@@ -83,7 +83,7 @@ class WorkspaceProject(Project["Applied"]):
         from mdmem.agents.sync import sync  # noqa: PLC0415 - start-up
 
         if self._vault.namespace:
-            remedy = "leave --user, --project and --resource away"
+            remedy = "leave --user, --project and --resource out"
             raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
         return sync(self._vault, self._places(), self._rules, tools=tools, bring_back=bring_back, check=check)
 

@@ -260,7 +260,7 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             MemoryNotFound: nothing is below `within`.
-            PatternInvalid: a glob or a condition that is none.
+            PatternInvalid: a glob or a condition that cannot be read.
         """
         from mdmem.memory.verbs import Listed, conditional  # noqa: PLC0415 - start-up
 

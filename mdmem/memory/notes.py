@@ -122,7 +122,7 @@ class Notes(Checked, Generic[R]):
         new = self._section(path, content, title)
 
         def build() -> EditPlan:
-            before = history.found(self._vault, path, base)
+            before = history.find(self._vault, path, base)
             if before is None:
                 change = Change(path=path, before=None, content=history.encoded(path, new))
                 return EditPlan(changes=(change,), message=f"overwrite {path}")

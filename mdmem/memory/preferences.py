@@ -212,7 +212,7 @@ def settled(document: Document | None, given: Given, policy: str, now: datetime)
 
     Raises:
         EditRefused: the fields of the file cannot be edited.
-        Usage: the value is no JSON value.
+        Usage: the value is not a JSON value.
     """
     updated = {"updated": content.stamp(now)}
     if document is None:
@@ -447,7 +447,7 @@ class Preferences(Checked, Generic[R]):
                 confidence=confidence,
                 why=why,
             )
-            before = history.found(self._vault, given.path, base)
+            before = history.find(self._vault, given.path, base)
             if before is None:
                 self._refuse_over_limit()
             after = settled(before, given, rule, now)

@@ -153,7 +153,7 @@ class Project(Checked, Generic[R]):
         Texts are written in one line, other values as JSON. A name may stand there in bold or as code.
 
         Raises:
-            Usage: a name is blank or has a colon, or a value is no JSON value.
+            Usage: a name is blank or has a colon, or a value is not a JSON value.
             EditRefused: several bullets have the same name.
             SectionAmbiguous, SectionNotFound: as for `append`.
         """

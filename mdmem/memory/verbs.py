@@ -63,7 +63,7 @@ def conditional(view: View, within: str, where: Sequence[str], sort: str) -> lis
 
     Raises:
         MemoryNotFound: nothing is below `within`.
-        PatternInvalid: a condition that is none.
+        PatternInvalid: a condition that cannot be read.
     """
     wanted = [conditions.parse(text) for text in where]
     key, descending = conditions.sort_order(sort)
@@ -115,7 +115,7 @@ class Verbs(Checked, Generic[R]):
         self, path: str, content: str, base: str | None = None, *, overwrite: bool = False
     ) -> EditPlan:
         data = history.encoded(path, content)
-        before = history.found(self._vault, path, base)
+        before = history.find(self._vault, path, base)
         if before is not None and base is None and not overwrite:
             raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
         change = Change(path=check_memory(path), before=before, content=data, merge=False)
@@ -125,7 +125,7 @@ class Verbs(Checked, Generic[R]):
         """Add lines at the end of a memory; a memory that is not there is made."""
 
         def build() -> EditPlan:
-            before = history.found(self._vault, path, base)
+            before = history.find(self._vault, path, base)
             if before is None:
                 empty = parse(check_memory(path), b"")
                 new = history.encoded(path, text_edit.splice("", text_edit.append(empty, text)))
@@ -310,9 +310,9 @@ class Verbs(Checked, Generic[R]):
     def _all(self, path: str, base: str | None) -> list[Document]:
         """The memory at `path`, or every memory of the folder that it names."""
         if path.endswith(SUFFIXES):
-            return [history.required(self._vault, path, base)]
+            return [history.require(self._vault, path, base)]
         if base is not None:
-            raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base away")
+            raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
         documents = [self._vault.read(each) for each in self._below(check_folder(path))]
         if not documents:
             raise MemoryNotFound(path=path)
@@ -434,7 +434,7 @@ class Verbs(Checked, Generic[R]):
         self, path: str, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
     ) -> R:
         def build() -> EditPlan:
-            document = history.required(self._vault, path, base)
+            document = history.require(self._vault, path, base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
         return self._change(build)

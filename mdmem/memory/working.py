@@ -207,13 +207,13 @@ class Working(Checked, Generic[R]):
         Markdown keeps its frontmatter. Content with fields of its own (frontmatter, or a JSON object)
         replaces those that stand there, but for `created`, `thread`, `resource` and its life, which go on
         where it does not speak of them. The schema is recorded as `$schema`, and every later change is
-        checked against it. A JSON value that is no object has no place for it, and a schema without a name
+        checked against it. A JSON value that is not an object has no place for it, and a schema with no name
         cannot be recorded: those are checked in the updates that give a schema.
 
         Args:
             content: Markdown, JSON text, or any JSON value. It becomes a JSON memory when it is not a text,
                 when its schema has a type other than string, or where a JSON memory stands and it is JSON; a
-                text that is none takes the place of JSON.
+                text that is not JSON takes the place of JSON.
             thread, resource: whose.
             ttl: seconds that it lives from each change on; 0 for ever.
             schema: the name of a schema of the vault, or a schema; without one, that which stands there, else
@@ -221,8 +221,8 @@ class Working(Checked, Generic[R]):
             base: the hash that the caller saw; see `Verbs`.
 
         Raises:
-            Usage: the content is blank or no JSON value, the schema is no JSON, or a JSON value that is no
-                object should expire.
+            Usage: the content is blank or not a JSON value, the schema is not JSON, or a JSON
+                value that is not an object should expire.
             NamedNotFound: no such schema.
             Conflict: it is no longer what `base` says.
         """
@@ -296,7 +296,7 @@ class Working(Checked, Generic[R]):
             ttl: seconds that it lives; 0 for ever.
 
         Raises:
-            Usage: the memory is Markdown, or no object, or the patch is no JSON object.
+            Usage: the memory is Markdown, or not an object, or the patch is not one.
         """
         if not isinstance(patch, Mapping):
             raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
@@ -486,7 +486,7 @@ def _schema_text(schema: str | Mapping[str, Any] | None) -> _Schema | None:
     try:
         return _Schema(text=json.dumps(dict(schema), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Usage(problem=f"the schema is no JSON object: {error}") from None
+        raise Usage(problem=f"the schema is not a JSON object: {error}") from None
 
 
 def _is_typed(schema: str) -> bool:

@@ -130,7 +130,7 @@ def test_names_of_fields_may_be_in_snake_case_and_what_has_no_field_is_metadata(
     }
     write(source, {"alice.json": [{**entry, "metadata": {"from": "chat"}, "access_count": 3}]})
     applied = alice.import_("aster", str(source))
-    assert left_out(applied) == ["alice.json: how often 1 of its entries were read, which is no memory"]
+    assert left_out(applied) == ["alice.json: how often 1 of its entries were read, which is not a memory"]
     fields = alice.show("preferences/a%2Fb/日.md").fields
     assert fields["metadata"] == {"Pinned": 1, "from": "chat"}
     assert alice.preferences.get("a/b", "日", hidden=True).value == {"n": [1, None]}
@@ -327,7 +327,7 @@ def test_what_cannot_be_taken_is_named_with_its_reason_and_the_rest_is_taken(
         ("threads/gone.json", "its content is empty"),
         ("threads/half.json", "this is not JSON"),
         ("threads/id.json", "'..'"),
-        ("threads/odd.json", "its content is no text"),
+        ("threads/odd.json", "its content is not text"),
         ("preferences/ui/sure.md", "line 7"),
         ("preferences/ui/when.md", "line 9"),
     ]

@@ -129,8 +129,8 @@ def test_what_cannot_be_read_is_named_by_its_line(memory: Memory, source: Path) 
     source.write_text("\n".join(lines))
     applied = memory.import_("mcp-memory", str(source))
     assert left_out(applied) == [
-        f"{source}:1: observation 2 is no text",
-        f"{source}:1: observation 3 is no text",
+        f"{source}:1: observation 2 is not a text",
+        f"{source}:1: observation 3 is not a text",
         f"{source}:2: this is not JSON",
         f"{source}:4: neither an entity nor a relation",
         f"{source}:5: neither an entity nor a relation",

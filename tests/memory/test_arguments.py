@@ -261,7 +261,7 @@ def test_what_json_cannot_hold_is_refused(memory: Memory, value: Any) -> None:
         lambda: memory.project.params({"a": value}),
     ]
     for call in calls:
-        with pytest.raises(Usage, match="no JSON value"):
+        with pytest.raises(Usage, match="not a JSON value"):
             call()
     assert memory.show("notes/a.md").text == NOTE
 

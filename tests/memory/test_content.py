@@ -104,7 +104,7 @@ def test_the_text_says_what_the_standard_says(
 
 @pytest.mark.parametrize("text", ["[1]", '"a"', "null"])
 def test_what_is_no_object_is_refused(text: str) -> None:
-    with pytest.raises(Usage, match="no object"):
+    with pytest.raises(Usage, match="not an object"):
         refuse_no_object(parse_text("x.json", text))
 
 

@@ -335,7 +335,7 @@ def test_an_object_is_written_for_people(root: Path, working: Working[Applied]) 
 
 @pytest.mark.parametrize("value", [{1: 2}, {"a": (1, 2)}, {"a": {1}}, float("nan"), {"a": object()}, b"x"])
 def test_what_is_no_json_value_is_refused(root: Path, working: Working[Applied], value: Any) -> None:
-    with pytest.raises(Usage, match="no JSON value"):
+    with pytest.raises(Usage, match="not a JSON value"):
         working.update(value, resource="r")
 
     assert not (root / "working").exists()
@@ -345,7 +345,7 @@ def test_a_value_that_contains_itself_is_refused(working: Working[Applied]) -> N
     circle: list[Any] = []
     circle.append(circle)
 
-    with pytest.raises(Usage, match="no JSON value"):
+    with pytest.raises(Usage, match="not a JSON value"):
         working.update(circle, resource="r")
 
 

@@ -411,6 +411,7 @@ def test_no_vault_mounts_thousands_of_files(work: Path) -> None:
 BESIDE = """
 import hashlib, os, subprocess, sys
 from pathlib import Path
+from mdmem.diagnostic import as_json
 from mdmem.errors import Invalid, MdmemError
 from mdmem.text.edit import append
 from mdmem.diagnostic import as_json

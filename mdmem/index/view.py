@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.errors import PatternInvalid
 from mdmem.index.database import key_of, tag_key
-from mdmem.text.anchor import Heading
+from mdmem.text.anchor import AnchorHeading
 from mdmem.text.regex import regex
 from mdmem.vault.paths import join
 
@@ -360,7 +360,7 @@ class View:
         full = (self.outside(path),)
         return Anchors(
             tuple(
-                Heading(line, tuple(titles.split("\n")), slug, loose)
+                AnchorHeading(line, tuple(titles.split("\n")), slug, loose)
                 for line, titles, slug, loose in self.rows(sections, full)
             ),
             frozenset(block.casefold() for (block,) in self.rows(blocks, full)),
@@ -405,7 +405,7 @@ def _link_key(kind: str, name: str) -> str:
 class Anchors(NamedTuple):
     """What an anchor can name in a memory: its headings in order, and its block ids, casefolded."""
 
-    headings: tuple[Heading, ...]
+    headings: tuple[AnchorHeading, ...]
     blocks: frozenset[str]
 
 

@@ -13,7 +13,7 @@ from mdmem.index.database import key_of, keys_of, tag_key
 from mdmem.links.move import Known, Remembered, Shift, rewritten
 from mdmem.links.resolve import Names, resolve_link
 from mdmem.text import anchor, field, relink, section
-from mdmem.text.anchor import BLOCK_MARK, Heading
+from mdmem.text.anchor import BLOCK_MARK, AnchorHeading
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.inline import Link
@@ -159,7 +159,9 @@ def rename_tag(documents: Iterable[Document], old: str, new: str, tags: Iterable
 class _Renamed:
     """The headings of a memory before and after one of them, by its number, gets another title."""
 
-    def __init__(self, path: str, before: Sequence[Heading], after: Sequence[Heading], number: int) -> None:
+    def __init__(
+        self, path: str, before: Sequence[AnchorHeading], after: Sequence[AnchorHeading], number: int
+    ) -> None:
         self._path = path
         self._before = before
         self._after = after

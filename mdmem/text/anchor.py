@@ -43,7 +43,7 @@ _MARKED = regex(
 _SHOWN = ("escaped", "code", "kept", "text", "entity", "stressed")
 
 
-class Heading(NamedTuple):
+class AnchorHeading(NamedTuple):
     """A heading as anchors see it.
 
     Attributes:
@@ -74,7 +74,7 @@ class Match(NamedTuple):
         return len(self.indexes) > 1
 
 
-class Place(NamedTuple):
+class AnchorTarget(NamedTuple):
     """What an anchor names: a section, or the line of a block.
 
     Attributes:
@@ -172,16 +172,16 @@ def _spaced(title: str) -> str:
 # ------------------------------------------------------------------------------------------------- finding
 
 
-def headings(sections: Sequence[Section]) -> list[Heading]:
+def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
     """The headings of a document's sections, in order."""
     found = keys([section[0].title for section in sections])
     return [
-        Heading(heading.line, path, unique, key)
+        AnchorHeading(heading.line, path, unique, key)
         for (heading, path, _, _), (unique, key) in zip(sections, found, strict=True)
     ]
 
 
-def match(among: Sequence[Heading], anchor: str) -> Match | None:
+def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
     """The headings that an anchor names: by title, then slug, then loosely.
 
     `H1#H2` is a heading under another one, when no title has that `#` in it.
@@ -205,7 +205,7 @@ def match(among: Sequence[Heading], anchor: str) -> Match | None:
     return None
 
 
-def find(document: Document, anchor: str) -> Place | None:
+def find(document: Document, anchor: str) -> AnchorTarget | None:
     """The section or block of a document that an anchor (without its `#`) names; None when it has none."""
     if anchor.startswith(BLOCK_MARK):
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
@@ -214,14 +214,14 @@ def find(document: Document, anchor: str) -> Place | None:
         return None
     sections = [document.sections[index] for index in found.indexes]
     lines = tuple(section.heading.line for section in sections)
-    return Place(found.rule, sections[0].span, lines[0], lines)
+    return AnchorTarget(found.rule, sections[0].span, lines[0], lines)
 
 
-def _find_block(document: Document, identifier: str) -> Place | None:
+def _find_block(document: Document, identifier: str) -> AnchorTarget | None:
     same = [block for block in document.blocks if block.id == identifier]
     found = same or [block for block in document.blocks if block.id.casefold() == identifier.casefold()]
     lines = tuple(block.line for block in found)
-    return Place("block", found[0].span, lines[0], lines) if found else None
+    return AnchorTarget("block", found[0].span, lines[0], lines) if found else None
 
 
 # Every link into a memory asks for each of its headings.
@@ -243,7 +243,7 @@ def _same_letters(title: str, part: str) -> bool:
     return bool(key) and key == loose(title)
 
 
-def _is_nested(heading: Heading, parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+def _is_nested(heading: AnchorHeading, parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
     """Whether the last part names the heading, and the others, in order, headings above it."""
     *above, own = heading.path
     if not same(own, parts[-1]):

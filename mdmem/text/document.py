@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,7 @@ from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.lines import Lines
-from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep
+from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep, parse_json
 
 if TYPE_CHECKING:
     from frontmatter import Post
@@ -87,8 +88,6 @@ class Document:
         Raises:
             TooNested, TooLarge: as `frontmatter`.
         """
-        from copy import deepcopy  # noqa: PLC0415 - start-up
-
         from frontmatter import Post  # noqa: PLC0415 - start-up
         from frontmatter.default_handlers import YAMLHandler  # noqa: PLC0415 - start-up
 
@@ -130,8 +129,6 @@ class Document:
 
     @cached_property
     def _json(self) -> Parsed:
-        from mdmem.text.tree import parse_json  # noqa: PLC0415 - start-up
-
         start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
         try:
             return parse_json(

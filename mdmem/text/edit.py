@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, NearLine, TextAmbiguous, TextNotFound
+from mdmem.text.diff import hunks
 from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.regex import Allowance, expanded, foreign, regex
@@ -264,8 +265,6 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
 
 def between(before: str, after: str) -> list[TextEdit]:
     """The edits, line by line, that turn `before` into `after`."""
-    from mdmem.text.diff import hunks  # noqa: PLC0415 - start-up
-
     old, new = (_with_ends(text) for text in (before, after))
     starts = [0, *accumulate(map(len, old))]
     return [

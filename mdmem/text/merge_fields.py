@@ -85,7 +85,7 @@ class Brackets(Generic[K]):
         return "".join([opening, lead, first, *rest, *gaps[-1:], closing])
 
 
-class Fields(NamedTuple):
+class MergedFields(NamedTuple):
     """Lines of YAML, and what they must read as."""
 
     text: str
@@ -94,7 +94,7 @@ class Fields(NamedTuple):
 
 def merged_fields(
     documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: list[MergeConflict]
-) -> Fields | None:
+) -> MergedFields | None:
     """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
     Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
@@ -114,7 +114,7 @@ def merged_fields(
     # Where one side removed all fields and the other added some, the lines around them come from the other.
     choices = [*(fences.agreed() or ()), fences.theirs, fences.ours]
     opening, closing = next(fence for fence in choices if any(fence) or not text)
-    return Fields("".join([*(marks.agreed() or ()), opening, text, closing]), value)
+    return MergedFields("".join([*(marks.agreed() or ()), opening, text, closing]), value)
 
 
 def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
@@ -143,8 +143,8 @@ class _Entry(NamedTuple):
         return self.document.text[slice(*self.span)]
 
     @property
-    def fields(self) -> Fields:
-        return Fields(self.own, self.node.value)
+    def fields(self) -> MergedFields:
+        return MergedFields(self.own, self.node.value)
 
     def inner(self) -> tuple[str, _Block] | None:
         """The line of the key, and the block mapping under it."""
@@ -200,7 +200,7 @@ class _FieldsMerge:
     theirs: Document
     conflicts: list[MergeConflict]
 
-    def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> Fields:
+    def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> MergedFields:
         keys = blocks.map(lambda block: list(block.entries))
         parts, values = [], {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
@@ -212,9 +212,9 @@ class _FieldsMerge:
         tail = tails.agreed()
         if not tail:
             self._conflict(path, tails)
-        return Fields("".join([*parts, *(tail or ())]), values)
+        return MergedFields("".join([*parts, *(tail or ())]), values)
 
-    def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> Fields | None:
+    def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
         """The lines of a key; None when it is gone, or in conflict."""
         base, ours, theirs = entries
         texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
@@ -223,16 +223,16 @@ class _FieldsMerge:
             lead = Versions(base.lead if base else "", ours.lead, theirs.lead).agreed()
             own = self._own(path, base, ours, theirs)
             if lead and own:
-                return Fields(lead[0] + own.text, own.value)
+                return MergedFields(lead[0] + own.text, own.value)
         else:
             agreed, kept = texts.agreed(), ours or theirs
             if agreed:
-                return Fields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
+                return MergedFields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
         if len(self.conflicts) == known:
             self._conflict(path, texts)
         return None
 
-    def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
+    def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
         agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
         if agreed:
             return theirs.fields if agreed[0] == theirs.own else ours.fields
@@ -244,7 +244,7 @@ class _FieldsMerge:
         if inner:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.mapping(path, inner.map(itemgetter(1)))
-            return Fields(head[0] + text, values) if head else None
+            return MergedFields(head[0] + text, values) if head else None
         return _merged_list(base, ours, theirs)
 
     def _conflict(self, path: KeyPath, texts: Versions[str] | Versions[str | None]) -> None:
@@ -329,7 +329,7 @@ def _indent(document: Document, place: Span) -> str:
     return line[: len(line) - len(line.lstrip(" "))]
 
 
-def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | None:
+def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
     """Two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
     lists = complete(Versions(base or ours, ours, theirs).map(_List.of))
     if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
@@ -360,7 +360,7 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> Fields | 
         text = "".join(parts.values())
     else:
         return None
-    return Fields(around[0][0] + text + around[0][1], [value for _, value in parts])
+    return MergedFields(around[0][0] + text + around[0][1], [value for _, value in parts])
 
 
 _ABSENT = object()

@@ -7,6 +7,7 @@ somebody else may have written is run by the package `regex`, which can, and rea
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any, AnyStr, Generic, cast
 
 from mdmem.errors import PatternInvalid, PatternTooSlow
@@ -63,8 +64,6 @@ class Allowance:
         Raises:
             PatternTooSlow: the allowance is used up, or the memory that the package `regex` allows itself.
         """
-        import time  # noqa: PLC0415 - start-up
-
         allowed = self._left + len(text) * _SECONDS_A_CHARACTER
         began = time.process_time()
         try:

@@ -178,7 +178,7 @@ def _in_field(link: Link, text: str, span: Span, new: str) -> str:
     if not forbidden or not forbidden.search(new):
         return new
     if not is_wikilink(link, text):
-        return forbidden.sub(lambda found: "".join(f"%{ord(character):02X}" for character in found[0]), new)
+        return forbidden.sub(_percent, new)
     raise _needs_escapes(link, new)
 
 

@@ -53,7 +53,7 @@ _FILL_IN = (
 )
 
 
-class Format(NamedTuple):
+class Form(NamedTuple):
     """The form of one kind of secret: one of `marks` stands in every text that `pattern` matches.
 
     Where the pattern has groups, the last one is the secret. What `harmless` matches is none; without it, a
@@ -70,21 +70,19 @@ class Format(NamedTuple):
 # Beside each: where its vendor publishes the prefix.
 FORMATS = (
     # docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
-    Format("AWS access key", ("AKIA", "ASIA"), rf"(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    Form("AWS access key", ("AKIA", "ASIA"), rf"(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
     # docs.aws.amazon.com/cli/latest/userguide/cli-configure-files.html: no prefix, but a name before it
-    Format(
+    Form(
         "AWS secret key",
         ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey"),
         r"(?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|SecretAccessKey)[\"']?[ \t]{0,3}[=:][ \t]{0,3}[\"']?"
         r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
     ),
     # docs.github.com/authentication/keeping-your-account-and-data-secure/about-authentication-to-github
-    Format(
-        "GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"gh[pousr]_[A-Za-z0-9]{{36,251}}{_END}"
-    ),
-    Format("GitHub token", ("github_pat_",), rf"github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
+    Form("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"gh[pousr]_[A-Za-z0-9]{{36,251}}{_END}"),
+    Form("GitHub token", ("github_pat_",), rf"github_pat_[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_END}"),
     # docs.gitlab.com/security/tokens
-    Format(
+    Form(
         "GitLab token",
         tuple(
             f"gl{name}-"
@@ -94,108 +92,108 @@ FORMATS = (
         r"(?:\.[0-9a-z]{2}\.?[0-9a-z]{7,9})?",
     ),
     # docs.slack.dev/authentication/tokens and docs.slack.dev/messaging
-    Format(
+    Form(
         "Slack token",
         tuple(f"xox{letter}-" for letter in "abceoprs"),
         r"(?:xoxe\.)?xox[abceoprs]-[0-9]{1,14}-[0-9A-Za-z-]{18,250}",
     ),
-    Format("Slack token", ("xapp-",), r"xapp-[0-9]-[A-Z0-9]{5,}-[0-9]{5,}-[a-f0-9]{32,}"),
-    Format(
+    Form("Slack token", ("xapp-",), r"xapp-[0-9]-[A-Z0-9]{5,}-[0-9]{5,}-[a-f0-9]{32,}"),
+    Form(
         "Slack webhook",
         ("hooks.slack.com/services/",),
         r"hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{24}",
     ),
     # docs.stripe.com/keys and docs.stripe.com/webhooks
-    Format(
+    Form(
         "Stripe key",
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
         rf"[sr]k_(?:live|test)_[A-Za-z0-9]{{16,247}}{_END}",
     ),
-    Format("Stripe webhook secret", ("whsec_",), rf"whsec_[A-Za-z0-9]{{32,}}{_END}"),
+    Form("Stripe webhook secret", ("whsec_",), rf"whsec_[A-Za-z0-9]{{32,}}{_END}"),
     # openai.com keys: "T3BlbkFJ" is "OpenAI" in Base64
-    Format(
+    Form(
         "OpenAI key",
         ("T3BlbkFJ",),
         r"(?<![_-])sk-[A-Za-z0-9_-]{20,170}?T3BlbkFJ[A-Za-z0-9_-]{20,170}(?![A-Za-z0-9])",
     ),
     # platform.claude.com/docs/en/api/admin-api
-    Format("Anthropic key", ("sk-ant-",), r"sk-ant-[a-z]{3,8}[0-9]{2}-[A-Za-z0-9_-]{80,}"),
+    Form("Anthropic key", ("sk-ant-",), r"sk-ant-[a-z]{3,8}[0-9]{2}-[A-Za-z0-9_-]{80,}"),
     # cloud.google.com/docs/authentication/api-keys and developers.google.com/identity/protocols/oauth2
-    Format("Google API key", ("AIza",), rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
-    Format("Google client secret", ("GOCSPX-",), rf"GOCSPX-[A-Za-z0-9_-]{{28}}{_END}"),
-    Format("Google access token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{40,}"),
+    Form("Google API key", ("AIza",), rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    Form("Google client secret", ("GOCSPX-",), rf"GOCSPX-[A-Za-z0-9_-]{{28}}{_END}"),
+    Form("Google access token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{40,}"),
     # npm, documentation: about access tokens
-    Format("npm token", ("npm_",), rf"npm_[A-Za-z0-9]{{36}}{_END}"),
+    Form("npm token", ("npm_",), rf"npm_[A-Za-z0-9]{{36}}{_END}"),
     # PyPI, help: a macaroon whose first field names the index or its test site, in base64
-    Format(
+    Form(
         "PyPI token",
         ("pypi-AgEIcHlwaS5vcmc", "pypi-AgENdGVzdC5weXBpLm9yZw"),
         r"pypi-(?:AgEIcHlwaS5vcmc|AgENdGVzdC5weXBpLm9yZw)[A-Za-z0-9_-]{50,}",
     ),
     # guides.rubygems.org/api-key-scopes and crates.io/policies/security
-    Format("RubyGems key", ("rubygems_",), rf"rubygems_[a-f0-9]{{48}}{_END}"),
+    Form("RubyGems key", ("rubygems_",), rf"rubygems_[a-f0-9]{{48}}{_END}"),
     # docs.docker.com/security/access-tokens
-    Format("Docker token", ("dckr_pat_", "dckr_oat_"), r"dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    Form("Docker token", ("dckr_pat_", "dckr_oat_"), r"dckr_[po]at_[A-Za-z0-9_-]{27,}"),
     # huggingface.co/docs/hub/security-tokens
-    Format("Hugging Face token", ("hf_",), rf"hf_[A-Za-z0-9]{{34}}{_END}"),
+    Form("Hugging Face token", ("hf_",), rf"hf_[A-Za-z0-9]{{34}}{_END}"),
     # openrouter.ai/docs/api-reference/authentication, console.groq.com/docs, docs.perplexity.ai, docs.x.ai
-    Format("OpenRouter key", ("sk-or-v1-",), rf"sk-or-v1-[a-f0-9]{{64}}{_END}"),
-    Format("Groq key", ("gsk_",), rf"gsk_[A-Za-z0-9]{{52}}{_END}"),
-    Format("Perplexity key", ("pplx-",), rf"pplx-[A-Za-z0-9]{{48}}{_END}"),
-    Format("xAI key", ("xai-",), rf"xai-[A-Za-z0-9]{{80}}{_END}"),
+    Form("OpenRouter key", ("sk-or-v1-",), rf"sk-or-v1-[a-f0-9]{{64}}{_END}"),
+    Form("Groq key", ("gsk_",), rf"gsk_[A-Za-z0-9]{{52}}{_END}"),
+    Form("Perplexity key", ("pplx-",), rf"pplx-[A-Za-z0-9]{{48}}{_END}"),
+    Form("xAI key", ("xai-",), rf"xai-[A-Za-z0-9]{{80}}{_END}"),
     # www.twilio.com/docs/iam/api-keys; a token has no prefix, but a name or its account before it
-    Format(
+    Form(
         "Twilio key", ("SK",), rf"SK(?:(?<![A-Za-z0-9]SK)|(?<=\\[nrt]SK))[0-9a-fA-F]{{32}}{_END}", begins=""
     ),
-    Format(
+    Form(
         "Twilio token",
         ("TWILIO", "twilio", "Twilio"),
         r"(?:TWILIO|[Tt]wilio)[A-Za-z_-]{0,20}(?:TOKEN|[Tt]oken|SECRET|[Ss]ecret)"
         rf"[\"']?[ \t]{{0,3}}[=:][ \t]{{0,3}}[\"']?([0-9A-Za-z]{{32}}){_END}",
     ),
-    Format(
+    Form(
         "Twilio token",
         ("AC",),
         rf"AC(?:(?<![A-Za-z0-9]AC)|(?<=\\[nrt]AC))[0-9a-f]{{32}}:([0-9a-f]{{32}}){_END}",
         begins="",
     ),
     # www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys
-    Format("SendGrid key", ("SG.",), rf"SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
+    Form("SendGrid key", ("SG.",), rf"SG\.[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}}{_END}"),
     # docs.digitalocean.com/reference/api
-    Format("DigitalOcean token", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"do[por]_v1_[a-f0-9]{{64}}{_END}"),
+    Form("DigitalOcean token", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"do[por]_v1_[a-f0-9]{{64}}{_END}"),
     # developer.hashicorp.com/vault/docs/concepts/tokens and /terraform/cloud-docs/users-teams-organizations
-    Format("Vault token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
-    Format("Terraform token", (".atlasv1.",), rf"[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,70}}{_END}"),
+    Form("Vault token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    Form("Terraform token", (".atlasv1.",), rf"[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,70}}{_END}"),
     # docs.databricks.com/dev-tools/auth/pat
-    Format("Databricks token", ("dapi",), rf"dapi[a-f0-9]{{32}}(?:-[0-9])?{_END}"),
+    Form("Databricks token", ("dapi",), rf"dapi[a-f0-9]{{32}}(?:-[0-9])?{_END}"),
     # shopify.dev/docs/apps/build/authentication-authorization/access-tokens
-    Format(
+    Form(
         "Shopify token",
         ("shpat_", "shpca_", "shppa_", "shpss_"),
         rf"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}}{_END}",
     ),
     # learn.microsoft.com/azure/storage/common/storage-configure-connection-string
-    Format("Azure storage key", ("AccountKey=",), r"AccountKey=([A-Za-z0-9+/]{86}==)"),
+    Form("Azure storage key", ("AccountKey=",), r"AccountKey=([A-Za-z0-9+/]{86}==)"),
     # developers.notion.com, linear.app/developers and support.atlassian.com (API tokens)
-    Format("Notion token", ("ntn_",), rf"ntn_[A-Za-z0-9]{{40,60}}{_END}"),
-    Format("Notion token", ("secret_",), rf"secret_[A-Za-z0-9]{{43}}{_END}"),
-    Format("Linear key", ("lin_api_",), rf"lin_api_[A-Za-z0-9]{{40}}{_END}"),
-    Format("Atlassian token", ("ATATT3",), r"ATATT3[A-Za-z0-9_=-]{180,200}"),
+    Form("Notion token", ("ntn_",), rf"ntn_[A-Za-z0-9]{{40,60}}{_END}"),
+    Form("Notion token", ("secret_",), rf"secret_[A-Za-z0-9]{{43}}{_END}"),
+    Form("Linear key", ("lin_api_",), rf"lin_api_[A-Za-z0-9]{{40}}{_END}"),
+    Form("Atlassian token", ("ATATT3",), r"ATATT3[A-Za-z0-9_=-]{180,200}"),
     # grafana.com/docs/grafana/latest/administration/service-accounts and docs.sentry.io/account/auth-tokens
-    Format("Grafana token", ("glsa_",), rf"glsa_[A-Za-z0-9]{{32}}_[A-Fa-f0-9]{{8}}{_END}"),
-    Format("Sentry token", ("sntryu_",), rf"sntryu_[a-f0-9]{{64}}{_END}"),
+    Form("Grafana token", ("glsa_",), rf"glsa_[A-Za-z0-9]{{32}}_[A-Fa-f0-9]{{8}}{_END}"),
+    Form("Sentry token", ("sntryu_",), rf"sntryu_[a-f0-9]{{64}}{_END}"),
     # core.telegram.org/bots/api
-    Format("Telegram bot token", (":AA",), rf"[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+    Form("Telegram bot token", (":AA",), rf"[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
     # RFC 7519: a header and claims, JSON objects in Base64url, and a signature; or, by RFC 7516, a header,
     # a key that may be empty, an initialization vector, what is encrypted, and a tag
-    Format(
+    Form(
         "JSON web token",
         ("eyJ",),
         r"(?<![_-])eyJ[A-Za-z0-9_-]{10,}\.(?:eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{20,}"
         r"|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{16,22}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{22,43}(?![A-Za-z0-9_-]))",
     ),
     # RFC 3986, section 3.2.1; a password that is the user's name is a default, and no secret
-    Format(
+    Form(
         "URL password",
         ("://",),
         r"://([^\s:/?#@\"'`<>()|\\]{0,100}):(?!\1@)"
@@ -204,9 +202,9 @@ FORMATS = (
         begins="",
     ),
     # RFC 7468, RFC 4716, RFC 9580
-    Format("private key", ("PRIVATE KEY",), _PEM),
+    Form("private key", ("PRIVATE KEY",), _PEM),
     # github.com/C2SP/C2SP/blob/main/age.md
-    Format(
+    Form(
         "age key",
         ("AGE-SECRET-KEY-1",),
         rf"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{{58}}{_END}",
@@ -279,7 +277,7 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
     return [TextEdit(*secret.span, secret.word) for secret in secrets]
 
 
-def _suspects(text: str) -> set[Format]:
+def _suspects(text: str) -> set[Form]:
     """The formats of which a mark stands in the text."""
     # Looking for each mark in all of the text takes five times as long, and most words are short.
     words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
@@ -345,7 +343,7 @@ def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
         yield Span(first, reached)
 
 
-def _matches(text: str, line: Span, form: Format) -> Iterator[Secret]:
+def _matches(text: str, line: Span, form: Form) -> Iterator[Secret]:
     for match in _compiled(form.begins + form.pattern).finditer(text, *line):
         group = match.lastindex or 0
         value = match[group]
@@ -360,7 +358,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _is_example(value: str, form: Format) -> bool:
+def _is_example(value: str, form: Form) -> bool:
     """Whether a value only shows the form of a token: `ghp_xxxx…`, or one that its vendor prints."""
     if form.harmless:
         return bool(re.fullmatch(form.harmless, value)) or any(part in value for part in _FILLED_IN)

@@ -6,6 +6,7 @@ HTML that is never closed, is refused: Markdown reads a line by what stands abov
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
@@ -68,8 +69,6 @@ def _near(document: Document, wanted: str) -> tuple[str, ...]:
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
     near = [name for name in names if name.casefold() == wanted.casefold()]
     if len(wanted) <= _LONGEST_COMPARED:
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
         near += get_close_matches(wanted, names)
     return tuple(dict.fromkeys(near or names[:_MOST_NAMED]))
 

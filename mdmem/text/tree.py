@@ -221,7 +221,7 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
         TooDeep: the values are nested more deeply than `max_depth`.
         TooManyParts: there are more than `max_values`.
     """
-    reader = _Reader(text, max_depth, max_values)
+    reader = _JsonReader(text, max_depth, max_values)
     try:
         node = reader.whole(offset)
     except _NotJson as error:
@@ -235,7 +235,7 @@ def _skip(text: str, at: int) -> int:
     return blank.end() if blank else at
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str, max_depth: int, max_values: int) -> None:
         self.text = text
         self.max_depth = max_depth

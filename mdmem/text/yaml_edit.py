@@ -298,8 +298,7 @@ class BlockEdit(Layout):
             column = self.column(start)
             if isinstance(value, dict) and container.kind == "mapping":
                 column = max(column, self.column(self._start(container, index)) + _STEP)
-            lines = [" " * column + line for line in block(value, self.dash_offset)]
-            written = self.lines.newline.join(lines)
+            written = self.lines.newline.join(" " * column + line for line in block(value, self.dash_offset))
             if apart:
                 return [TextEdit(self.line_start(start), end, written)]
             return [TextEdit(start, end, written.removeprefix(" " * column))]

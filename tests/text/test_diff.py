@@ -51,12 +51,8 @@ def test_three_are_complete_when_none_is_missing() -> None:
 @pytest.mark.parametrize(
     ("base", "ours", "theirs", "order"),
     [
-        ("ab", "axb", "ayb", "ayxb"),
-        ("ab", "abx", "yab", "yabx"),
-        ("abc", "cab", "abyc", "caby"),
-        ("abc", "cab", "abc", "cab"),
-        ("abc", "cab", "acb", None),
-        ("abc", "a", "c", "ca"),
+        *(("ab", "axb", "ayb", "ayxb"), ("ab", "abx", "yab", "yabx"), ("abc", "cab", "abyc", "caby")),
+        *(("abc", "cab", "abc", "cab"), ("abc", "cab", "acb", None), ("abc", "a", "c", "ca")),
     ],
 )
 def test_a_side_that_moved_keys_gives_the_order(base: str, ours: str, theirs: str, order: str | None) -> None:

@@ -1,7 +1,4 @@
-"""Edits change exactly what they say, and refuse what would be a guess.
-
-What is nearest to a text that was not found: the smallest slip that explains it.
-"""
+"""Edits change exactly what they say, and refuse what would be a guess; what is nearest is named."""
 
 from __future__ import annotations
 
@@ -87,15 +84,9 @@ def test_an_edit_and_its_inverse_give_the_original(case: tuple[str, list[TextEdi
 @pytest.mark.parametrize(
     ("edits", "reason"),
     [
-        ([(0, 3), (2, 4)], "overlap"),
-        ([(0, 5), (1, 2)], "overlap"),
-        ([(1, 3), (1, 4)], "overlap"),
-        ([(1, 3), (2, 2)], "overlap"),
-        ([(1, 3), (1, 3)], "overlap"),
-        ([(2, 2), (2, 2)], "same place"),
-        ([(-1, 2)], "outside"),
-        ([(4, 6)], "outside"),
-        ([(3, 2)], "overlap"),
+        *(([(0, 3), (2, 4)], "overlap"), ([(0, 5), (1, 2)], "overlap"), ([(1, 3), (1, 4)], "overlap")),
+        *(([(1, 3), (2, 2)], "overlap"), ([(1, 3), (1, 3)], "overlap"), ([(2, 2), (2, 2)], "same place")),
+        *(([(-1, 2)], "outside"), ([(4, 6)], "outside"), ([(3, 2)], "overlap")),
     ],
 )
 def test_edits_that_could_be_read_in_two_ways_are_refused(edits: list[tuple[int, int]], reason: str) -> None:
@@ -268,13 +259,9 @@ def test_a_pattern_changes_what_it_would_change_among_plain_newlines(
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("(", "x", "("),
-        ("a{9999999999999999999}", "x", "a{9999999999999999999}"),
-        ("(" * 5000 + ")" * 5000, "x", "("),
-        ("a", r"\1", r"\1"),
-        ("a", r"\g<no>", r"\g<no>"),
-        ("a", r"\q", r"\q"),
-        ("a" * 10_001, "x", "a" * 60 + "…"),
+        *(("(", "x", "("), ("a{9999999999999999999}", "x", "a{9999999999999999999}")),
+        *(("(" * 5000 + ")" * 5000, "x", "("), ("a", r"\1", r"\1"), ("a", r"\g<no>", r"\g<no>")),
+        *(("a", r"\q", r"\q"), ("a" * 10_001, "x", "a" * 60 + "…")),
     ],
 )
 def test_a_bad_pattern_or_replacement_is_named(old: str, new: str, named: str) -> None:
@@ -462,12 +449,8 @@ def test_texts_of_many_equal_lines_are_compared_quickly() -> None:
 @pytest.mark.parametrize(
     ("text", "new", "expected"),
     [
-        ("a\n", "x\ny", "x\ny"),
-        ("a\r\n", "x\ny", "x\r\ny"),
-        ("a\r", "x\ny", "x\ry"),
-        ("a\r\nb\n", "x\ny", "x\ny"),
-        ("a\r\n", "x\r\ny\n", "x\r\ny\n"),
-        ("a\n", "x\r\ny", "x\r\ny"),
+        *(("a\n", "x\ny", "x\ny"), ("a\r\n", "x\ny", "x\r\ny"), ("a\r", "x\ny", "x\ry")),
+        *(("a\r\nb\n", "x\ny", "x\ny"), ("a\r\n", "x\r\ny\n", "x\r\ny\n"), ("a\n", "x\r\ny", "x\r\ny")),
         ("", "x\ny", "x\ny"),
     ],
 )

@@ -66,14 +66,8 @@ def _set(text: str, key: Any, value: Any, path: str = "a.md") -> list[TextEdit]:
 @pytest.mark.parametrize(
     ("yaml", "value"),
     [
-        ("a: 'x'", "x"),
-        ("a:", None),
-        ("a: ~", None),
-        ("a: 0x10", 16),
-        ("a: 1.0", 1.0),
-        ("a: .nan", float("nan")),
-        ("a: [b, {c: d}]", ["b", {"c": "d"}]),
-        ("b: &x [1]\na: *x", [1]),
+        *(("a: 'x'", "x"), ("a:", None), ("a: ~", None), ("a: 0x10", 16), ("a: 1.0", 1.0)),
+        *(("a: .nan", float("nan")), ("a: [b, {c: d}]", ["b", {"c": "d"}]), ("b: &x [1]\na: *x", [1])),
     ],
 )
 def test_a_field_that_has_the_value_is_not_touched(yaml: str, value: Any) -> None:

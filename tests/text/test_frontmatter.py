@@ -1,7 +1,4 @@
-"""What is read a line at a time is read exactly as the whole parser reads it, or left to it.
-
-Where frontmatter begins and ends, and what is said of it when it cannot be read.
-"""
+"""Where frontmatter begins and ends; what is read a line at a time is what the whole parser reads."""
 
 from __future__ import annotations
 
@@ -63,50 +60,14 @@ def test_what_people_write_is_read_here_as_the_whole_parser_reads_it(block: str)
 @pytest.mark.parametrize(
     "block",
     [
-        "a: 1\na: 2\n",
-        "a: &x 1\nb: *x\n",
-        "a: !!str 1\n",
-        "a: |\n  text\n",
-        "a: one\n  two\n",
-        "a: 'one\n  two'\n",
-        "a: b: c\n",
-        "a: b:\n",
-        'a: "\\u0041"\n',
-        "a: 'x' y\n",
-        "a: 'x'# no comment\n",
-        "a: [x, [y]]\n",
-        "a: [x, , y]\n",
-        "a: [b: c]\n",
-        "a: [x\n  , y]\n",
-        "a: {b: c}\n",
-        "a:\n  - b: c\n",
-        "a:\n  - - b\n",
-        "a:\n  -\n",
-        "a:\n  - b\n - c\n",
-        "a: 1\n- b\n",
-        "a:\n  b: 1\n c: 2\n",
-        " a: 1\n",
-        "a:\tb\n",
-        "a: b\t\n",
-        "\ta: b\n",
-        "a: 1\rb: 2\n",
-        "? a\n: b\n",
-        "a : b\n",
-        "'a': b\n",
-        "a: \x00\n",
-        "a: \x7f\n",
-        "a: b\u2028c\n",
-        "a: b\x85c\n",
-        "a: \ufeffb\n",
-        "a: 1\n...\n",
-        "... a: 1\n",
-        "%YAML 1.2\n",
-        "{a: 1}\n",
-        "- a\n",
-        "text\n",
-        "a: 1",
-        f"{'k' * 1025}: v\n",
-        "".join(f"{'  ' * depth}a:\n" for depth in range(40)),
+        *("a: 1\na: 2\n", "a: &x 1\nb: *x\n", "a: !!str 1\n", "a: |\n  text\n", "a: one\n  two\n"),
+        *("a: 'one\n  two'\n", "a: b: c\n", "a: b:\n", 'a: "\\u0041"\n', "a: 'x' y\n"),
+        *("a: 'x'# no comment\n", "a: [x, [y]]\n", "a: [x, , y]\n", "a: [b: c]\n", "a: [x\n  , y]\n"),
+        *("a: {b: c}\n", "a:\n  - b: c\n", "a:\n  - - b\n", "a:\n  -\n", "a:\n  - b\n - c\n", "a: 1\n- b\n"),
+        *("a:\n  b: 1\n c: 2\n", " a: 1\n", "a:\tb\n", "a: b\t\n", "\ta: b\n", "a: 1\rb: 2\n", "? a\n: b\n"),
+        *("a : b\n", "'a': b\n", "a: \x00\n", "a: \x7f\n", "a: b\u2028c\n", "a: b\x85c\n", "a: \ufeffb\n"),
+        *("a: 1\n...\n", "... a: 1\n", "%YAML 1.2\n", "{a: 1}\n", "- a\n", "text\n", "a: 1"),
+        *(f"{'k' * 1025}: v\n", "".join(f"{'  ' * depth}a:\n" for depth in range(40))),
     ],
 )
 def test_what_is_not_certainly_simple_is_left_to_the_whole_parser(block: str) -> None:
@@ -141,18 +102,7 @@ KEYS = st.one_of(
 SCALARS = st.one_of(
     st.sampled_from(
         [
-            "a",
-            "some words",
-            "12",
-            "-1",
-            "1.5",
-            "0x1f",
-            ".nan",
-            "no",
-            "true",
-            "~",
-            "null",
-            "12:30",
+            *("a", "some words", "12", "-1", "1.5", "0x1f", ".nan", "no", "true", "~", "null", "12:30"),
             "2026-01-31",
         ]
     ),
@@ -286,24 +236,11 @@ def test_frontmatter_is_what_stands_between_the_first_two_lines_of_dashes(
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "body\n",
-        "\ufeff",
-        "\ufeffbody",
-        "---",
-        "---\n",
-        "---\n\nA paragraph behind a thematic break.\n",
-        "---\n\nkey: value, but behind an empty line\n",
-        "---\n# Heading\n",
-        "---\n- item\n",
-        "----\na: 1\n----\n",
-        " ---\na: 1\n---\n",
-        "\n---\na: 1\n---\n",
-        "--- x\na: 1\n---\n",
-        "\u2028---\na: 1\n---\n",
-        "---\u2028a: 1\n---\n",
-        "***\na: 1\n---\n",
-        "```\n---\na: 1\n---\n```\n",
+        *("", "body\n", "\ufeff", "\ufeffbody", "---", "---\n"),
+        *("---\n\nA paragraph behind a thematic break.\n", "---\n\nkey: value, but behind an empty line\n"),
+        *("---\n# Heading\n", "---\n- item\n", "----\na: 1\n----\n", " ---\na: 1\n---\n"),
+        *("\n---\na: 1\n---\n", "--- x\na: 1\n---\n", "\u2028---\na: 1\n---\n", "---\u2028a: 1\n---\n"),
+        *("***\na: 1\n---\n", "```\n---\na: 1\n---\n```\n"),
     ],
 )
 def test_any_other_beginning_is_the_body(text: str) -> None:

@@ -63,15 +63,9 @@ def test_a_final_line_end_starts_no_other_line_and_the_end_belongs_to_the_last_o
 @pytest.mark.parametrize(
     ("text", "newline", "uniform"),
     [
-        ("", "\n", True),
-        ("a", "\n", True),
-        ("a\nb", "\n", True),
-        ("a\r\nb\r\n", "\r\n", True),
-        ("a\rb\r", "\r", True),
-        ("a\r\nb\r\nc\n", "\r\n", False),
-        ("a\nb\nc\r\n", "\n", False),
-        ("a\n\rb", "\n", False),
-        ("a\r\r\nb", "\r\n", False),
+        *(("", "\n", True), ("a", "\n", True), ("a\nb", "\n", True), ("a\r\nb\r\n", "\r\n", True)),
+        *(("a\rb\r", "\r", True), ("a\r\nb\r\nc\n", "\r\n", False), ("a\nb\nc\r\n", "\n", False)),
+        *(("a\n\rb", "\n", False), ("a\r\r\nb", "\r\n", False)),
     ],
 )
 def test_newline_is_the_most_frequent_line_end_and_uniform_says_whether_it_is_the_only_one(

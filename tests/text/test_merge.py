@@ -1,7 +1,4 @@
-"""A conflict about a value says where the value stands in theirs.
-
-A merge keeps what both sides made of a base, or says where it cannot.
-"""
+"""A merge keeps what both sides made of a base, or says where it cannot."""
 
 from __future__ import annotations
 
@@ -13,35 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.diff import Versions
 from mdmem.text.document import parse_text
 from mdmem.text.merge import MergeConflict, Merged, merge
-from mdmem.text.merge_fields import value_conflict
-
-TEXT = "---\na: 1\nb:\n  c.d: 2\n---\nbody\n"
-
-
-@pytest.mark.parametrize(
-    ("path", "where", "line"),
-    [
-        (("a",), "a", 2),
-        (("b", "c.d"), r"b.c\.d", 4),
-        (("b", "gone"), "b.gone", 4),
-        (("x", "y"), "x.y", 2),
-        ((), "", 2),
-    ],
-    ids=["field", "inside", "gone", "nowhere", "all"],
-)
-def test_it_names_the_value_and_the_line_of_what_is_nearest(
-    path: tuple[str, ...], where: str, line: int
-) -> None:
-    conflict = value_conflict("field", path, parse_text("a.md", TEXT), Versions("1", None, "2"))
-    assert conflict == MergeConflict(kind="field", where=where, line=line, base="1", ours="", theirs="2")
-
-
-def test_without_values_it_stands_in_the_first_line() -> None:
-    assert value_conflict("field", ("a",), parse_text("a.md", "body\n"), Versions("1", "2", None)).line == 1
-
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
 Sides = tuple[str, str, str]

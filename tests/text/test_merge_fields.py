@@ -1,9 +1,4 @@
-"""What stands between the parts of a collection stays where it was.
-
-Frontmatter is merged key by key, and nothing that stands in it is lost.
-
-JSON is merged key by key: the changes of ours, in the text of theirs.
-"""
+"""Frontmatter and JSON are merged key by key, and nothing that stands in them or between them is lost."""
 
 from __future__ import annotations
 
@@ -13,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.text.diff import Versions
 from mdmem.text.document import Limits, parse_text
 from mdmem.text.merge import MergeConflict, Merged, merge
-from mdmem.text.merge_fields import Brackets
+from mdmem.text.merge_fields import Brackets, value_conflict
 
 
 def brackets(text: str) -> Brackets[object]:
@@ -27,14 +23,10 @@ def brackets(text: str) -> Brackets[object]:
 @pytest.mark.parametrize(
     ("text", "other", "parts", "expected"),
     [
-        ("[1, 2,  3]", "[]", [1, 2, 3], "[1, 2,  3]"),
-        ("[1, 2,  3]", "[]", [1, 3], "[1,  3]"),
-        ("[1,2]", "[3, 4]", [1, 2, 4], "[1,2,4]"),
-        ("[\n  1\n]", "[1, 2]", [1, 2], "[\n  1, 2\n]"),
-        ("[\n  1\n]", "[2]", [1, 2], "[\n  1,\n  2\n]"),
-        ("[]", "[ 1,2 ]", [1, 2], "[ 1,2 ]"),
-        ("[ 1 ]", "[]", [], "[]"),
-        ("[]", "[]", [1, 2], "[1, 2]"),
+        *(("[1, 2,  3]", "[]", [1, 2, 3], "[1, 2,  3]"), ("[1, 2,  3]", "[]", [1, 3], "[1,  3]")),
+        *(("[1,2]", "[3, 4]", [1, 2, 4], "[1,2,4]"), ("[\n  1\n]", "[1, 2]", [1, 2], "[\n  1, 2\n]")),
+        *(("[\n  1\n]", "[2]", [1, 2], "[\n  1,\n  2\n]"), ("[]", "[ 1,2 ]", [1, 2], "[ 1,2 ]")),
+        *(("[ 1 ]", "[]", [], "[]"), ("[]", "[]", [1, 2], "[1, 2]")),
     ],
 )
 def test_parts_are_joined_as_they_were(text: str, other: str, parts: list[int], expected: str) -> None:
@@ -148,16 +140,11 @@ def test_lists_are_sets(base: str, ours: str, theirs: str, expected: str) -> Non
 @pytest.mark.parametrize(
     ("base", "ours", "theirs"),
     [
-        ("[a]", "[a, {b: 1}]", "[a, c]"),
-        ("[a]", "\n- a\n- b, c", "[a, d]"),
-        ("[a, a]", "[a, a, b]", "[a, a, c]"),
-        ("[a]", "[a, &x b]", "[a, c]"),
-        ("[a]", "[a, b] # said", "[a, c] # otherwise"),
-        ("[a]", "[a, # said\n b]", "[a, c]"),
-        ("\n- a\n- b", "\n- a # said\n- b\n- c", "\n- b\n- d"),
-        ("\n- a\n- b", "\n- a", "\n- b"),
-        ("[a, b, c]", "[b, a, c, o]", "[a, c, b, t]"),
-        ("\n- a", "\n- a # said\n- b", "[a, c]"),
+        *(("[a]", "[a, {b: 1}]", "[a, c]"), ("[a]", "\n- a\n- b, c", "[a, d]")),
+        *(("[a, a]", "[a, a, b]", "[a, a, c]"), ("[a]", "[a, &x b]", "[a, c]")),
+        *(("[a]", "[a, b] # said", "[a, c] # otherwise"), ("[a]", "[a, # said\n b]", "[a, c]")),
+        *(("\n- a\n- b", "\n- a # said\n- b\n- c", "\n- b\n- d"), ("\n- a\n- b", "\n- a", "\n- b")),
+        *(("[a, b, c]", "[b, a, c, o]", "[a, c, b, t]"), ("\n- a", "\n- a # said\n- b", "[a, c]")),
         ("[a]", "[a, # said\n b]", "\n- a\n- c"),
     ],
     ids=[
@@ -313,3 +300,28 @@ def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataO
     assert bool(result.conflicts) == conflict
     if result.text is not None:
         assert json.dumps(json.loads(result.text), sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+CONFLICTING = "---\na: 1\nb:\n  c.d: 2\n---\nbody\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "line"),
+    [
+        (("a",), "a", 2),
+        (("b", "c.d"), r"b.c\.d", 4),
+        (("b", "gone"), "b.gone", 4),
+        (("x", "y"), "x.y", 2),
+        ((), "", 2),
+    ],
+    ids=["field", "inside", "gone", "nowhere", "all"],
+)
+def test_a_conflict_names_the_value_and_the_line_of_what_is_nearest(
+    path: tuple[str, ...], where: str, line: int
+) -> None:
+    conflict = value_conflict("field", path, parse_text("a.md", CONFLICTING), Versions("1", None, "2"))
+    assert conflict == MergeConflict(kind="field", where=where, line=line, base="1", ours="", theirs="2")
+
+
+def test_without_values_a_conflict_stands_in_the_first_line() -> None:
+    assert value_conflict("field", ("a",), parse_text("a.md", "body\n"), Versions("1", "2", None)).line == 1

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.text.edit import splice
-from mdmem.text.secret import ALLOW_MARK, DIGITS, FORMATS, Format, Secret, find, redactions
+from mdmem.text.secret import ALLOW_MARK, DIGITS, FORMATS, Form as SecretForm, Secret, find, redactions
 
 WORD = string.ascii_letters + string.digits
 BASE64 = f"{WORD}+/"
@@ -183,7 +183,7 @@ def test_every_format_of_the_table_is_tested() -> None:
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"{form.kind} {form.marks[0]}")
 # README: A change that would add a token or a key …
 # README: Secrets are found by a table …
-def test_every_mark_stands_in_a_token_of_its_kind(form: Format) -> None:
+def test_every_mark_stands_in_a_token_of_its_kind(form: SecretForm) -> None:
     tokens = [token for kind, token in TOKENS if kind == form.kind]
     tokens += [before + token + after for kind, before, token, after in named() if kind == form.kind]
     one_of_many = len(form.marks) > 5  # the forms of GitLab and Slack are drawn for some of their prefixes
@@ -195,12 +195,7 @@ def test_every_mark_stands_in_a_token_of_its_kind(form: Format) -> None:
 @pytest.mark.parametrize(
     "around",
     [
-        "{}",
-        "The token is {}.",
-        "`{}`",
-        "key={}\n",
-        '{{"token": "{}"}}',
-        "https://x.test/?t={}&n=1",
+        *("{}", "The token is {}.", "`{}`", "key={}\n", '{{"token": "{}"}}', "https://x.test/?t={}&n=1"),
         "a\\n{}\\nb",
     ],
 )

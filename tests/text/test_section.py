@@ -118,18 +118,9 @@ two lines
 @pytest.mark.parametrize(
     ("heading", "line"),
     [
-        ("Design", 1),
-        ("  # Design ", 1),
-        ("# Design #", 1),
-        ("Design > Index", 3),
-        ("Design>Index", 3),
-        ("Notes > Index", 7),
-        ("## Notes > Index", 7),
-        ("Index > Deep", 9),
-        ("Notes > Index > Deep", 9),
-        ("Notes > A > B", 11),
-        ("*Marked* `title`", 17),
-        ("Set in two lines", 19),
+        *(("Design", 1), ("  # Design ", 1), ("# Design #", 1), ("Design > Index", 3), ("Design>Index", 3)),
+        *(("Notes > Index", 7), ("## Notes > Index", 7), ("Index > Deep", 9), ("Notes > Index > Deep", 9)),
+        *(("Notes > A > B", 11), ("*Marked* `title`", 17), ("Set in two lines", 19)),
         ("# Set in two lines", 19),
     ],
 )

@@ -133,12 +133,7 @@ def test_what_cannot_be_seen_is_named_by_its_code_point(hidden: str, shown: str)
 @pytest.mark.parametrize(
     "text",
     [
-        "plain\ttext\n\nof lines",
-        "❤️ ⚡︎ ©️",
-        "1️⃣ #️⃣",
-        "👩‍💻 👩🏽‍🚒 🏳️‍🌈",
-        "می‌خواهم",
-        "क्‍ष",
+        *("plain\ttext\n\nof lines", "❤️ ⚡︎ ©️", "1️⃣ #️⃣", "👩‍💻 👩🏽‍🚒 🏳️‍🌈", "می‌خواهم", "क्‍ष"),
         "Tiếng Việt, ελληνικά, עברית, ไทย, 日本語, 한국어",
     ],
 )

@@ -26,20 +26,9 @@ def _read(text: str) -> Any:
 @pytest.mark.parametrize(
     "text",
     [
-        "word",
-        "two words",
-        "it's",
-        "a:b",
-        "https://example.org/a?b=c#d",
-        "a#b",
-        "src/app.py#L10-L23",
-        "1.2.3",
-        "10 apples",
-        "2024-01-02",
-        "2024-01-02T10:00:00Z",
-        "2024-01-02T10:00:00.5+02:00",
-        "naïve 日本 😀",
-        "a, b [c] {d}",
+        *("word", "two words", "it's", "a:b", "https://example.org/a?b=c#d", "a#b", "src/app.py#L10-L23"),
+        *("1.2.3", "10 apples", "2024-01-02", "2024-01-02T10:00:00Z", "2024-01-02T10:00:00.5+02:00"),
+        *("naïve 日本 😀", "a, b [c] {d}"),
     ],
 )
 def test_texts_that_every_reader_takes_for_texts_are_plain(text: str) -> None:
@@ -78,16 +67,8 @@ def test_quotes_stay_where_they_can_hold_the_text() -> None:
 @pytest.mark.parametrize(
     ("value", "written"),
     [
-        (None, "null"),
-        (True, "true"),
-        (False, "false"),
-        (0, "0"),
-        (-12, "-12"),
-        (1.0, "1.0"),
-        (1e16, "1.0e+16"),
-        (1.5e-7, "1.5e-07"),
-        (math.inf, ".inf"),
-        (-math.inf, "-.inf"),
+        *((None, "null"), (True, "true"), (False, "false"), (0, "0"), (-12, "-12"), (1.0, "1.0")),
+        *((1e16, "1.0e+16"), (1.5e-7, "1.5e-07"), (math.inf, ".inf"), (-math.inf, "-.inf")),
         (math.nan, ".nan"),
     ],
 )
@@ -115,17 +96,10 @@ def test_block_style() -> None:
 @pytest.mark.parametrize(
     ("text", "style", "written"),
     [
-        ("a\nb\n", "literal", ("|", ["a", "b"])),
-        ("a\nb", "literal", ("|-", ["a", "b"])),
-        ("a\n", "folded", (">", ["a"])),
-        ("a\nb\n", "folded", ("|", ["a", "b"])),
-        ("a", "literal", None),
-        ("\na\n", "literal", None),
-        (" a\n", "literal", None),
-        ("a\n\n", "literal", None),
-        ("a\n \nb\n", "literal", None),
-        ("a\tb\n", "literal", None),
-        ("", "literal", None),
+        *(("a\nb\n", "literal", ("|", ["a", "b"])), ("a\nb", "literal", ("|-", ["a", "b"]))),
+        *(("a\n", "folded", (">", ["a"])), ("a\nb\n", "folded", ("|", ["a", "b"])), ("a", "literal", None)),
+        *(("\na\n", "literal", None), (" a\n", "literal", None), ("a\n\n", "literal", None)),
+        *(("a\n \nb\n", "literal", None), ("a\tb\n", "literal", None), ("", "literal", None)),
         ("\n", "folded", None),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.text.regex import regex
@@ -159,8 +160,6 @@ def _shown(found: re.Match[str]) -> str:
         return ""
     shown = found[name]
     if name == "entity":
-        from html import unescape  # noqa: PLC0415 - a large table that few headings need
-
         return unescape(shown)
     return plain(shown) if name in {"text", "stressed"} else shown
 

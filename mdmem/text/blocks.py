@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import TooManyParts
-from mdmem.text.lines import LINE_END, new
+from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.text.tree import MOST_PARTS
 
@@ -185,7 +185,7 @@ def inlines(text: str, start: int, end: int) -> list[Mark]:
     while start < end and text[start] in " \t\r\n":
         start += 1
     return [
-        new(Mark, (kind, start + begin, start + stop, form, start + close))
+        Mark(kind, start + begin, start + stop, form, start + close)
         for kind, begin, stop, form, close in _Reader(
             _clean(text[start:end], 0, MOST_PARTS), MOST_PARTS
         ).marks
@@ -216,8 +216,8 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
     for number in range(len(headings) - 1, -1, -1):
         heading = headings[number]
         start, under = heading[2]
-        whole, own = new(Span, (start, stops[number])), new(Span, (under, following))
-        found.append(new(Section, (heading, paths[number], whole, own)))
+        whole, own = Span(start, stops[number]), Span(under, following)
+        found.append(Section(heading, paths[number], whole, own))
         following = start
     return tuple(reversed(found))
 
@@ -295,9 +295,9 @@ class _Reader:
                     self._block(name, tag, place, starts="Start" in event)
                     continue
             elif CODE in event:
-                self.marks.append(new(Mark, (CODE, place["start"], place["end"], "", 0)))
+                self.marks.append(Mark(CODE, place["start"], place["end"], "", 0))
             elif HTML in event:
-                self.marks.append(new(Mark, (HTML, place["start"], place["end"], "", 0)))
+                self.marks.append(Mark(HTML, place["start"], place["end"], "", 0))
             elif event == _RULE:
                 self._block(_RULE, "", place, starts=True)
                 self._inside = False
@@ -330,7 +330,7 @@ class _Reader:
             self._left[kind] -= 1
             if self._left[kind] < 0:
                 raise TooManyParts(path="", limit=self._most[kind], what=f"{kind.lower()}s")
-        self.leaves.append(new(_Leaf, (kind, start, end, level, self._depth > 0, self._quotes > 0)))
+        self.leaves.append(_Leaf(kind, start, end, level, self._depth > 0, self._quotes > 0))
 
     def _link(self, name: str, tag: Any, place: Any) -> None:
         marks, links, start = self.marks, self._links, place["start"]
@@ -338,10 +338,10 @@ class _Reader:
             form = tag[name]["link_type"]
             kind = AUTOLINK if form in _AUTOLINKS else name
             links.append(len(marks))
-            marks.append(new(Mark, (kind, start, place["end"], form, start)))
+            marks.append(Mark(kind, start, place["end"], form, start))
         elif self._before["start"] > start:  # something stands in its text
             number = links.pop()
-            marks[number] = new(Mark, (*marks[number][:4], self._before["end"]))
+            marks[number] = Mark(*marks[number][:4], self._before["end"])
         else:
             links.pop()
 
@@ -394,7 +394,7 @@ class _Outliner:
             kind, start, end, *_ = leaf
             if kind == _CELL:
                 if start < end:  # a row may have fewer than the table
-                    self._texts.append(new(Span, (start, end)))
+                    self._texts.append(Span(start, end))
                 continue
             self._define(at, start)
             at = end
@@ -403,7 +403,7 @@ class _Outliner:
             elif kind == _HEADING:
                 self._heading(leaf)
             elif kind == _FENCE:
-                self._fences.append(new(Span, self._lines(start, end)))
+                self._fences.append(Span(*self._lines(start, end)))
         self._define(at, len(clean))
         blocks = self._blocks(reader.leaves) if clean.find("^", self._start) >= 0 else []
         for what, found in (("block ids", blocks), ("definitions", self._definitions)):
@@ -438,11 +438,9 @@ class _Outliner:
         while end > start and clean[end - 1] in " \t\n":
             end -= 1
         if start < end:
-            self._texts.append(new(Span, (start, end)))
+            self._texts.append(Span(start, end))
             if quoted and clean.find("\n", start, end) >= 0:
-                self._quotes += [
-                    new(Span, found.span()) for found in _QUOTE_MARKS.finditer(clean, start, end)
-                ]
+                self._quotes += [Span(*found.span()) for found in _QUOTE_MARKS.finditer(clean, start, end)]
 
     def _heading(self, leaf: _Leaf) -> None:
         clean, (_, start, end, level, nested, quoted) = self._clean, leaf
@@ -466,8 +464,8 @@ class _Outliner:
             title = self._text[start:end]
             if not atx:
                 title = " ".join(line.strip(" \t") for line in LINE_END.split(title))
-            written = new(Span, (start, end))
-            self._headings.append(new(Heading, (level, title, span, self._number(span.start), written)))
+            written = Span(start, end)
+            self._headings.append(Heading(level, title, span, self._number(span.start), written))
 
     def _define(self, start: int, end: int) -> None:
         """Take the definitions between two leaves, where nothing else but the marks of containers stands."""
@@ -501,5 +499,5 @@ class _Outliner:
                 and within[number].start <= at < within[number].end
             ):
                 span = Span(*self._lines(at, at + 1))
-                found.append(new(Block, (id_[1], span, self._number(span.start), new(Span, id_.span(1)))))
+                found.append(Block(id_[1], span, self._number(span.start), Span(*id_.span(1))))
         return found

@@ -17,7 +17,7 @@ from mdmem.errors import TooManyParts
 from mdmem.text import blocks, citation, link
 from mdmem.text.blocks import AUTOLINK, CODE, IMAGE, LINK, Definition, Mark, Scan
 from mdmem.text.citation import Citation, Locator
-from mdmem.text.lines import LINE_END, Lines, new
+from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.link import Destination, Link
 from mdmem.text.regex import regex
 from mdmem.text.tree import MOST_PARTS
@@ -207,8 +207,8 @@ class _Finder:
         if ":" in written or "/" in written[:1] or "&" in written or "\\" in written:
             written = link.unescaped(written)
             if link.external(written):
-                return new(_Lead, (span, written, to, None))
-        return new(_Lead, (span, "", to, citation.in_destination(to[0], to[2])))
+                return _Lead(span, written, to, None)
+        return _Lead(span, "", to, citation.in_destination(to[0], to[2]))
 
     # ------------------------------------------------------------------------------------------- links
 
@@ -242,12 +242,12 @@ class _Finder:
                 self._take_code(start, end)
             if end > last <= start:
                 last = end
-                self._taken.append(new(Span, (start, end)))
+                self._taken.append(Span(start, end))
 
     def _wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
         """The wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
         text, texts, found = self._text, self._texts, []
-        opaque = [new(Span, mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
+        opaque = [Span(*mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
         at = text.find("[[", texts[0].start) if texts else -1
         while at >= 0:
             number = bisect_right(texts, (at, len(text)))
@@ -282,7 +282,7 @@ class _Finder:
             found = _DESTINATION.match(text, close, end - 1)
             if not found:
                 return 0
-            lead = self._lead(new(Span, found.span(1)))
+            lead = self._lead(Span(*found.span(1)))
             written = "markdown"
         else:
             label = text[close + 2 : end - 1] if form == "Reference" else text[content:close]
@@ -297,9 +297,7 @@ class _Finder:
             elif defined.used is None:
                 defined.used = end
         if lead:
-            self._add(
-                written, lead, new(Span, (start, end)), new(Span, (content, close)), embed=kind == IMAGE
-            )
+            self._add(written, lead, Span(start, end), Span(content, close), embed=kind == IMAGE)
         return end
 
     def _take_autolink(self, mark: Mark) -> None:
@@ -317,7 +315,7 @@ class _Finder:
         if cited:
             path, locator = cited
             at = start + ticks + len(content) - len(content.lstrip(" "))
-            self._cite(path, locator, new(Span, (at, at + len(bare))), at + len(path), end)
+            self._cite(path, locator, Span(at, at + len(bare)), at + len(path), end)
 
     def _add(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
         """Add the link in `span` to what `lead` says, with its text in `alias`."""
@@ -329,12 +327,12 @@ class _Finder:
         elif not lead.url:
             words = self._text[slice(*alias)]
             words = " ".join(words.split()) if "\n" in words or "\r" in words else words
-            self._links.append(new(Link, (kind, embed, span, self._line(span[0]), *lead.to, words, alias)))
+            self._links.append(Link(kind, embed, span, self._line(span[0]), *lead.to, words, alias))
             self._bound(self._links)
 
     def _add_url(self, lead: _Lead) -> None:
         if not lead.url.lower().startswith(_IGNORED_SCHEMES):
-            self._urls.append(new(Url, (lead.url, lead.span, self._line(lead.span[0]))))
+            self._urls.append(Url(lead.url, lead.span, self._line(lead.span[0])))
             self._bound(self._urls)
 
     def _add_citation(self, lead: _Lead, cited: tuple[str, Locator], at: int) -> None:
@@ -353,8 +351,8 @@ class _Finder:
     ) -> None:
         """Add the citation in `span`, whose locator begins at `stop`, and whose pin would stand at `at`."""
         pin, pin_span = citation.pin(self._text, at)
-        line, located = self._line(span[0]), new(Span, (stop, span[1]))
-        self._citations.append(new(Citation, (path, *locator, span, line, located, pin, pin_span, in_link)))
+        line, located = self._line(span[0]), Span(stop, span[1])
+        self._citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
         self._bound(self._citations)
 
     # ------------------------------------------------------------------------------------ bare of marks
@@ -412,7 +410,7 @@ class _Finder:
         if not found:
             return None
         name = found[0][1:].rstrip("/")
-        return new(Tag, (name, new(Span, (mark + 1, mark + 1 + len(name))), self._line(mark)))
+        return Tag(name, Span(mark + 1, mark + 1 + len(name)), self._line(mark))
 
     def _room(self, at: int) -> Span | None:
         """The text that `at` stands in; None when it stands in none, or in what is taken."""

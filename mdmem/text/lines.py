@@ -76,7 +76,3 @@ class Lines:
 def with_newline(text: str, newline: str) -> str:
     r"""`text` with every line end written as `newline`."""
     return LINE_END.sub(newline, text) if newline != "\n" or "\r" in text else text
-
-
-# For rows that a note has many of: `new(Span, (start, end))` is `Span(start, end)` in a third of the time.
-new = tuple.__new__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.entities
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -79,8 +80,6 @@ def unescaped(written: str) -> str:
 def _plain(escaped: re.Match[str]) -> str:
     if escaped[1]:
         return escaped[1]
-    import html.entities  # noqa: PLC0415 - a large table that few links need
-
     entity = escaped[0]
     return html.unescape(entity) if entity[1] == "#" else html.entities.html5.get(entity[1:], entity)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mdmem.diagnostic import Span
 from mdmem.text.document import LINEAGE
 from mdmem.text.inline import Tag, Url, in_values
-from mdmem.text.lines import LINE_END, Lines, new
+from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.link import Link, external
 from mdmem.text.regex import regex
 
@@ -32,7 +32,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
     if not texts:
         return named, ()
     within = in_values(text, texts, lines)
-    found = [new(Link, ("field", *link[1:])) for link in within.links]
+    found = [Link("field", *link[1:]) for link in within.links]
     taken = [*(link.span.start for link in found), *(url.span.start for url in within.urls)]
     named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
     return tuple(sorted((*found, *named), key=lambda link: link.span)), within.urls
@@ -54,9 +54,19 @@ def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
             start, end = span
             target, mark, anchor = text[start:end].partition("#")
             middle, behind = start + len(target), start + len(target) + len(mark)
-            where = (target, new(Span, (start, middle)), anchor, new(Span, (behind, end)))
             found.append(
-                new(Link, ("field", False, span, lines.number(start), *where, "", new(Span, (end, end))))
+                Link(
+                    "field",
+                    embed=False,
+                    span=span,
+                    line=lines.number(start),
+                    target=target,
+                    target_span=Span(start, middle),
+                    anchor=anchor,
+                    anchor_span=Span(behind, end),
+                    alias="",
+                    alias_span=Span(end, end),
+                )
             )
     return tuple(found)
 
@@ -69,7 +79,7 @@ def _plainly(text: str, value: Node) -> Span | None:
         return None
     name = text[slice(*span)]
     is_whole = name == str(value.value) and name == name.strip() and not external(name)
-    return new(Span, span) if is_whole else None
+    return Span(*span) if is_whole else None
 
 
 def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
@@ -85,13 +95,13 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
         spans = [span for item in value.items if (span := _written(text, item))]
     else:
         whole = _written(text, value)
-        spans = [new(Span, name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
+        spans = [Span(*name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
     found = []
     for start, end in spans:
         name = text[start:end].removeprefix("#")
         if name:
             at = end - len(name)
-            found.append(new(Tag, (name, new(Span, (at, end)), lines.number(at))))
+            found.append(Tag(name, Span(at, end), lines.number(at)))
     return tuple(found)
 
 
@@ -119,4 +129,4 @@ def _written(text: str, value: Node) -> Span | None:
     elif style in ("literal", "folded"):
         first = LINE_END.search(text, start, end)  # the first line holds only the "|" or ">"
         start = first.end() if first else end
-    return new(Span, (start, end)) if start < end else None
+    return Span(start, end) if start < end else None

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.text.document import digest
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.regex import regex
 
@@ -370,9 +371,7 @@ def _is_example(value: str, form: Form) -> bool:
 
 
 def _digest(value: str) -> str:
-    import hashlib  # noqa: PLC0415 - start-up: hardly any text holds a secret
-
-    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+    return digest(value.encode("utf-8", "surrogatepass"))[:DIGITS]
 
 
 def _is_allowed(text: str, secret: Secret, allow: Sequence[str]) -> bool:

@@ -296,26 +296,20 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
     lines = [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
     ended = [*lines, ""] if document.text.endswith(("\n", "\r")) else lines
     wanted = LINE_END.sub("\n", old)
-    for differs, needle in (("line ends", wanted), ("a trailing newline", wanted.strip("\n"))):
-        found = _places(needle, ended, "\n")
-        if found:
-            return _named(differs, (place + 1 for place in found), lines)
-    words = [word for line in lines for word in line.split()]
-    spaced = " ".join(old.split())
-    slips: tuple[tuple[str, str, list[str], str], ...] = (
-        ("whitespace", spaced, words, " "),
-        ("case", wanted, ended, "\n"),
-        ("whitespace and case", spaced, words, " "),
+    spaced, words = " ".join(old.split()), [word for line in lines for word in line.split()]
+    of_words = [number for number, line in enumerate(lines, 1) for _ in line.split()]
+    by_line, by_word = (ended, "\n", range(1, len(lines) + 1)), (words, " ", of_words)
+    slips: tuple[tuple[str, str, tuple[list[str], str, Sequence[int]]], ...] = (
+        ("line ends", wanted, by_line),
+        ("a trailing newline", wanted.strip("\n"), by_line),
+        ("whitespace", spaced, by_word),
+        ("case", wanted.casefold(), by_line),
+        ("whitespace and case", spaced.casefold(), by_word),
     )
-    for differs, needle, parts, separator in slips:
-        folds = "case" in differs
-        found = _places(
-            needle.casefold() if folds else needle,
-            [part.casefold() for part in parts] if folds else parts,
-            separator,
-        )
+    for differs, needle, (parts, separator, numbers) in slips:
+        searched = [part.casefold() for part in parts] if "case" in differs else parts
+        found = _places(needle, searched, separator)
         if found:
-            numbers = range(1, len(lines) + 1) if parts is ended else _line_of_each_word(lines)
             return _named(differs, (numbers[place] for place in found), lines)
     return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
 
@@ -324,10 +318,6 @@ def _named(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[
     return tuple(
         NearLine(line=number, text=lines[number - 1], differs=differs) for number in dict.fromkeys(numbers)
     )
-
-
-def _line_of_each_word(lines: Sequence[str]) -> list[int]:
-    return [number for number, line in enumerate(lines, 1) for _ in line.split()]
 
 
 def _places(needle: str, parts: Sequence[str], separator: str) -> list[int]:

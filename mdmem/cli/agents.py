@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.main import command, group
-from mdmem.cli.options import change_command, json_option, read_command, read_value, text_argument
+from mdmem.cli.options import (
+    Verb,
+    change_command,
+    json_option,
+    read_command,
+    read_pairs,
+    read_value,
+    text_argument,
+)
 from mdmem.cli.render import print_document, print_findings, print_json
 
 if TYPE_CHECKING:
@@ -231,8 +239,6 @@ _READERS = (
 )
 _WRITTEN = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
 
-Verb = Callable[[Any], Any]
-
 
 @group("project")
 def project_command() -> None:
@@ -263,9 +269,9 @@ def project_summary(memory: Memory, max_chars: int | None, as_json: bool) -> Non
 @text_argument("entry")
 @click.option("--date", is_flag=True, help="Write today's date before it.")
 @change_command
-def project_append(section: str, entry: str, date: bool) -> Verb:
+def project_append(**given: Any) -> Verb:
     """Add a bullet to a section, which is made if it is not there."""
-    return lambda m: m.project.append(section, entry, date=date)
+    return lambda m: m.project.append(**given)
 
 
 @project_command.command("step", epilog="Example: mdmem project step deploy done 'on Friday'")
@@ -285,12 +291,7 @@ def project_step(id_: str, status: str, note: str, section: str) -> Verb:
 @change_command
 def project_params(pairs: tuple[str, ...], section: str) -> Verb:
     """Record parameters. VALUE is read as YAML."""
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise click.UsageError(f"{pair!r} is not NAME=VALUE")
-        values[name] = read_value(value)
+    values = read_pairs(pairs, "NAME=VALUE", read_value)
     return lambda m: m.project.params(values, section=section)
 
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmem.cli.main import command
 from mdmem.cli.options import (
+    Verb,
     base_option,
     change_command,
     json_option,
     path_argument,
     read_command,
+    read_pairs,
     read_value,
     text_argument,
 )
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-Verb = Callable[[Any], Any]
 # What `mv` is given, without an option and with each of them.
 _MOVED = {
     None: "SOURCE TARGET",
@@ -46,9 +46,9 @@ _MOVED = {
 @base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without naming its hash.")
 @change_command
-def write_command(path: str, content: str, base: str | None, overwrite: bool) -> Verb:
+def write_command(**given: Any) -> Verb:
     """Write a whole memory. One that is there is replaced only with --base or --overwrite."""
-    return lambda m: m.write(path, content, base=base, overwrite=overwrite)
+    return lambda m: m.write(**given)
 
 
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")
@@ -56,9 +56,9 @@ def write_command(path: str, content: str, base: str | None, overwrite: bool) ->
 @text_argument()
 @base_option
 @change_command
-def append_command(path: str, text: str, base: str | None) -> Verb:
+def append_command(**given: Any) -> Verb:
     """Add lines at the end of a memory, which is made if it is not there."""
-    return lambda m: m.append(path, text, base=base)
+    return lambda m: m.append(**given)
 
 
 @command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
@@ -66,9 +66,9 @@ def append_command(path: str, text: str, base: str | None) -> Verb:
 @text_argument()
 @base_option
 @change_command
-def prepend_command(path: str, text: str, base: str | None) -> Verb:
+def prepend_command(**given: Any) -> Verb:
     """Add lines at the beginning of a memory, behind its frontmatter."""
-    return lambda m: m.prepend(path, text, base=base)
+    return lambda m: m.prepend(**given)
 
 
 @command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line behind line 4.'")
@@ -77,9 +77,9 @@ def prepend_command(path: str, text: str, base: str | None) -> Verb:
 @text_argument()
 @base_option
 @change_command
-def insert_command(path: str, line: int, text: str, base: str | None) -> Verb:
+def insert_command(**given: Any) -> Verb:
     """Insert lines behind line LINE; 0 is before the first."""
-    return lambda m: m.insert(path, line, text, base=base)
+    return lambda m: m.insert(**given)
 
 
 @command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
@@ -101,20 +101,15 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 @change_command
 def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user."""
-    fields = dict(_assignment(text, json_value=json_value) for text in assignments)
+    fields = read_pairs(assignments, "KEY=VALUE", _json if json_value else read_value)
     return lambda m: m.set(path, fields, base=base)
 
 
-def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise click.UsageError(f"{text!r} is not KEY=VALUE")
-    if json_value:
-        try:
-            return key, json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"the value of {key} is not JSON: {error}") from None
-    return key, read_value(value)
+def _json(key: str, value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"the value of {key} is not JSON: {error}") from None
 
 
 @command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
@@ -122,9 +117,9 @@ def _assignment(text: str, *, json_value: bool) -> tuple[str, Any]:
 @click.argument("key")
 @base_option
 @change_command
-def unset_command(path: str, key: str, base: str | None) -> Verb:
+def unset_command(**given: Any) -> Verb:
     """Remove a field of the frontmatter, or of a JSON memory."""
-    return lambda m: m.unset(path, key, base=base)
+    return lambda m: m.unset(**given)
 
 
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
@@ -140,11 +135,9 @@ def unset_command(path: str, key: str, base: str | None) -> Verb:
 @click.option("--keep-subsections", is_flag=True, help="With --replace: leave its subsections.")
 @base_option
 @change_command
-def section_command(
-    path: str, heading: str, text: str, where: str, keep_subsections: bool, base: str | None
-) -> Verb:
+def section_command(**given: Any) -> Verb:
     """Change a section, found by its heading or heading path."""
-    return lambda m: m.section(path, heading, text, where=where, keep_subsections=keep_subsections, base=base)
+    return lambda m: m.section(**given)
 
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
@@ -175,9 +168,9 @@ def mv_command(arguments: tuple[str, ...], what: str | None, base: str | None) -
 @path_argument()
 @base_option
 @change_command
-def rm_command(path: str, base: str | None) -> Verb:
+def rm_command(**given: Any) -> Verb:
     """Delete a memory, or a folder of memories; restore or undo brings it back."""
-    return lambda m: m.rm(path, base=base)
+    return lambda m: m.rm(**given)
 
 
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
@@ -194,16 +187,16 @@ def rm_command(path: str, base: str | None) -> Verb:
 @click.pass_obj
 def replace_command(
     target: Target,
+    /,
     arguments: tuple[str, ...],
     count: int | None,
     every: bool,
-    regex: bool,
     within: str | None,
     globs: tuple[str, ...],
     yes: bool,
     dry_run: bool,
-    base: str | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
 
@@ -214,11 +207,11 @@ def replace_command(
         raise click.UsageError("give OLD and NEW with --in or --glob, else PATH, OLD and NEW")
     if count and every:
         raise click.UsageError("--count and --all exclude each other")
-    if across and (count or base):
+    if across and (count or options["base"]):
         raise click.UsageError("--count and --base are about one memory: give its PATH instead")
     path = None if across else arguments[0]
     old, new = arguments[-2:]
-    options: dict[str, Any] = {"count": "all" if every else count or 1, "regex": regex, "base": base}
+    options["count"] = "all" if every else count or 1
     memory = target.open()
     if not across and not dry_run:
         print_applied(memory.replace(path, old, new, **options), as_json=as_json)
@@ -267,7 +260,7 @@ def history_command(memory: Memory, path: str | None, limit: int, as_json: bool)
 @path_argument()
 @click.option("--hash", "hash_", metavar="HASH", help="The content with this hash; else what it held before.")
 @change_command
-def restore_command(path: str, hash_: str | None) -> Callable[[Any], Any]:
+def restore_command(path: str, hash_: str | None) -> Verb:
     """Bring back what a memory held before its last change, or an older content of it."""
     return lambda m: m.restore(path, hash=hash_)
 
@@ -275,6 +268,6 @@ def restore_command(path: str, hash_: str | None) -> Callable[[Any], Any]:
 @command("undo", epilog="Example: mdmem undo --dry-run")
 @click.argument("change", required=False)
 @change_command
-def undo_command(change: str | None) -> Callable[[Any], Any]:
+def undo_command(**given: Any) -> Verb:
     """Take back the last change, or the one with this id, in all its memories at once."""
-    return lambda m: m.undo(change)
+    return lambda m: m.undo(**given)

@@ -1,16 +1,8 @@
-"""The commands of notes.
-
-The commands of working memory.
-
-The commands of preferences.
-
-The commands of rules.
-"""
+"""The commands of notes, working memory, preferences and rules."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +10,7 @@ import click
 import mdmem
 from mdmem.cli.main import group
 from mdmem.cli.options import (
+    Verb,
     base_option,
     change_command,
     read_command,
@@ -45,9 +38,9 @@ def notes_command() -> None:
 @text_argument("content")
 @click.option("--title", help="The heading of the section; without one, the local time.")
 @change_command
-def notes_append(name: str, content: str, title: str | None) -> Callable[[Any], Any]:
+def notes_append(**given: Any) -> Verb:
     """Add a section at the end of a note, which is made if it is not there."""
-    return lambda m: m.notes.append(name, content, title)
+    return lambda m: m.notes.append(**given)
 
 
 @notes_command.command("overwrite", epilog="Example: mdmem notes overwrite db 'One file.' --title SQLite")
@@ -56,9 +49,9 @@ def notes_append(name: str, content: str, title: str | None) -> Callable[[Any], 
 @click.option("--title", help="The heading of the section; without one, the local time.")
 @base_option
 @change_command
-def notes_overwrite(name: str, content: str, title: str | None, base: str | None) -> Callable[[Any], Any]:
+def notes_overwrite(**given: Any) -> Verb:
     """Make a note just one section; its frontmatter stays."""
-    return lambda m: m.notes.overwrite(name, content, title, base=base)
+    return lambda m: m.notes.overwrite(**given)
 
 
 @notes_command.command("read", epilog="Example: mdmem notes read db")
@@ -80,9 +73,6 @@ def notes_list(memory: Memory, within: str, as_json: bool) -> None:
         return
     for info in infos:
         print(f"{info.path}\t{info.title}")
-
-
-WorkingVerb = Callable[[Any], Any]
 
 
 def owner_options(command: Any) -> Any:
@@ -108,17 +98,11 @@ def working_command() -> None:
 @variable_options
 @read_command
 def working_get(
-    memory: Memory,
-    thread: str | None,
-    resource: str | None,
-    template: str | None,
-    pairs: tuple[str, ...],
-    from_stdin: bool,
-    as_json: bool,
+    memory: Memory, pairs: tuple[str, ...], from_stdin: bool, as_json: bool, **options: Any
 ) -> int:
     """Print the content; nothing, and exit code 1, where there is none or it has expired."""
     variables = read_variables(pairs, from_stdin=from_stdin)
-    content = memory.working.get(thread=thread, resource=resource, template=template, variables=variables)
+    content = memory.working.get(variables=variables, **options)
     if as_json:
         print_json({"content": content})
     elif content:
@@ -135,17 +119,9 @@ def working_get(
 @click.option("--schema", help="The schema that it must fit; it is recorded.")
 @base_option
 @change_command
-def working_update(
-    content: str,
-    thread: str | None,
-    resource: str | None,
-    ttl: int | None,
-    schema: str | None,
-    base: str | None,
-) -> WorkingVerb:
+def working_update(**given: Any) -> Verb:
     """Replace the whole content."""
-    owner = {"thread": thread, "resource": resource}
-    return lambda m: m.working.update(content, **owner, ttl=ttl, schema=schema, base=base)
+    return lambda m: m.working.update(**given)
 
 
 @working_command.command(
@@ -156,11 +132,9 @@ def working_update(
 @owner_options
 @ttl_option
 @change_command
-def working_find_and_replace(
-    search: str, new: str, thread: str | None, resource: str | None, ttl: int | None
-) -> WorkingVerb:
+def working_find_and_replace(**given: Any) -> Verb:
     """Replace a text that occurs once; an empty SEARCH appends, and begins where nothing is yet."""
-    return lambda m: m.working.find_and_replace(search, new, thread=thread, resource=resource, ttl=ttl)
+    return lambda m: m.working.find_and_replace(**given)
 
 
 @working_command.command("merge", epilog="""Example: mdmem working merge '{"step": 2}' --resource r1""")
@@ -168,26 +142,26 @@ def working_find_and_replace(
 @owner_options
 @ttl_option
 @change_command
-def working_merge(patch: str, thread: str | None, resource: str | None, ttl: int | None) -> WorkingVerb:
+def working_merge(patch: str, **given: Any) -> Verb:
     """Change members of a JSON memory by a JSON merge patch; null removes one."""
     try:
         members = json.loads(patch)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"the patch is not JSON: {error}") from None
-    return lambda m: m.working.merge(members, thread=thread, resource=resource, ttl=ttl)
+    return lambda m: m.working.merge(members, **given)
 
 
 @working_command.command("clear", epilog="Example: mdmem working clear --thread t1")
 @owner_options
 @change_command
-def working_clear(thread: str | None, resource: str | None) -> WorkingVerb:
+def working_clear(**given: Any) -> Verb:
     """Delete it; undo brings it back."""
-    return lambda m: m.working.clear(thread=thread, resource=resource)
+    return lambda m: m.working.clear(**given)
 
 
 @working_command.command("sweep", epilog="Example: mdmem working sweep --dry-run")
 @change_command
-def working_sweep() -> WorkingVerb:
+def working_sweep() -> Verb:
     """Delete all working memory that has expired."""
     return lambda m: m.working.sweep()
 
@@ -205,7 +179,6 @@ def working_list(memory: Memory, as_json: bool) -> None:
         print(f"{info.kind}\t{info.id}\t{info.path}\t{state}".rstrip())
 
 
-PreferencesVerb = Callable[[Any], Any]
 _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
 _SHARE = click.FloatRange(0, 1)
 
@@ -225,21 +198,11 @@ def preferences_command() -> None:
 @click.option("--policy", type=_POLICIES, help="What happens to another value that stands there.")
 @base_option
 @change_command
-def preferences_set(
-    category: str,
-    key: str,
-    value: str,
-    strength: float | None,
-    confidence: float | None,
-    why: str | None,
-    policy: str | None,
-    base: str | None,
-) -> PreferencesVerb:
+def preferences_set(category: str, key: str, value: str, **given: Any) -> Verb:
     """Say what is preferred; saying it again makes it stronger. VALUE is read as YAML."""
-    shares = {"strength": strength, "confidence": confidence}
-    given = {name: share for name, share in shares.items() if share is not None}
-    content = read_value(value)
-    return lambda m: m.preferences.set(category, key, content, **given, why=why, policy=policy, base=base)
+    options = {name: each for name, each in given.items() if each is not None}
+    content = read_value(key, value)
+    return lambda m: m.preferences.set(category, key, content, **options)
 
 
 @preferences_command.command("get", epilog="Example: mdmem preferences get ui theme")
@@ -286,14 +249,14 @@ def preferences_stats(memory: Memory, as_json: bool) -> None:
 @click.argument("category")
 @click.argument("key")
 @change_command
-def preferences_delete(category: str, key: str) -> PreferencesVerb:
+def preferences_delete(**given: Any) -> Verb:
     """Delete a preference; undo brings it back."""
-    return lambda m: m.preferences.delete(category, key)
+    return lambda m: m.preferences.delete(**given)
 
 
 @preferences_command.command("sweep", epilog="Example: mdmem preferences sweep --dry-run")
 @change_command
-def preferences_sweep() -> PreferencesVerb:
+def preferences_sweep() -> Verb:
     """Delete the preferences that have faded; --dry-run proposes it."""
     return lambda m: m.preferences.sweep()
 

@@ -13,6 +13,7 @@ import click
 
 from mdmem.cli.main import command, group
 from mdmem.cli.options import (
+    Verb,
     change_command,
     json_option,
     make_change,
@@ -25,7 +26,7 @@ from mdmem.cli.render import print_findings, print_json, progress_bar
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
@@ -53,7 +54,7 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
 @path_argument()
 @variable_options
 @change_command
-def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Callable[[Any], Any]:
+def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Verb:
     """Make a memory from a template; what is rendered is validated before it is written.
 
     The name of a kind means its template, and a PATH without .md or .json the memory of its folder.
@@ -86,12 +87,7 @@ def template_command() -> None:
 @read_command
 def template_list(memory: Memory, as_json: bool) -> None:
     """List the templates."""
-    infos = memory.vault.templates.names()
-    if as_json:
-        print_json([{"name": i.name, "builtin": i.builtin, "description": i.description} for i in infos])
-        return
-    for info in infos:
-        print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.description}".rstrip())
+    _print_listed(memory.vault.templates.names(), "description", as_json=as_json)
 
 
 @template_command.command("show", epilog="Example: mdmem template show decision")
@@ -109,6 +105,15 @@ def template_show(memory: Memory, name: str, as_json: bool) -> None:
     print(shown.source, end="")
 
 
+def _print_listed(infos: Iterable[Any], about: str, *, as_json: bool) -> None:
+    """Print templates or schemas, with what `about` says of each."""
+    if as_json:
+        print_json([{name: getattr(info, name) for name in ("name", "builtin", about)} for info in infos])
+        return
+    for info in infos:
+        print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {getattr(info, about)}".rstrip())
+
+
 @group("schema")
 def schema_command() -> None:
     """Schemas: the vault's own in .mdmem/schemas, over the built-in ones."""
@@ -118,12 +123,7 @@ def schema_command() -> None:
 @read_command
 def schema_list(memory: Memory, as_json: bool) -> None:
     """List the schemas."""
-    infos = memory.vault.schemas.names()
-    if as_json:
-        print_json([{"name": i.name, "builtin": i.builtin, "title": i.title} for i in infos])
-        return
-    for info in infos:
-        print(f"{info.name:16} {'built-in' if info.builtin else 'own':9} {info.title}".rstrip())
+    _print_listed(memory.vault.schemas.names(), "title", as_json=as_json)
 
 
 @schema_command.command("show", epilog="Example: mdmem schema show note")

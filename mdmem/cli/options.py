@@ -13,11 +13,15 @@ from mdmem.cli.main import Target
 from mdmem.cli.render import Terminal, print_applied, print_diff, print_notes
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Kinds, Memory
+    from collections.abc import Iterable
+
+    from mdmem import Memory
 
 _EMPTY = "mdmem.empty"
 
 F = TypeVar("F", bound=Callable[..., Any])
+Verb = Callable[[Any], Any]
+"""A change of a memory, or of its plan."""
 
 
 def json_option(command: F) -> F:
@@ -95,6 +99,17 @@ def _read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> st
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
 
 
+def read_pairs(pairs: Iterable[str], form: str, read: Callable[[str, str], Any]) -> dict[str, Any]:
+    """Arguments such as NAME=VALUE as a mapping."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{pair!r} is not {form}")
+        values[name] = read(name, value)
+    return values
+
+
 def variable_options(command: F) -> F:
     """The options --var and --vars."""
     command = click.option(
@@ -117,16 +132,11 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
             raise click.UsageError(f"standard input is not JSON: {error}") from None
         if not isinstance(variables, dict):
             raise click.UsageError("standard input is not a JSON object")
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"{pair!r} is not KEY=VALUE")
-        variables[key] = value
-    return variables
+    return {**variables, **read_pairs(pairs, "KEY=VALUE", lambda _, value: value)}
 
 
-def read_value(text: str) -> Any:
-    """A value given on the command line; see `mdmem.read_value`."""
+def read_value(_name: str, text: str) -> Any:
+    """The value of an argument; see `mdmem.read_value`."""
     import mdmem
     from mdmem.errors import Usage
 
@@ -136,7 +146,7 @@ def read_value(text: str) -> Any:
         raise click.UsageError(error.message) from None
 
 
-def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Callable[..., None]:
+def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
     """Make a command of a function that returns the change to make: adds --dry-run and --json, and prints.
 
     The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
@@ -153,7 +163,7 @@ def change_command(function: Callable[..., Callable[[Kinds[Any]], Any]]) -> Call
     return command
 
 
-def make_change(memory: Memory, verb: Callable[[Kinds[Any]], Any], *, dry_run: bool, as_json: bool) -> None:
+def make_change(memory: Memory, verb: Verb, *, dry_run: bool, as_json: bool) -> None:
     """Make a change and print what it did, or with `dry_run` only what it would do."""
     if dry_run:
         plan = memory.prepared(verb(memory.plan))

@@ -1,8 +1,6 @@
-"""Answers: what a tool gives back, readable and structured, within a bound.
+"""Calls and answers: what the host has bound, and what a tool gives back, readable and structured.
 
-A call: what the host has bound, and how long work says how far it is and learns that it should stop.
-
-Trouble: errors as a model is told them, with its next move in terms of the tools.
+Answers have a bound. An error is told with the model's next move in terms of the tools.
 """
 
 from __future__ import annotations

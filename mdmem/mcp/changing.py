@@ -82,55 +82,32 @@ def write(
     """Write a whole memory, or some of its fields."""
     if (content is None) == (fields is None):
         raise Usage(problem="either content or fields must be given")
-    if fields is not None:
-        given = fields
-        return change(call, lambda m: m.set(path, given, base=base), dry_run=dry_run)
-    text = content or ""
-    return change(call, lambda m: m.write(path, text, base=base, overwrite=overwrite), dry_run=dry_run)
+    if content is None:
+        return change(call, lambda m: m.set(path, fields or {}, base=base), dry_run=dry_run)
+    return change(call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run)
 
 
-def replace(
-    call: Call,
-    path: str,
-    old: str,
-    new: str,
-    count: Any = 1,
-    regex: bool = False,
-    base: str | None = None,
-    dry_run: bool = False,
-) -> Answer:
+def replace(call: Call, dry_run: bool = False, **options: Any) -> Answer:
     """Replace text in a memory."""
-    return change(
-        call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
-    )
+    return change(call, lambda m: m.replace(**options), dry_run=dry_run)
 
 
 def section(
-    call: Call,
-    path: str,
-    text: str,
-    heading: str = "",
-    where: Any = "replace",
-    keep_subsections: bool = False,
-    base: str | None = None,
-    dry_run: bool = False,
+    call: Call, path: str, text: str, heading: str = "", dry_run: bool = False, **options: Any
 ) -> Answer:
     """Change a section; without a heading, append to the memory."""
     if heading:
-        options = {"where": where, "keep_subsections": keep_subsections, "base": base}
         return change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
-    if where != "append" or keep_subsections:
-        raise Usage(
-            problem="heading must be given",
-            remedy="only where=append can do without: it adds at the end of the memory",
-        )
-    return change(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
+    if options.get("where") != "append" or options.get("keep_subsections"):
+        remedy = "only where=append can do without: it adds at the end of the memory"
+        raise Usage(problem="heading must be given", remedy=remedy)
+    return change(call, lambda m: m.append(path, text, base=options.get("base")), dry_run=dry_run)
 
 
-def mv(call: Call, source: str, target: str, base: str | None = None, dry_run: bool = False) -> Answer:
+def mv(call: Call, dry_run: bool = False, **options: Any) -> Answer:
     """Move a memory or a folder."""
     call.sync()
-    return change(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
+    return change(call, lambda m: m.mv(**options), dry_run=dry_run)
 
 
 def rm(call: Call, path: str = "", undo: str = "", base: str | None = None, dry_run: bool = False) -> Answer:
@@ -148,20 +125,12 @@ def remember(
     call: Call,
     kind: str,
     name: str = "",
-    value: Any = None,
-    title: str | None = None,
-    why: str | None = None,
     resource: str | None = None,
-    ttl: int | None = None,
-    base: str | None = None,
     dry_run: bool = False,
+    **options: Any,
 ) -> Answer:
     """Keep something where its kind is kept."""
     resource = resource or None
     if kind == WORKING.name and not resource:
         name = call.thread(name) or ""
-    return change(
-        call,
-        lambda m: m.remember(kind, name, value, title=title, why=why, resource=resource, ttl=ttl, base=base),
-        dry_run=dry_run,
-    )
+    return change(call, lambda m: m.remember(kind, name, resource=resource, **options), dry_run=dry_run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem import fenced
@@ -53,24 +54,21 @@ class Prompt(NamedTuple):
         about: what it is for.
         argument: the name of its one argument.
         meaning: what that is.
-        is_needed: whether it has to be given.
         write: writes the message.
+        is_needed: whether the argument has to be given.
     """
 
     name: str
     about: str
     argument: str
     meaning: str
-    is_needed: bool
     write: Callable[[Call, str], str]
+    is_needed: bool = True
 
 
-def _recall(call: Call, about: str) -> str:
-    return _RECALL.format(about=about, found=_found(call, about))
-
-
-def _remember(call: Call, about: str) -> str:
-    return _REMEMBER.format(about=about, found=_found(call, about))
+def _with_found(message: str, call: Call, about: str) -> str:
+    found = fenced("\n".join(reading.search(call, about).texts), "text")
+    return message.format(about=about, found=found)
 
 
 def _review(call: Call, within: str) -> str:
@@ -84,34 +82,28 @@ def _review(call: Call, within: str) -> str:
     return _REVIEW.format(about=f" below {within}" if within else "", found=found)
 
 
-def _found(call: Call, about: str) -> str:
-    return fenced("\n".join(reading.search(call, about).texts), "text")
-
-
 PROMPTS: tuple[Prompt, ...] = (
     Prompt(
         name="recall",
         about="Say what memory holds about something.",
         argument="about",
         meaning="what to recall",
-        is_needed=True,
-        write=_recall,
+        write=partial(_with_found, _RECALL),
     ),
     Prompt(
         name="remember",
         about="Keep something in memory, in the right place.",
         argument="about",
         meaning="what to keep",
-        is_needed=True,
-        write=_remember,
+        write=partial(_with_found, _REMEMBER),
     ),
     Prompt(
         name="review",
         about="Check the memories, and mend what is wrong or outdated.",
         argument="within",
         meaning="a folder or memory; everything without it",
-        is_needed=False,
         write=_review,
+        is_needed=False,
     ),
 )
 _BY_NAME = {prompt.name: prompt for prompt in PROMPTS}

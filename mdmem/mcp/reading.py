@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mdmem import SearchRequest, as_json, clipped, find_section
+import mdmem
+from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
 from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
 
@@ -30,12 +31,10 @@ RANKED = 50
 _NARROW = "narrow it with within, types, tags, since or before"
 
 
-def context(
-    call: Call, query: str = "", files: Sequence[str] = (), thread: str | None = None, budget: int = 4000
-) -> Answer:
+def context(call: Call, thread: str | None = None, budget: int = 4000, **options: Any) -> Answer:
     """What an agent should know of its memory."""
     call.sync()
-    found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
+    found = call.memory.context(thread=call.thread(thread), budget=min(budget, call.budget), **options)
     data = as_json(replace(found, left_out=found.left_out[:PAGE]))
     return Answer(
         (found.text or "there is nothing to know yet",), {**data, "total_left_out": len(found.left_out)}
@@ -96,19 +95,11 @@ def _taken(document: Document, lines: range, column: int, limit: int, budget: in
     return taken, 0
 
 
-def ls(
-    call: Call,
-    within: str = "",
-    globs: Sequence[str] = (),
-    where: Sequence[str] = (),
-    sort: str = "",
-    limit: int = LISTED,
-    offset: int = 0,
-) -> Answer:
+def ls(call: Call, limit: int = LISTED, offset: int = 0, **options: Any) -> Answer:
     """The memories below a folder."""
-    if where or sort:
+    if options.keys() & {"where", "sort"}:
         call.sync()
-    listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
+    listed = call.memory.ls(**options)
     memories = [each for each in listed if not each.problem]
     found, _ = page(memories, offset, min(limit, _MOST_PAGE))
     hashed = ((each, _hash(call, each)) for each in found)
@@ -138,21 +129,10 @@ def _listed(listed: Listed, digest: str) -> str:
     )
 
 
-def grep(
-    call: Call,
-    pattern: str,
-    within: str = "",
-    globs: Sequence[str] = (),
-    regex: bool = False,
-    context: int = 0,
-    limit: int = PAGE,
-    offset: int = 0,
-) -> Answer:
+def grep(call: Call, context: int = 0, limit: int = PAGE, offset: int = 0, **options: Any) -> Answer:
     """The lines that match."""
     most = offset + min(limit, _MOST_PAGE)
-    hits = call.memory.grep(
-        pattern, within=within, globs=globs, regex=regex, context=min(context, PAGE), limit=most
-    )
+    hits = call.memory.grep(context=min(context, PAGE), limit=most, **options)
     try:
         found = []
         for hit in hits:
@@ -167,13 +147,13 @@ def grep(
     return _hits(call, found[offset:], offset, left_out, notes)
 
 
-def search(call: Call, query: str, limit: int = 10, offset: int = 0, **narrowed: Any) -> Answer:
+def search(call: Call, query: str, limit: int = 10, offset: int = 0, **options: Any) -> Answer:
     """The memories that fit best."""
     if offset >= RANKED:
         raise Usage(problem=f"search ranks the best {RANKED} only", remedy=_NARROW)
     call.sync()
     results = call.memory.search(
-        SearchRequest(query=query, limit=min(offset + limit, RANKED), depth=RANKED, **narrowed)
+        mdmem.SearchRequest(query=query, limit=min(offset + limit, RANKED), depth=RANKED, **options)
     )
     hits = results.hits[offset : offset + limit]
     notes = [f"[{note}]" for note in results.notes]

@@ -1,7 +1,4 @@
-"""URIs of memories as resources: `mdmem:///` and the path, percent-encoded.
-
-The memories as resources.
-"""
+"""The memories as resources; their URIs are `mdmem:///` and the path, percent-encoded."""
 
 from __future__ import annotations
 

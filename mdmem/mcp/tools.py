@@ -1,7 +1,4 @@
-"""The tools: their names, what they say of themselves, their arguments and aliases.
-
-The toolbox: the tools of one binding, and how a call of one becomes an answer.
-"""
+"""The tools: what they say of themselves, their arguments and aliases, and how a call becomes an answer."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.index.query import SearchRequest
 from mdmem.mcp.argument import input_schema
 from mdmem.mcp.tools import TOOLS, Tool
 from mdmem.memory.memory import Memory
@@ -28,10 +27,13 @@ OTHERWISE = {
 VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
 
 
+def _verb(tool: Tool) -> Callable[..., Any]:
+    return VERBS.get(tool.name) or getattr(Memory, tool.name)
+
+
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
-    verb = VERBS.get(tool.name) or getattr(Memory, tool.name)
-    parameters = inspect.signature(verb).parameters.keys()
+    parameters = inspect.signature(_verb(tool)).parameters.keys()
     named = {argument.name for argument in tool.arguments}
     assert named - parameters - ABOUT_THE_ANSWER - OTHERWISE.keys() == set()
 
@@ -40,9 +42,9 @@ def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
 def test_a_tool_runs_with_all_of_its_arguments(tool: Tool) -> None:
     parameters = inspect.signature(tool.run).parameters
     named = {argument.name for argument in tool.arguments}
-    # A search hands on what its request has.
-    assert named | {"narrowed"} >= parameters.keys() - {"call"}
-    assert named <= parameters.keys() | set(SearchRequest.__dataclass_fields__)
+    # What it does not take itself it hands on to its verb.
+    handed_on = inspect.signature(_verb(tool)).parameters.keys() if "options" in parameters else set()
+    assert parameters.keys() - {"call", "options"} <= named <= parameters.keys() | handed_on
     for argument in (each for each in tool.arguments if each.name in parameters):
         has_default = parameters[argument.name].default is not inspect.Parameter.empty
         assert has_default != argument.is_needed or argument.kind == "any"

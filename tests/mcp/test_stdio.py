@@ -8,6 +8,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from mdmem.mcp.tools import TOOLS
 from tests.mcp.conftest import command
 from tests.waiting import until
 
@@ -90,7 +91,7 @@ def test_read_only_is_what_the_host_says(vault_root: Path) -> None:
         options=("--read-only",),
     )
     tools = answers[1]["result"]["tools"]
-    assert {tool["name"] for tool in tools} == {"context", "search", "grep", "ls", "show", "references"}
+    assert {tool["name"] for tool in tools} == {tool.name for tool in TOOLS if not tool.changes}
     assert all(tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False} for tool in tools)
     assert answers[2]["result"]["isError"] is True
     assert not (vault_root / "a.md").exists()

@@ -1,6 +1,6 @@
-"""Imports: `@path` in an instruction file stands for another file, which may import more.
+"""Claude Code: `CLAUDE.md` files with imports, rules with `paths`, and its own memory.
 
-Claude Code: `CLAUDE.md` files with imports, rules with `paths`, and its own memory.
+An import, `@path`, stands for another file, which may import more.
 """
 
 from __future__ import annotations

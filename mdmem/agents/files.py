@@ -1,10 +1,6 @@
-"""What a tool reads for a file: each instruction file with the reason, and how much of it is kept.
+"""Instruction files: where they may lie, and what a tool takes of each, with the reason.
 
-Instruction files on the disk: where they may lie, and reading them without leaving the workspace.
-
-The header of a rule: its fields, and the globs that say which files it is about.
-
-A reading: what one tool takes in for one file, while it is being put together.
+Reading leaves the workspace nowhere. The header of a rule says which files it is about.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Marked blocks: the part of a file that `sync` writes; everything around it is somebody else's.
+"""What the tools' files should hold, made of the project memory and the rules, and what differs from it.
 
-A block begins with a comment that holds two digests: of what stands before it in a file of its own (the
-header of a rule), and of what is in it. So a later look tells a block that somebody edited from one that is
-only out of date.
-
-What the tools' files should hold, made of one source: the project memory and the rules of a vault.
-
-What differs between a file of a tool and what the source makes of it.
+It stands in marked blocks; everything around them is somebody else's. A block begins with a comment that
+holds two digests: of what stands before it in a file of its own (the header of a rule), and of what is in it.
+So a later look tells a block that somebody edited from one that is only out of date.
 """
 
 from __future__ import annotations

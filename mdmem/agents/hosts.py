@@ -1,8 +1,6 @@
-"""The hosts that mdmem can be put into: their settings files, and what goes into them.
+"""The hosts that mdmem can be put into: their settings files, what goes into them, and taking it out again.
 
 Looked up in their documentation in November 2026. One row each: what changes at a host is changed here.
-
-Putting mdmem into a host, and taking it out again: every settings file of the host together.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Additions: what is put into a settings file, whatever form that has.
+"""Exact edits of settings in JSON, comments and trailing commas included, and in TOML.
 
-Exact edits of JSON settings, comments and trailing commas included.
-
-Comments and trailing commas are blanked out for our JSON reader, length for length: the places that it gives
-hold in the text as it stands.
-
-Exact edits of TOML settings: tables are written behind the rest, as TOML allows, and cut out again.
+In JSON, comments and trailing commas are blanked out for our reader, length for length: the places that it
+gives hold in the text as it stands. In TOML, tables are written behind the rest, as TOML allows, and cut out
+again.
 """
 
 from __future__ import annotations

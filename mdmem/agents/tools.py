@@ -2,8 +2,6 @@
 
 Written from the tools' documentation and sources at the date in `as_of`. When a tool changes, its class is
 what has to be corrected, and its rows in `tests/data/instructions`.
-
-What a tool reads for a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The commands that change any memory.
-
-The commands that go back: history, restore, undo.
-"""
+"""The commands that change any memory, and those that go back: history, restore, undo."""
 
 from __future__ import annotations
 

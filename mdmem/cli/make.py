@@ -1,7 +1,4 @@
-"""The commands that make things: init, new, render, and what they are made from: template, schema.
-
-The command that takes in the memory of other systems.
-"""
+"""The commands that make memories and vaults: init, new, render, import, template, schema."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The command that serves the Model Context Protocol.
-
-The commands that keep the index: index, watch.
-"""
+"""The commands that keep something running or current: mcp, index, watch."""
 
 from __future__ import annotations
 

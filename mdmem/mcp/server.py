@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -195,7 +195,8 @@ class MemoryServer:
         """
         if self._keeper is None:
             # Not before the first call: many servers are started and never asked.
-            self._keeper = self._memory.keep_current()
+            with suppress(MdmemError):  # whatever is wrong, the call meets it, and says so
+                self._keeper = self._memory.keep_current()
         reported = time.monotonic()
 
         def tick(done: int, total: int) -> None:

@@ -79,7 +79,7 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
     assert not [name for name in names if "test" in name or name.endswith(".pyc")]
     assert Parser().parsestr(metadata)["Version"] == mdmem.__version__
-    assert "mdmem = mdmem.cli:program" in programs
+    assert "mdmem = mdmem.cli.main:program" in programs
 
 
 def the_program_works(programs: Path, folder: Path) -> None:

@@ -166,7 +166,8 @@ class _Part:
 class _LinesMerge:
     """A merge by lines, and by section where changed lines touch.
 
-    Two insertions at one place are both kept from line `append_from` of the base on, else they conflict.
+    Two insertions at one place, lines or sections, are both kept from line `append_from` of the base on, else
+    they conflict.
     """
 
     parts: Versions[_Part]
@@ -204,8 +205,11 @@ class _LinesMerge:
     def _sections(self, region: Versions[slice]) -> list[str]:
         """A region that holds headings: the sections in it are merged each for itself."""
         pieces = self.parts.paired(region, _Part.pieces)
-        order = merged_order(pieces.map(list))
-        if order is None:
+        base, ours, theirs = pieces.map(list)
+        order = merged_order(Versions(base, ours, theirs))
+        if order is None or (
+            region.base.start < self.append_from and order != merged_order(Versions(base, theirs, ours))
+        ):
             return self._conflict("section", region)
         return [
             line
@@ -222,22 +226,28 @@ class _LinesMerge:
         if present:
             return self._lines(present, by_section=False)
         if not lines.base and lines.ours and lines.theirs:
-            added = self._added_section(lines.ours, lines.theirs)
+            both = region.base.start >= self.append_from
+            added = self._added_section(lines.ours, lines.theirs, both=both)
             if added:
                 return added
         # What a side has not got is an empty stretch where its region begins.
         places = lines.paired(region, lambda own, whole: own or slice(whole.start, whole.start))
         return self._conflict("section", places)
 
-    def _added_section(self, ours: slice, theirs: slice) -> list[str] | None:
-        """A section that both sides added under the same heading: one heading, and under it what both say."""
+    def _added_section(self, ours: slice, theirs: slice, *, both: bool) -> list[str] | None:
+        """A section that both sides added under the same heading: one heading, and under it what both say.
+
+        None where the headings differ, or what is under them and not `both` may be kept.
+        """
         head_ours, rest_ours = self.parts.ours.split_heading(ours)
         head_theirs, rest_theirs = self.parts.theirs.split_heading(theirs)
         if "".join(head_ours).strip() != "".join(head_theirs).strip():
             return None
         # They may differ in the blank lines before it.
         head = max(head_theirs, head_ours, key=len)
-        return head + rest_theirs + (rest_ours if rest_ours != rest_theirs else [])
+        if rest_ours == rest_theirs:
+            return head + rest_theirs
+        return head + rest_theirs + rest_ours if both or not (rest_ours and rest_theirs) else None
 
     def _conflict(self, kind: ConflictKind, region: Versions[slice]) -> list[str]:
         texts, theirs = self._cut(region), self.parts.theirs

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from mdmem.text.document import parse_text
 from mdmem.text.merge import MergeConflict, Merged, merge
@@ -100,6 +100,11 @@ def test_a_blank_line_that_one_side_put_before_a_heading_of_both_stays() -> None
     assert result == Merged(text="body\n\n# A\n---\n---")
 
 
+def test_one_section_that_both_added_with_other_blank_lines_before_it_is_written_once() -> None:
+    result = merged("# A\n", "# A\n\n## B\n- b\n", "# A\n## B\n- b\n")
+    assert result == Merged(text="# A\n\n## B\n- b\n")
+
+
 def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
     base = "# A\n## Notes\n- a\n# B\n## Notes\n- b\n"
     ours, theirs = base.replace("- a", "- ours"), base.replace("# B\n", "# B2\n")
@@ -179,6 +184,8 @@ def sides(draw: st.DrawFn) -> Sides:
     return texts[0], texts[1], texts[2]
 
 
+# Nothing is put in an order that neither side wrote where a key could come to follow the dashes.
+@example(("---\n---\n# A\n===\n", "---\ntext\n===\n", "---\n# A\na: 1\n===\n"))
 @settings(max_examples=500)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:

@@ -448,6 +448,11 @@ def test_a_decimal_multiple_is_one_as_it_is_written() -> None:
     assert findings({"properties": {"a": {"multipleOf": 3}}}, with_fields(f"a: 0x{'f' * 4000}")) == []
 
 
+@pytest.mark.parametrize("value", ["[1, true]", "[0, false]", "[[1], [true]]", "[{x: 1}, {x: true}]"])
+def test_a_boolean_repeats_no_number(value: str) -> None:
+    assert findings({"properties": {"a": {"uniqueItems": True}}}, with_fields(f"a: {value}")) == []
+
+
 def test_every_violation_is_told_in_the_order_of_the_text() -> None:
     schema = {
         "properties": {"a": {"type": "null", "minLength": 9}, "b": {"const": 1}},

@@ -323,12 +323,12 @@ def test_each_line_is_a_command_and_a_failed_one_ends_nothing(cli: Cli, files: F
         {"command": "create", "path": "/memories/a.md", "file_text": "two\n"},
         {"command": "delete", "path": "/memories/a.md"},
     ]
-    given = b"\n".join(json.dumps(command).encode() for command in commands) + b"\n\nnonsense\n[]\n"
+    given = b"nonsense\n[]\n\n" + b"\n".join(json.dumps(command).encode() for command in commands)
     ended = cli("tool", stdin=given)
     assert ended.code == 1
-    assert [each["is_error"] for each in lines(ended.data)] == [False, True, False, True, True]
-    assert lines(ended.data)[1]["content"] == "File /memories/a.md already exists"
-    assert lines(ended.data)[4]["content"] == "The command is not a JSON object."
+    assert [each["is_error"] for each in lines(ended.data)] == [True, True, False, True, False]
+    assert lines(ended.data)[3]["content"] == "File /memories/a.md already exists"
+    assert lines(ended.data)[1]["content"] == "The command is not a JSON object."
     assert not files.everything()
 
 

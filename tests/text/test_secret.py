@@ -361,6 +361,12 @@ def test_a_hash_allows_one_secret(digits: int) -> None:
     ]
 
 
+def test_a_hash_that_differs_in_its_last_digit_allows_nothing() -> None:
+    (secret,) = find(TOKEN)
+    last = "1" if secret.digest[-1] == "0" else "0"
+    assert find(TOKEN, allow=[secret.digest[:-1] + last]) == [secret]
+
+
 def test_only_lines_that_are_touched_are_looked_into() -> None:
     text = f"{TOKEN}\nplain\n{OTHER}\nplain"
     assert find(text, []) == []

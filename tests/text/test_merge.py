@@ -186,6 +186,7 @@ def sides(draw: st.DrawFn) -> Sides:
 
 # Nothing is put in an order that neither side wrote where a key could come to follow the dashes.
 @example(("---\n---\n# A\n===\n", "---\ntext\n===\n", "---\n# A\na: 1\n===\n"))
+@example(("---\n---\n", "---\n---\n# B\n---\n", "---\n# B\n===\n"))
 @settings(max_examples=500)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:

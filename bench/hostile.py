@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mdmem.mcp.argument import Argument
-    from mdmem.mcp.tools import Tool
+    from mdmem.mcp.tools import ToolSpec
 
 _PLAIN = (
     "notes/mine.md",
@@ -112,7 +112,7 @@ def paths(world: Path) -> list[str]:
     return [*ups, *encoded, *absolute, *links, *odd, *more]
 
 
-def arguments(draw: random.Random, tool: Tool, world: Path) -> dict[str, Any]:
+def arguments(draw: random.Random, tool: ToolSpec, world: Path) -> dict[str, Any]:
     """Arguments for a tool: mostly of the kinds that its schema says, by any of their names, some amiss."""
     places = paths(world)
     given: dict[str, Any] = {}

@@ -16,7 +16,8 @@ from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
-from mdmem.template import Templates, Variable, filters, rendering
+from mdmem.template import Templates, filters, rendering
+from mdmem.template.rendering import Variable
 from mdmem.text.blocks import scan
 from mdmem.text.document import parse_text
 from mdmem.text.yaml import parse

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.agents import generated
-from mdmem.agents.files import Places, Source, malformed, matching, read_header
+from mdmem.agents.files import Places, SourceFiles, malformed, matching, read_header
 from mdmem.agents.generated import IMPORTERS
 from mdmem.agents.tools import AGENTS, TOOLS, resolve
 from mdmem.diagnostic import Diagnostic, about_file
@@ -21,7 +21,7 @@ from mdmem.vault.walk import tree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mdmem.agents.files import Found, Resolved
+    from mdmem.agents.files import InstructionFile, Resolved
 
 # Variants of one tool are not compared with it.
 _COMPARED = tuple(name for name in TOOLS if not name.startswith("copilot-"))
@@ -123,7 +123,7 @@ def audit(places: Places, advice: Advice) -> Audit:
     Raises:
         GitFailed: git cannot list the files of the workspace.
     """
-    source = Source(places)
+    source = SourceFiles(places)
     listed = [
         path for path in _files(places.workspace) if not places.hides(os.path.join(places.workspace, path))
     ]
@@ -159,7 +159,7 @@ def _files(workspace: str) -> list[str]:
     return sorted(path.replace(os.sep, "/") for path in found)
 
 
-def _rules_with_globs(source: Source, listed: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
+def _rules_with_globs(source: SourceFiles, listed: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
     """The globs of all rules, each with its rule and the first file that it fits; None where it fits none."""
     workspace = source.places.workspace
     for kind in _RULES:
@@ -207,7 +207,7 @@ def _finding(path: str, code: str, message: str, hint: str) -> Diagnostic:
     return about_file(path, code, message, hint, severity="warning")
 
 
-def _dead(source: Source, dead: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+def _dead(source: SourceFiles, dead: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
     """The globs that fit no file; of a rule that `sync` wrote for several tools, once."""
     told = set()
     for path, glob in dead:
@@ -219,7 +219,7 @@ def _dead(source: Source, dead: Sequence[tuple[str, str]]) -> Iterator[Diagnosti
             yield _finding(path, "glob-dead", f"no file of the workspace fits {glob!r}", hint)
 
 
-def _text(source: Source, path: str) -> str:
+def _text(source: SourceFiles, path: str) -> str:
     text = source.read(os.path.join(source.places.workspace, path))
     return text.text if text else ""
 
@@ -229,7 +229,7 @@ def _own_words(text: str) -> str:
     return generated.outside(read_header(text).body).strip()
 
 
-def _unequal(read: dict[str, list[Resolved]], source: Source, advice: Advice) -> Iterator[Diagnostic]:
+def _unequal(read: dict[str, list[Resolved]], source: SourceFiles, advice: Advice) -> Iterator[Diagnostic]:
     """Files of the workspace that only some tools read, in that place or as a copy."""
     said: dict[str, set[str]] = {tool: set() for tool in read}
     shared: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _unequal(read: dict[str, list[Resolved]], source: Source, advice: Advice) ->
 
 
 def _cut(read: Sequence[Resolved]) -> Iterator[Diagnostic]:
-    kept: dict[tuple[str, str], Found] = {}
+    kept: dict[tuple[str, str], InstructionFile] = {}
     for found in (found for resolved in read for found in (*resolved.files, *resolved.left_out)):
         key = found.path, found.tool
         if found.limit and (key not in kept or found.bytes_kept < kept[key].bytes_kept):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class InstructionFile:
     """An instruction file as a tool sees it.
 
     Attributes:
@@ -71,8 +71,8 @@ class Resolved:
     file: str
     tool: str
     as_of: str
-    files: tuple[Found, ...]
-    left_out: tuple[Found, ...]
+    files: tuple[InstructionFile, ...]
+    left_out: tuple[InstructionFile, ...]
     findings: tuple[Diagnostic, ...]
 
     @property
@@ -150,7 +150,7 @@ class Text(NamedTuple):
     text: str
 
 
-class Source:
+class SourceFiles:
     """The files of some places; each is read once.
 
     A link of the workspace that leads out of it is refused: a repository that was cloned could show any file
@@ -372,13 +372,13 @@ class Reading:
         loaded: the real paths of what was read, for tools that read nothing twice.
     """
 
-    def __init__(self, tool: str, file: str, source: Source) -> None:
+    def __init__(self, tool: str, file: str, source: SourceFiles) -> None:
         self.tool = tool
         self.file = file
         self.folder = os.path.dirname(file)
         self.source = source
-        self.files: list[Found] = []
-        self.left_out: list[Found] = []
+        self.files: list[InstructionFile] = []
+        self.left_out: list[InstructionFile] = []
         self.loaded: set[str] = set()
         self._findings: dict[tuple[str, str], Diagnostic] = {}
 
@@ -423,7 +423,7 @@ class Reading:
 
         Args:
             text: the file.
-            scope, reason: as in `Found`.
+            scope, reason: as in `InstructionFile`.
             kept: what the tool takes of it; all without.
             cut: how many bytes are taken, and the limit that says so.
         """
@@ -440,10 +440,12 @@ class Reading:
         """Add a file that is not read."""
         self.left_out.append(self._found(text, scope, reason, 0, "", limit))
 
-    def _found(self, text: Text, scope: str, reason: str, kept: int, taken: str, limit: str) -> Found:
+    def _found(
+        self, text: Text, scope: str, reason: str, kept: int, taken: str, limit: str
+    ) -> InstructionFile:
         link = "" if text.place == text.real else f"; a link to {self.places.shown(text.real)}"
         linked = link if os.path.islink(text.place) else ""
-        return Found(
+        return InstructionFile(
             path=text.path,
             tool=self.tool,
             scope=scope,

@@ -32,7 +32,7 @@ _END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")
 _MARK = regex(r"(?<![^\r\n])[ \t]*<!-- mdmem:(?:begin|end)\b")
 
 
-class Block(NamedTuple):
+class GeneratedBlock(NamedTuple):
     """A block that stands in a text.
 
     Attributes:
@@ -51,7 +51,7 @@ class Broken(Exception):
     """Marks that make no block: one is missing, or there are several."""
 
 
-def find(text: str) -> Block | None:
+def find(text: str) -> GeneratedBlock | None:
     """The block of a text; None where there is none.
 
     Raises:
@@ -63,7 +63,7 @@ def find(text: str) -> Block | None:
     if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
         raise Broken
     begin, end = begins[0], ends[0]
-    return Block(Span(begin.start(), end.end()), Span(begin.end(), end.start()), begin[1], begin[2])
+    return GeneratedBlock(Span(begin.start(), end.end()), Span(begin.end(), end.start()), begin[1], begin[2])
 
 
 def written(inner: str, source: str, header: str = "") -> str:
@@ -95,7 +95,7 @@ def inside(text: str) -> str:
     return text[slice(*found.inner)] if found else ""
 
 
-def _sound(text: str) -> Block | None:
+def _sound(text: str) -> GeneratedBlock | None:
     try:
         return find(text)
     except Broken:
@@ -112,7 +112,7 @@ FOLDERS = {
 TARGETS = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
 
 
-class Rule(NamedTuple):
+class RuleText(NamedTuple):
     """A rule of the vault; `file` is what the workspace calls it, `memory` what the vault does."""
 
     name: str
@@ -123,7 +123,7 @@ class Rule(NamedTuple):
     memory: str
 
 
-class Part(NamedTuple):
+class BlockPart(NamedTuple):
     """A part of a block, which is parted from the others by blank lines.
 
     Attributes:
@@ -154,10 +154,10 @@ class Wanted(NamedTuple):
     inner: str
     source: str
     header: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BlockPart, ...] = ()
 
 
-def wanted(tools: Sequence[str], rules: Sequence[Rule], memory: str | None, copied: str) -> list[Wanted]:
+def wanted(tools: Sequence[str], rules: Sequence[RuleText], memory: str | None, copied: str) -> list[Wanted]:
     """The files that some tools need.
 
     Rules without globs stand in AGENTS.md, which every tool reads, or imports. A rule with globs is a file of
@@ -193,14 +193,14 @@ def imports_shared(path: str, text: str) -> bool:
     return any(one.target.removeprefix("./") == AGENTS for one in imports(outside(text)))
 
 
-def _sources(rules: Sequence[Rule], copied: str) -> str:
+def _sources(rules: Sequence[RuleText], copied: str) -> str:
     folder = rules[0].file[: -len(rules[0].name) - len(".md")] if rules else ""
     return " and ".join(filter(None, (copied, folder)))
 
 
-def _shared(rules: Sequence[Rule], memory: str | None) -> Iterator[Part]:
+def _shared(rules: Sequence[RuleText], memory: str | None) -> Iterator[BlockPart]:
     if memory and memory.strip():
-        yield Part(_plain(memory), AGENTS)
+        yield BlockPart(_plain(memory), AGENTS)
     for rule in rules:
         if not rule.globs:
             yield _titled(rule)
@@ -208,17 +208,17 @@ def _shared(rules: Sequence[Rule], memory: str | None) -> Iterator[Part]:
     if some:
         listed = "\n".join(f"- {_code(rule.globs)}: {rule.title} (`{rule.file}`)" for rule in some)
         told = "Read the rule before you change a file that it is about."
-        yield Part(f"## Rules for some files\n\n{told}\n\n{listed}")
+        yield BlockPart(f"## Rules for some files\n\n{told}\n\n{listed}")
 
 
-def _titled(rule: Rule) -> Part:
+def _titled(rule: RuleText) -> BlockPart:
     text = _plain(rule.text)
     first, _, rest = text.partition("\n")
     has_title = first.startswith("#") and first.lstrip("#").strip() == rule.title
     body = (rest if has_title else text).strip()
     lead = text[: text.index(body, len(first))] if has_title and body else ""
     head = f"## {rule.title}\n"
-    return Part(f"{head}\n{body}".rstrip(), rule.memory, head, lead)
+    return BlockPart(f"{head}\n{body}".rstrip(), rule.memory, head, lead)
 
 
 def _plain(text: str) -> str:
@@ -230,7 +230,7 @@ def _code(globs: Sequence[str]) -> str:
     return ", ".join(f"`{glob}`" for glob in globs)
 
 
-def _own(tool: str, rule: Rule) -> Wanted:
+def _own(tool: str, rule: RuleText) -> Wanted:
     folder, suffix = FOLDERS[tool]
     written = [portable(glob) for glob in rule.globs if not glob.startswith("!")]
     # Some globs with braces stand for more than a disk holds: those stay as they are.
@@ -239,7 +239,7 @@ def _own(tool: str, rule: Rule) -> Wanted:
     fields = _FIELDS[tool](rule, globs or ["**"])
     head = "\n".join(["---", *fields, "---", ""])
     text = _plain(rule.text)
-    return Wanted(f"{folder}/{rule.name}{suffix}", text, rule.file, head, (Part(text, rule.memory),))
+    return Wanted(f"{folder}/{rule.name}{suffix}", text, rule.file, head, (BlockPart(text, rule.memory),))
 
 
 def portable(glob: str) -> str:
@@ -351,7 +351,7 @@ def _with(path: str, text: str | None, wanted: Wanted) -> Difference:
     return Difference(path=path, state="missing", before=text, after=after)
 
 
-def _edited(path: str, text: str, found: Block, wanted: Wanted) -> Difference | None:
+def _edited(path: str, text: str, found: GeneratedBlock, wanted: Wanted) -> Difference | None:
     """What somebody changed in a block or header; None when it is as it was written."""
     inner = text[slice(*found.inner)]
     head = text[: found.span.start]
@@ -376,7 +376,7 @@ def _edited(path: str, text: str, found: Block, wanted: Wanted) -> Difference | 
     return replace(left, reason=reason, texts=texts, added=added.strip("\r\n"))
 
 
-def _apart(inner: str, parts: Sequence[Part], texts: dict[str, str], *, alone: bool) -> str | None:
+def _apart(inner: str, parts: Sequence[BlockPart], texts: dict[str, str], *, alone: bool) -> str | None:
     """What was written in a block beside its parts; None where a change is not clearly in one of them.
 
     A section that follows a part belongs to none; any other text behind a part belongs to that one.
@@ -430,7 +430,7 @@ def _added(inner: str, wanted: str) -> str:
     return "\n".join(line for line in LINE_END.split(inner) if line.strip() not in present)
 
 
-def _without(path: str, text: str, found: Block) -> Difference:
+def _without(path: str, text: str, found: GeneratedBlock) -> Difference:
     """A file that has a block and should not."""
     has_header = found.header_digest != digest("")
     head = text[: found.span.start] if has_header else ""

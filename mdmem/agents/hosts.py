@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import settings
-from mdmem.agents.settings import HOOKS, NAME, Change, Receipt
-from mdmem.agents.settings_formats import Addition, Step
+from mdmem.agents.settings import HOOKS, NAME, Receipt, SettingsChange
+from mdmem.agents.settings_formats import Addition, Insertion
 from mdmem.errors import ExtraMissing, StorageFailed, Usage
 from mdmem.vault import outside
 from mdmem.vault.mark import state_folder
@@ -136,7 +136,7 @@ HOSTS: Mapping[str, Host] = {
 }
 
 
-class Bound(NamedTuple):
+class ServerBinding(NamedTuple):
     """What an entry is bound to.
 
     Attributes:
@@ -162,7 +162,7 @@ def files_of(host: Host, project: str | None) -> Files | None:
     return host.project._replace(servers=servers, hooks=hooks)
 
 
-def additions_of(host: Host, bound: Bound, files: Files) -> dict[str, list[Addition]]:
+def additions_of(host: Host, bound: ServerBinding, files: Files) -> dict[str, list[Addition]]:
     """What goes into which settings file."""
     server = {
         **host.entry,
@@ -175,7 +175,7 @@ def additions_of(host: Host, bound: Bound, files: Files) -> dict[str, list[Addit
     return found
 
 
-def _hooks(host: Host, bound: Bound, files: Files) -> list[Addition]:
+def _hooks(host: Host, bound: ServerBinding, files: Files) -> list[Addition]:
     words = [bound.program, *_vault(bound, files, files.shell), *bound.options]
     begin = " ".join(_quoted(word, files.shell) for word in words)
     found = []
@@ -193,7 +193,7 @@ def _quoted(word: str, folder: str) -> str:
     return shlex.quote(word)
 
 
-def _vault(bound: Bound, files: Files, folder: str) -> list[str]:
+def _vault(bound: ServerBinding, files: Files, folder: str) -> list[str]:
     """The option that names the vault; none where it is found without."""
     inside = None if bound.project is None else os.path.relpath(bound.vault, bound.project)
     if inside is None or inside.split(os.sep)[0] == os.pardir:
@@ -209,7 +209,7 @@ _RECEIPTS = "hosts.json"
 class Setup(NamedTuple):
     """The changes of settings files that a command makes, and the receipts as they are behind it."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SettingsChange, ...]
     receipts: dict[str, Receipt]
     unchanged: tuple[str, ...] = ()
     project: str | None = None
@@ -250,7 +250,7 @@ def _seen_from_here(path: str) -> str:
     return path.lstrip(os.sep) if near.startswith(os.pardir) else near
 
 
-def install(name: str, bound: Bound) -> Setup:
+def install(name: str, bound: ServerBinding) -> Setup:
     """What puts mdmem into a host.
 
     Raises:
@@ -316,7 +316,7 @@ def _load() -> dict[str, Receipt]:
 
 
 def _receipt(kept: Mapping[str, Any]) -> Receipt:
-    steps = tuple(Step(start, text) for start, text in kept["steps"])
+    steps = tuple(Insertion(start, text) for start, text in kept["steps"])
     return Receipt(steps, bool(kept["made"]), tuple(kept["folders"]))
 
 

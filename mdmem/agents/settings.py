@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import settings_formats
-from mdmem.agents.settings_formats import Addition, Step, added, at, refuse, stepped
+from mdmem.agents.settings_formats import Addition, Insertion, added, at, refuse, stepped
 from mdmem.errors import Conflict, EditRefused, StorageFailed
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
@@ -36,12 +36,12 @@ _OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
 class Receipt(NamedTuple):
     """What was put into a file: the steps, whether the file was made, and the folders made for it."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Insertion, ...] = ()
     made: bool = False
     folders: tuple[str, ...] = ()
 
 
-class Change(NamedTuple):
+class SettingsChange(NamedTuple):
     """A change of one settings file.
 
     Attributes:
@@ -67,7 +67,7 @@ class Change(NamedTuple):
 
 def install(
     path: str, additions: Sequence[Addition], receipt: Receipt | None, project: str | None = None
-) -> Change | None:
+) -> SettingsChange | None:
     """The change that puts additions into a settings file; None when they stand there already.
 
     Args:
@@ -95,10 +95,10 @@ def install(
         return None
     folders = tuple(missing_folders(os.path.join(place.root, *place.parts)))
     kept = receipt.folders if receipt else ()
-    return Change(path, place, before, after, Receipt(steps, made, folders or kept), folders)
+    return SettingsChange(path, place, before, after, Receipt(steps, made, folders or kept), folders)
 
 
-def uninstall(path: str, receipt: Receipt | None, project: str | None = None) -> Change | None:
+def uninstall(path: str, receipt: Receipt | None, project: str | None = None) -> SettingsChange | None:
     """The change that takes our entries out of a settings file; None when there are none. See `install`."""
     place = _place(path, project)
     before = _read(path, place)
@@ -107,17 +107,17 @@ def uninstall(path: str, receipt: Receipt | None, project: str | None = None) ->
     clean = _taken_back(path, before, receipt or Receipt())
     gone = receipt is not None and receipt.made and not _parsed(path, clean).value and not _remarks(clean)
     folders = receipt.folders if receipt else ()
-    return Change(path, place, before, None if gone else clean, None, folders)
+    return SettingsChange(path, place, before, None if gone else clean, None, folders)
 
 
-def write(changes: Sequence[Change]) -> None:
+def write(changes: Sequence[SettingsChange]) -> None:
     """Write changes: each file at once, and none when one cannot be written.
 
     Raises:
         EditRefused: a file has changed since it was read.
         StorageFailed: the system refused.
     """
-    done: list[Change] = []
+    done: list[SettingsChange] = []
     try:
         for change in changes:
             _write(change)
@@ -145,7 +145,7 @@ def missing_folders(target: str) -> Iterator[str]:
         yield folder
 
 
-def _write(change: Change) -> None:
+def _write(change: SettingsChange) -> None:
     before, after = (None if text is None else text.encode() for text in (change.before, change.after))
     try:
         outside.replace(change.place, change.path, before, after, _kept(), "install")
@@ -240,7 +240,7 @@ def _taken_back(path: str, text: str, receipt: Receipt | None) -> str:
     return clean
 
 
-def _unstepped(text: str, steps: Sequence[Step]) -> str | None:
+def _unstepped(text: str, steps: Sequence[Insertion]) -> str | None:
     """The text before the steps, where nothing in front of them has changed."""
     for start, new in reversed(steps):
         if not text.startswith(new, start):
@@ -249,7 +249,7 @@ def _unstepped(text: str, steps: Sequence[Step]) -> str | None:
     return text if steps else None
 
 
-def _untold(text: str, steps: Sequence[Step]) -> str | None:
+def _untold(text: str, steps: Sequence[Insertion]) -> str | None:
     """The text without what the steps put in, wherever each stands once."""
     for _, new in reversed(steps):
         if text.count(new) != 1:

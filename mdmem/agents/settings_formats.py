@@ -42,14 +42,14 @@ class Addition(NamedTuple):
         return [self.value] if self.each else self.value
 
 
-class Step(NamedTuple):
+class Insertion(NamedTuple):
     """A stretch of text that was put in at `start`, in code points of the text with the earlier steps."""
 
     start: int
     text: str
 
 
-def stepped(text: str, steps: Sequence[Step]) -> str:
+def stepped(text: str, steps: Sequence[Insertion]) -> str:
     """The text with the steps put in, in their order."""
     for at, new in steps:
         text = text[:at] + new + text[at:]
@@ -131,18 +131,18 @@ class JsonSettings:
 
     # -- adding -------------------------------------------------------------------------------------------
 
-    def added(self, additions: Sequence[Addition]) -> list[Step]:
+    def added(self, additions: Sequence[Addition]) -> list[Insertion]:
         """The steps that put these additions into the text.
 
         Raises:
             EditRefused: another kind of value is in the way.
         """
-        steps: list[Step] = []
+        steps: list[Insertion] = []
         for addition in additions:
             steps += JsonSettings(self.path, stepped(self.text, steps)).put(addition)
         return steps
 
-    def put(self, addition: Addition) -> list[Step]:
+    def put(self, addition: Addition) -> list[Insertion]:
         """The steps that put in one addition."""
         if self.tree is None:
             value = addition.nested
@@ -150,7 +150,7 @@ class JsonSettings:
                 value = {key: value}
             start = len(self.text)
             gap = "" if not self.text or self.text in BOM or self.text[-1] in "\r\n" else self._newline
-            return [Step(start, gap + self._written(value, "") + self._newline)]
+            return [Insertion(start, gap + self._written(value, "") + self._newline)]
         node = self.tree
         for depth, key in enumerate(addition.keys):
             if node.kind != "mapping":
@@ -166,7 +166,7 @@ class JsonSettings:
             refuse(self.path, f"{'.'.join(addition.keys)} is there already, with another value")
         return self._insert(node, "", addition.value)
 
-    def _insert(self, container: Node, key: str, value: Any) -> list[Step]:
+    def _insert(self, container: Node, key: str, value: Any) -> list[Insertion]:
         starts = container.starts
         if not starts:
             return [self._fill(container, key, value)]
@@ -180,18 +180,24 @@ class JsonSettings:
         while alone and (comment := _COMMENT_BEHIND.match(self.text, place)):
             place = comment.end()
         if comma:
-            return [Step(place, f"{piece},")]
-        return [Step(at, f",{piece}")] if place == end else [Step(at, ","), Step(place + 1, piece)]
+            return [Insertion(place, f"{piece},")]
+        return (
+            [Insertion(at, f",{piece}")]
+            if place == end
+            else [Insertion(at, ","), Insertion(place + 1, piece)]
+        )
 
-    def _fill(self, container: Node, key: str, value: Any) -> Step:
+    def _fill(self, container: Node, key: str, value: Any) -> Insertion:
         start, end = container.span
         inside, base = self.text[start + 1 : end - 1], self._indent(start)
         spread = container is self.tree or bool(_LINE_END.search(self.text.strip()))
         if not spread:
-            return Step(start + 1, self._part(container, key, value, None))
+            return Insertion(start + 1, self._part(container, key, value, None))
         inner = base + self._unit
         closing = "" if _LINE_END.search(inside) else self._newline + base
-        return Step(start + 1, self._newline + inner + self._part(container, key, value, inner) + closing)
+        return Insertion(
+            start + 1, self._newline + inner + self._part(container, key, value, inner) + closing
+        )
 
     def _part(self, container: Node, key: str, value: Any, base: str | None) -> str:
         written = self._written(value, base)
@@ -306,7 +312,7 @@ class TomlSettings:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             refuse(path, f"it is not TOML: {error}")
 
-    def added(self, additions: Sequence[Addition]) -> list[Step]:
+    def added(self, additions: Sequence[Addition]) -> list[Insertion]:
         """The step that puts these additions behind everything else."""
         if not additions:
             return []
@@ -314,7 +320,7 @@ class TomlSettings:
         tables = "\n".join(_table(each.keys, each.value, each=each.each) for each in additions)
         begun = self.text.removeprefix(BOM)
         gap = ("" if not begun or begun.endswith("\n") else "\n") + ("\n" if begun.strip() else "")
-        return [Step(len(self.text), (gap + tables).replace("\n", newline))]
+        return [Insertion(len(self.text), (gap + tables).replace("\n", newline))]
 
     def without(self, goes: Callable[[Any], bool]) -> str:
         """The text without the tables that it can do without.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mdmem.agents import generated
-from mdmem.agents.files import Places, Source
+from mdmem.agents.files import Places, SourceFiles
 from mdmem.agents.generated import (
     FOLDERS,
     IMPORTERS,
     TARGETS,
     Difference,
-    Rule,
+    RuleText,
     Wanted,
     compared,
     imports_shared,
@@ -39,7 +39,7 @@ _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/loca
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
+class FilesSynced:
     """What differed from the source; `written` are the files that were brought up to date."""
 
     differences: tuple[Difference, ...]
@@ -58,12 +58,12 @@ class Synced:
 def sync(
     vault: Vault,
     places: Places,
-    rules: Callable[[], Sequence[Rule]],
+    rules: Callable[[], Sequence[RuleText]],
     *,
     tools: Sequence[str] = (),
     bring_back: bool = False,
     check: bool = False,
-) -> Synced:
+) -> FilesSynced:
     """Make the files of some tools hold what the project memory and the rules of a vault say.
 
     A file is written alone, in its place at once; what it held is kept. What somebody wrote in a block is
@@ -89,20 +89,22 @@ def sync(
     chosen = tuple(tools) or TARGETS
 
     def compare(taken: Sequence[str] = ()) -> tuple[Difference, ...]:
-        found = ToolFiles(vault, Source(places))
+        found = ToolFiles(vault, SourceFiles(places))
         memory, copied = _memory(vault)
         return tuple(found.compare(wanted(chosen, rules(), memory, copied), chosen, taken))
 
     differences = compare()
     if check:
-        return Synced(differences=differences)
+        return FilesSynced(differences=differences)
     if bring_back:
         differences = compare(_brought_back(vault, differences))
-    written = ToolFiles(vault, Source(places))
+    written = ToolFiles(vault, SourceFiles(places))
     for difference in differences:
         if difference.is_mended:
             written.write(difference)
-    return Synced(differences=differences, written=tuple(one.path for one in differences if one.is_mended))
+    return FilesSynced(
+        differences=differences, written=tuple(one.path for one in differences if one.is_mended)
+    )
 
 
 def _is_mounted(vault: Vault) -> bool:
@@ -186,7 +188,7 @@ def _appended(document: Document | None, text: str) -> Change:
 class ToolFiles:
     """The tools' files in the workspace of a vault: compared with what is wanted, and written."""
 
-    def __init__(self, vault: Vault, source: Source) -> None:
+    def __init__(self, vault: Vault, source: SourceFiles) -> None:
         self._vault = vault
         self._source = source
         self._workspace = vault.workspace

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mdmem.agents import files
 from mdmem.agents.claude import Claude, Importer, read_json
-from mdmem.agents.files import Places, Reading, Resolved, Source
+from mdmem.agents.files import Places, Reading, Resolved, SourceFiles
 from mdmem.errors import Usage
 from mdmem.text.globs import globs_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AGENTS = "AGENTS.md"
 
 
-class Tool(Protocol):
+class ToolReader(Protocol):
     """A tool: its name, when its rules were compared with it, and how many lines of a file it advises."""
 
     name: ClassVar[str]
@@ -279,7 +279,7 @@ def _toml(reading: Reading, place: str) -> dict[str, Any]:
         return {}
 
 
-TOOLS: dict[str, Tool | Copilot] = {
+TOOLS: dict[str, ToolReader | Copilot] = {
     tool.name: tool
     for tool in (
         Codex(),
@@ -294,7 +294,7 @@ TOOLS: dict[str, Tool | Copilot] = {
 }
 
 
-def resolve(for_file: str, tool: str, places: Places, source: Source | None = None) -> Resolved:
+def resolve(for_file: str, tool: str, places: Places, source: SourceFiles | None = None) -> Resolved:
     """What `tool` would read for a file, as if it was started in that file's folder. Nothing is written.
 
     Args:
@@ -316,7 +316,7 @@ def resolve(for_file: str, tool: str, places: Places, source: Source | None = No
         raise Usage(
             problem=f"{for_file}: not a file of the workspace", remedy=f"name one below {places.workspace}"
         )
-    reading = Reading(tool, place, source or Source(places))
+    reading = Reading(tool, place, source or SourceFiles(places))
     TOOLS[tool].read(reading)
     return Resolved(
         file=places.shown(place),

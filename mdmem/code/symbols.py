@@ -266,7 +266,7 @@ def symbols_by_grammar(path: str, data: bytes) -> Symbols:
         return Symbols((), "its language needs an extra: pip install 'mdmem[symbols]'")
     # To a grammar a lone carriage return is a blank; to everything here it ends a line.
     root = parser.parse(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).root_node
-    found = tuple(_Reader(language).symbols(root))
+    found = tuple(_SymbolReader(language).symbols(root))
     return Symbols(found, "it could be parsed in part only" if root.has_error else "")
 
 
@@ -276,7 +276,7 @@ def _parser(module: str, function: str) -> Any:
     return core.Parser(core.Language(getattr(grammar, function)()))
 
 
-class _Reader:
+class _SymbolReader:
     """Reads the definitions out of one tree."""
 
     def __init__(self, language: _Language) -> None:

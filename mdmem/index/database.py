@@ -92,7 +92,7 @@ class Seen(NamedTuple):
     inode: int
 
 
-class Entry(NamedTuple):
+class DocumentRow(NamedTuple):
     """A document's row: `problem` says why a file cannot be read as a memory, and is empty when it can."""
 
     path: str
@@ -255,7 +255,7 @@ class Database:
         with _translated(self.path):
             self._connection.executemany(statement, rows)
 
-    def replace(self, entries: Sequence[Entry]) -> None:
+    def replace(self, entries: Sequence[DocumentRow]) -> None:
         """Put the rows of each document in the place of those that it had."""
         numbers = self._numbers([entry.path for entry in entries])
         self._drop_parts([number for number, is_new in numbers if not is_new])

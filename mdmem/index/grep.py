@@ -48,7 +48,7 @@ class Hits(Iterator["Hit"]):
 
     most_counted = COUNTED
 
-    def __init__(self, search: _Search) -> None:
+    def __init__(self, search: _GrepRun) -> None:
         self._search = search
         self._found = search.hits()
 
@@ -126,7 +126,7 @@ def grep(
         raise Usage(
             problem=f"{namespace!r} is not below {base!r}", remedy="give a base that contains the namespace"
         )
-    search = _Search(
+    search = _GrepRun(
         pattern=pattern,
         root=root,
         mounts=mounts,
@@ -186,7 +186,7 @@ class _Match(NamedTuple):
 _BY_PATH = itemgetter(0)
 
 
-class _Search(NamedTuple):
+class _GrepRun(NamedTuple):
     """One search: its arguments as `grep` takes them, and what it found out besides hits."""
 
     pattern: str

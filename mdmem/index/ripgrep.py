@@ -271,20 +271,20 @@ def _reason(errors: str) -> str:
     return (stated[-1:] or lines[:1] or ["it ended without a word"])[0]
 
 
-class Unread(NamedTuple):
+class Unsearched(NamedTuple):
     """A file or folder that could not be searched; `path` as ripgrep names it, empty when it names none."""
 
     path: str
     reason: str
 
 
-def unread(errors: str) -> list[Unread]:
+def unread(errors: str) -> list[Unsearched]:
     """What a search that went through could not read, by path. What has vanished meanwhile is not missed."""
     result = []
     for said in re.split(r"^rg: ", errors, flags=re.MULTILINE):
         found = _FILE_ERROR.fullmatch(said)
         if found and int(found["number"]) not in _GONE:
-            result.append(Unread(found["path"], found["reason"]))
+            result.append(Unsearched(found["path"], found["reason"]))
         elif not found and said.strip():
-            result.append(Unread("", said.strip()))
+            result.append(Unsearched("", said.strip()))
     return sorted(result)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import text_index
-from mdmem.index.text_index import Place, TextIndex, Whole, of_memory, schema, wholes_query
+from mdmem.index.text_index import PassagePlace, TextIndex, Whole, of_memory, schema, wholes_query
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _EXACT_BITS = 24
 _FINE = 32
 
 
-class Part(NamedTuple):
+class ScorePart(NamedTuple):
     """A part of a score.
 
     Attributes:
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
     whole: Whole
     address: DocAddress
     held: int
-    passages: dict[int, tuple[Place, int]]
+    passages: dict[int, tuple[PassagePlace, int]]
     often: Sequence[int]
 
 
@@ -84,9 +84,9 @@ class Ranked(NamedTuple):
 
     candidate: Candidate
     layer: int
-    place: Place | None
+    place: PassagePlace | None
     score: float
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
 
 
 class Ranking(NamedTuple):
@@ -100,7 +100,7 @@ class Clause(NamedTuple):
     """A part of a search.
 
     Attributes:
-        of, word: what it is for; as in `Part`.
+        of, word: what it is for; as in `ScorePart`.
         search: how it is searched for.
         worth: what it gives where it holds.
         growing: what it gives besides, times what `_grown` says.
@@ -166,14 +166,14 @@ class Scorer:
         candidates, count = self._candidates(most)
         ranked = []
         for candidate in candidates:
-            parts = [Part("memory", "", _sum(self._of_memory(candidate)))]
-            best: tuple[Place | None, float, float] = None, 0.0, 0.0
+            parts = [ScorePart("memory", "", _sum(self._of_memory(candidate)))]
+            best: tuple[PassagePlace | None, float, float] = None, 0.0, 0.0
             for place, own, around in self._passages(candidate, text_index.NEIGHBOURS):
                 if own + around > best[1] + best[2]:
                     best = place, own, around
             if best[0]:
-                parts.append(Part("passage", "", text_index.BEST_PASSAGE * best[1]))
-                parts.append(Part("neighbours", "", text_index.BEST_PASSAGE * best[2]))
+                parts.append(ScorePart("passage", "", text_index.BEST_PASSAGE * best[1]))
+                parts.append(ScorePart("neighbours", "", text_index.BEST_PASSAGE * best[2]))
             ranked.append(self._ranked(candidate, best[0], parts))
         return Ranking(self._in_order(ranked), count)
 
@@ -186,7 +186,11 @@ class Scorer:
         for candidate in candidates:
             memory = text_index.MEMORY * _sum(self._of_memory(candidate))
             for place, own, around in self._passages(candidate, text_index.PASSAGE_NEIGHBOURS):
-                parts = [Part("passage", "", own), Part("neighbours", "", around), Part("memory", "", memory)]
+                parts = [
+                    ScorePart("passage", "", own),
+                    ScorePart("neighbours", "", around),
+                    ScorePart("memory", "", memory),
+                ]
                 ranked.append(self._ranked(candidate, place, parts))
         return Ranking(self._in_order(ranked), len(ranked) + count - len(candidates))
 
@@ -199,7 +203,7 @@ class Scorer:
         most = max(text_index.CANDIDATES, most + text_index.SPARE)
         found, count = self._index.memories(self._search, most, newest=not self._query.is_ranked)
         wholes = self._index.wholes([address for _, address in found])
-        passages: dict[int, dict[int, tuple[Place, int]]] = {whole.key: {} for whole in wholes}
+        passages: dict[int, dict[int, tuple[PassagePlace, int]]] = {whole.key: {} for whole in wholes}
         below = len(self._passage_clauses)
         held = dict.fromkeys(passages, 0)
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
@@ -217,9 +221,9 @@ class Scorer:
             candidates.append(Candidate(whole, address, held[whole.key], passages[whole.key], often))
         return candidates, count
 
-    def _holding(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[Place, int]:
+    def _holding(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[PassagePlace, int]:
         """Which clauses hold for which passages of some memories: the first one is the least bit."""
-        found: dict[Place, int] = {}
+        found: dict[PassagePlace, int] = {}
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
         searched = _silent(_either([of_memory(key) for key in keys]))
         for start in range(0, len(clauses) if keys else 0, _EXACT_BITS):
@@ -236,7 +240,7 @@ class Scorer:
 
     def _passages(
         self, candidate: Candidate, shares: Sequence[float]
-    ) -> Iterator[tuple[Place, float, float]]:
+    ) -> Iterator[tuple[PassagePlace, float, float]]:
         """The passages of a memory that fit, in order: each with its score, and what those around it give."""
         scores: dict[int, float] = {}
         for ordinal, (place, bits) in candidate.passages.items():
@@ -252,15 +256,15 @@ class Scorer:
                 around += share * (scores.get(ordinal - step, 0.0) + scores.get(ordinal + step, 0.0))
             yield candidate.passages[ordinal][0], scores[ordinal], around
 
-    def _ranked(self, candidate: Candidate, place: Place | None, parts: list[Part]) -> Ranked:
+    def _ranked(self, candidate: Candidate, place: PassagePlace | None, parts: list[ScorePart]) -> Ranked:
         """With the priors, which are shares of the score: they settle what is close, and nothing else."""
         whole, score = candidate.whole, _sum(parts)
         in_layers = candidate.held >> len(self._memory_clauses)
         layer = next(_bits(in_layers), len(self._layer_clauses))
         priors = (
-            Part("recency", "", text_index.RECENCY * score * _recency(whole.day, self._today)),
-            Part("confidence", "", -text_index.CONFIDENCE * score * (1 - whole.confidence)),
-            Part("layer", "", -text_index.LAYER * score * layer),
+            ScorePart("recency", "", text_index.RECENCY * score * _recency(whole.day, self._today)),
+            ScorePart("confidence", "", -text_index.CONFIDENCE * score * (1 - whole.confidence)),
+            ScorePart("layer", "", -text_index.LAYER * score * layer),
         )
         parts += [part for part in priors if part.value]
         return Ranked(candidate, layer, place, _sum(parts), tuple(parts))
@@ -277,9 +281,9 @@ class Scorer:
 
     # -- how a score was made -----------------------------------------------------------------------------
 
-    def explain(self, ranked: Ranked) -> tuple[Part, ...]:
+    def explain(self, ranked: Ranked) -> tuple[ScorePart, ...]:
         """The parts of a score in small: what each word gives in each field. They add up to it."""
-        parts: list[Part] = []
+        parts: list[ScorePart] = []
         for part in ranked.parts:
             if part.of == "memory":
                 parts += _shared(part.value, self._of_memory(ranked.candidate))
@@ -289,27 +293,29 @@ class Scorer:
                 parts.append(part)
         return tuple(parts)
 
-    def _of_memory(self, candidate: Candidate) -> list[Part]:
+    def _of_memory(self, candidate: Candidate) -> list[ScorePart]:
         """What gives a memory its score as a whole."""
         size, words = candidate.whole.size, self._words
         parts = []
         for word, often in zip(words, candidate.often, strict=False):
             if often:
                 share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _grown(often, size)
-                parts.append(Part("text", word, self._weight(word) * share))
+                parts.append(ScorePart("text", word, self._weight(word) * share))
         for word, often in zip(self._common, candidate.often[len(words) :], strict=False):
             if often:
-                parts.append(Part("text", word, self._weight(word) * text_index.COMMON * _grown(often, size)))
+                parts.append(
+                    ScorePart("text", word, self._weight(word) * text_index.COMMON * _grown(often, size))
+                )
         for bit, clause in enumerate(self._memory_clauses):
             if candidate.held >> bit & 1:
-                parts.append(Part(clause.of, clause.word, clause.worth))
+                parts.append(ScorePart(clause.of, clause.word, clause.worth))
         return parts
 
-    def _of_passage(self, candidate: Candidate, place: Place) -> list[Part]:
+    def _of_passage(self, candidate: Candidate, place: PassagePlace) -> list[ScorePart]:
         """What gives a passage its score."""
         grown = _grown(1, place.length)
         held = [self._passage_clauses[bit] for bit in _bits(candidate.passages[place.ordinal][1])]
-        parts = [Part(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in held]
+        parts = [ScorePart(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in held]
         return [part for part in parts if part.value]
 
     # -- what is searched for -----------------------------------------------------------------------------
@@ -525,11 +531,11 @@ def _silent(search: Search) -> Search:
     return Search.const_score_query(search, 0.0)
 
 
-def _sum(parts: Sequence[Part]) -> float:
+def _sum(parts: Sequence[ScorePart]) -> float:
     return sum(part.value for part in parts)
 
 
-def _shared(value: float, parts: Sequence[Part]) -> Iterator[Part]:
+def _shared(value: float, parts: Sequence[ScorePart]) -> Iterator[ScorePart]:
     """Parts that add up to `value`, each with the share that it has of their sum."""
     total = sum(part.value for part in parts)
     for part in parts:

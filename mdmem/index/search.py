@@ -22,7 +22,7 @@ from mdmem.index import passages, query as language
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
 from mdmem.index.passages import words_of
 from mdmem.index.query import Each
-from mdmem.index.scoring import Part, Ranked, Scorer
+from mdmem.index.scoring import Ranked, ScorePart, Scorer
 from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate
 from mdmem.vault import paths
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Span
     from mdmem.index.passages import Passage
     from mdmem.index.query import Query, SearchRequest
-    from mdmem.index.text_index import Place, TextIndex
+    from mdmem.index.text_index import PassagePlace, TextIndex
     from mdmem.text.document import Document
 
 
@@ -210,7 +210,7 @@ class Results:
     left_out: int = 0
     left_out_tokens: int = 0
     notes: tuple[str, ...] = ()
-    explanations: tuple[tuple[Part, ...], ...] = ()
+    explanations: tuple[tuple[ScorePart, ...], ...] = ()
     held: tuple[Held, ...] = ()
 
     def json_shape(self) -> dict[str, Any]:
@@ -256,12 +256,12 @@ def search(
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     scorer = Scorer(index, query, [layer.namespace for layer in layers], folders, _today(today))
     hits: list[Hit] = []
-    explanations: list[tuple[Part, ...]] = []
+    explanations: list[tuple[ScorePart, ...]] = []
     most = max(limit, request.depth)
     ranking = scorer.passages(most) if request.each == "passage" else scorer.memories(most)
     first = [scorer.path(ranked) for ranked in ranking.best[:limit]]
     known = headings(first[:_MOST_KNOWN]) if headings else {}
-    reader = _Reader(Matcher(query, scorer.worth), read, known, layers, request.context)
+    reader = _MemoryReader(Matcher(query, scorer.worth), read, known, layers, request.context)
     gone = 0
     for place, ranked in enumerate(ranking.best):
         if len(hits) == limit:
@@ -347,7 +347,7 @@ def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
     return f"nothing was found; the nearest words are: {', '.join(near)}" if near else "nothing was found"
 
 
-class _Reader:
+class _MemoryReader:
     """Reads the memories that were found, each once.
 
     Args:
@@ -421,7 +421,7 @@ class _Reader:
         return self._read_before[path]
 
     def _best(
-        self, document: Document, lines: range, place: Place | None
+        self, document: Document, lines: range, place: PassagePlace | None
     ) -> tuple[int, tuple[tuple[int, int], ...]]:
         """The line that matches best, the first of these, and what of it does.
 
@@ -440,7 +440,9 @@ class _Reader:
                 looked_at, first = text, start
         return lines.start + best, tuple((first + a, first + b) for a, b in self._matcher.spans(looked_at))
 
-    def _looked_at(self, document: Document, number: int, line: str, place: Place | None) -> tuple[int, str]:
+    def _looked_at(
+        self, document: Document, number: int, line: str, place: PassagePlace | None
+    ) -> tuple[int, str]:
         """What of a line is looked at, and where in it that begins: of a long one, the passage in it."""
         start, end = 0, len(line)
         if end > LONGEST:
@@ -453,7 +455,7 @@ class _Reader:
         text = line[start:end]
         return start, _ESCAPE.sub("  ", text) if document.is_json else text
 
-    def _spans(self, document: Document, line: int, place: Place | None) -> list[Span]:
+    def _spans(self, document: Document, line: int, place: PassagePlace | None) -> list[Span]:
         """Where the passage at a place stands; without one, all that have a part of the line."""
         from mdmem.index.passages import cut  # noqa: PLC0415 - hardly any line is so long
 
@@ -465,7 +467,7 @@ class _Reader:
         return [each.span for each in passages if each.line <= line < each.line + each.lines]
 
 
-def _lines_of(document: Document, place: Place | None) -> range:
+def _lines_of(document: Document, place: PassagePlace | None) -> range:
     """The lines of a passage; without one, the first line of what a memory says."""
     last = len(document.lines)
     if place and place.line <= last:

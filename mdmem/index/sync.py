@@ -26,7 +26,7 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
-from mdmem.index.database import Database, Entry, Record, Row, Seen, kept_citation, record
+from mdmem.index.database import Database, DocumentRow, Record, Row, Seen, kept_citation, record
 from mdmem.index.hit import day_of
 from mdmem.text.document import Limits, parse
 from mdmem.vault import files
@@ -458,7 +458,7 @@ class Sync:
         more: bool = False,
     ) -> None:
         """Write what was read to both stores, and forget what is `gone` by then."""
-        entries: list[Entry] = []
+        entries: list[DocumentRow] = []
         same: list[tuple[str, Read]] = []
         texts: list[str] = []
         for each in reads:
@@ -507,15 +507,15 @@ class Sync:
         if indexed:
             self._text.add(indexed)
 
-    def _entry(self, read: Read, found: Understood) -> Entry:
+    def _entry(self, read: Read, found: Understood) -> DocumentRow:
         """The rows of a file; what cannot be read as a memory has a problem instead of a record."""
         made = found.record
         if made and made.citations:
             marks = made.summary.ident, read.hash
             made = made._replace(citations=self._first_seen.taken(read.path, marks, made.citations))
-        return Entry(read.path, read.seen, read.racy, read.hash, found.problem, made)
+        return DocumentRow(read.path, read.seen, read.racy, read.hash, found.problem, made)
 
-    def _note(self, old: _Old | None, entry: Entry) -> None:
+    def _note(self, old: _Old | None, entry: DocumentRow) -> None:
         """Note what became of a memory."""
         was, summary = old is not None and not old.problem, entry.record.summary if entry.record else None
         if summary and was:
@@ -527,7 +527,7 @@ class Sync:
 
     def _write(
         self,
-        entries: list[Entry],
+        entries: list[DocumentRow],
         same: list[tuple[str, Read]],
         gone: Sequence[str],
         texts: Sequence[str],

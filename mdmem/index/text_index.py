@@ -117,7 +117,7 @@ _MOST_COUNTS = 10_000
 _LONGEST_TITLE = 4_000  # code points
 
 
-class Place(NamedTuple):
+class PassagePlace(NamedTuple):
     """Where a passage is.
 
     Attributes:
@@ -144,7 +144,7 @@ class Whole(NamedTuple):
     size: int
 
 
-class Found(NamedTuple):
+class PassageHit(NamedTuple):
     """What a query found: its score, and where it is as long as the index stays as it is."""
 
     score: float
@@ -329,21 +329,23 @@ class TextIndex:
         assert self._searcher is not None  # noqa: S101 - what refresh is for
         return self._searcher
 
-    def best(self, query: tantivy.Query, limit: int) -> list[Found]:
+    def best(self, query: tantivy.Query, limit: int) -> list[PassageHit]:
         """The documents that a query finds, the best first."""
         searcher = self.searcher()
         with _Translated(self, "search the index"):
             found = searcher.search(query, _bounded(limit, searcher), count=False)
-            return [Found(*hit) for hit in found.hits]
+            return [PassageHit(*hit) for hit in found.hits]
 
-    def scored(self, query: tantivy.Query, usual: int) -> list[Found]:
+    def scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
         """Every document with a score, up to MOST_FOUND; mostly there are no more than `usual`."""
         found = self.best(query, usual)
         if len(found) == usual and found[-1].score:
             found = self.best(query, MOST_FOUND)
         return [hit for hit in found if hit.score]
 
-    def memories(self, query: tantivy.Query, limit: int, *, newest: bool = False) -> tuple[list[Found], int]:
+    def memories(
+        self, query: tantivy.Query, limit: int, *, newest: bool = False
+    ) -> tuple[list[PassageHit], int]:
         """The memories that a query finds, `limit` of them at least, and how many there are in all.
 
         The best first, of equal ones the shortest; or the newest first. Which they are depends on what the
@@ -360,7 +362,7 @@ class TextIndex:
         with _Translated(self, "search the index"):
             while True:
                 result = searcher.search(query, most + 1, **order)
-                found = [Found(*hit) for hit in result.hits]
+                found = [PassageHit(*hit) for hit in result.hits]
                 if result.count <= most:
                     return found, result.count
                 # Which of those that equal the last one are among them, their place in the index decides.
@@ -392,12 +394,12 @@ class TextIndex:
         with _Translated(self, "search the index"):
             return searcher.doc_freq(name, word)
 
-    def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[Place]:
+    def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[PassagePlace]:
         """Where passages are."""
         keys, packed, lengths = self._fast(("key", "place", "length"), addresses)
         ordinal, line, count = _LINE_BITS + _COUNT_BITS, 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
         return [
-            Place(key, place >> ordinal, place >> _COUNT_BITS & line, place & count, length)
+            PassagePlace(key, place >> ordinal, place >> _COUNT_BITS & line, place & count, length)
             for key, place, length in zip(keys, packed, lengths, strict=True)
         ]
 

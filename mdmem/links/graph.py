@@ -16,10 +16,9 @@ from mdmem.index.database import kept_citation, tag_key
 from mdmem.links.references import file_beside, file_named
 from mdmem.links.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resolve
 from mdmem.text import properties
-from mdmem.text.document import LINEAGE
 from mdmem.text.lines import Lines
 from mdmem.text.link import external
-from mdmem.text.tree import Node
+from mdmem.text.tree import LINEAGE, Node
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:

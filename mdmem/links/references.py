@@ -41,7 +41,7 @@ _CITED_LINES = regex(
 )
 
 
-class Place(NamedTuple):
+class ReferencePlace(NamedTuple):
     """Where a reference stands, and what became of it, as seen from there.
 
     Attributes:
@@ -62,7 +62,7 @@ class Occurrence(NamedTuple):
 
     type: str
     target: str
-    place: Place
+    place: ReferencePlace
     day: str
     written: str
 
@@ -83,7 +83,7 @@ class Reference:
 
     type: str
     target: str
-    places: tuple[Place, ...]
+    places: tuple[ReferencePlace, ...]
     first_seen: str
     last_seen: str
 
@@ -104,7 +104,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class ReferenceStats:
     """References in numbers: how many different ones, how many places, and both by type and by state."""
 
     total: int
@@ -186,12 +186,12 @@ def gathered(found: Iterable[Occurrence]) -> tuple[Reference, ...]:
     )
 
 
-def counted(found: Collection[Reference]) -> Stats:
+def counted(found: Collection[Reference]) -> ReferenceStats:
     """References in numbers; of those in most places, ten."""
     by_count = sorted(
         ((each.target, len(each.places)) for each in found), key=lambda pair: (-pair[1], pair[0])
     )
-    return Stats(
+    return ReferenceStats(
         total=len(found),
         places=sum(len(each.places) for each in found),
         by_type=dict(sorted(Counter(each.type for each in found).items())),
@@ -234,10 +234,10 @@ def occurrences(
     if TAG in wanted:
         names = {tag_key(name): f"#{name}" for name, _ in view.tags()}
         for path, day, line, name, key in _rows(view, "tags", "x.line, x.name, x.key", paths):
-            yield Occurrence(TAG, names[key], Place(path, line, OK), day, f"#{name}")
+            yield Occurrence(TAG, names[key], ReferencePlace(path, line, OK), day, f"#{name}")
     if URL in wanted:
         for path, day, line, url in _rows(view, "urls", "x.line, x.url", paths):
-            yield Occurrence(URL, url, Place(path, line, OK), day, url)
+            yield Occurrence(URL, url, ReferencePlace(path, line, OK), day, url)
 
 
 def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
@@ -286,21 +286,21 @@ def _link(
         if kind in PATH_KINDS or kind == "field":
             file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
         if file is not None:
-            return Occurrence(FILE, file, Place(path, line, OK), day, written)
-        place = Place(path, line, DANGLING, f"there is no memory {target!r}")
+            return Occurrence(FILE, file, ReferencePlace(path, line, OK), day, written)
+        place = ReferencePlace(path, line, DANGLING, f"there is no memory {target!r}")
         return Occurrence(type_, written, place, day, written)
     if meant.rule == "attachment":
-        return Occurrence(FILE, meant.path, Place(path, line, OK), day, written)
+        return Occurrence(FILE, meant.path, ReferencePlace(path, line, OK), day, written)
     goal = f"{meant.path}#{mark}" if mark else meant.path
     if mark and meant.path.endswith(".md"):
         state, detail = _anchored(headings(meant.path), mark, meant.path)
         if state != OK:
-            return Occurrence(type_, goal, Place(path, line, state, detail), day, written)
+            return Occurrence(type_, goal, ReferencePlace(path, line, state, detail), day, written)
     if meant.ambiguous:
         others = ", ".join(meant.candidates[1:4])
         detail = f"it may also mean {others}"
-        return Occurrence(type_, goal, Place(path, line, AMBIGUOUS, detail), day, written)
-    return Occurrence(type_, goal, Place(path, line, OK), day, written)
+        return Occurrence(type_, goal, ReferencePlace(path, line, AMBIGUOUS, detail), day, written)
+    return Occurrence(type_, goal, ReferencePlace(path, line, OK), day, written)
 
 
 def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -313,7 +313,7 @@ def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence
             citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
             citing = view.in_workspace(path)
             found = judge(workspace, citing, citation, seen)
-            place = Place(path, line, found.state, found.reason)
+            place = ReferencePlace(path, line, found.state, found.reason)
             file = path_of(workspace, citing, citation) or cited
             yield _cited(place, day, citation, found, file, workspace)
 
@@ -366,7 +366,7 @@ def _anchored(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
 
 
 def _cited(
-    place: Place, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
+    place: ReferencePlace, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
     """A citation of the file `path` of the workspace."""
     type_, locator, now = FILE, "", ""

@@ -51,7 +51,7 @@ class Resource(NamedTuple):
     modified: str
 
 
-class Content(NamedTuple):
+class ResourceContent(NamedTuple):
     """The content of a memory: its URI, MIME type, text and hash."""
 
     uri: str
@@ -84,7 +84,7 @@ def listed(memory: Memory, cursor: str = "") -> tuple[list[Resource], str]:
     return resources, resources[-1].path if len(found) > PAGE else ""
 
 
-def read(memory: Memory, uri: str) -> Content:
+def read(memory: Memory, uri: str) -> ResourceContent:
     """The memory that a URI means, whole.
 
     Raises:
@@ -92,7 +92,9 @@ def read(memory: Memory, uri: str) -> Content:
         DocumentRefused, StorageFailed: it cannot be read.
     """
     document = memory.show(path_of(uri))
-    return Content(uri_of(document.path), _mime_type(document.path), document.text, short(document.hash))
+    return ResourceContent(
+        uri_of(document.path), _mime_type(document.path), document.text, short(document.hash)
+    )
 
 
 def _mime_type(path: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from mdmem.mcp.answer import Bound, Tick
-    from mdmem.mcp.tools import Tool
+    from mdmem.mcp.tools import ToolSpec
     from mdmem.watch.watcher import Keeper
 
 T = TypeVar("T")
@@ -210,7 +210,7 @@ class MemoryServer:
         return await to_thread.run_sync(work, tick, limiter=self._limiter)
 
 
-def _described(tool: Tool) -> types.Tool:
+def _described(tool: ToolSpec) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ToolSpec:
     """A tool.
 
     Attributes:
@@ -93,8 +93,8 @@ def _remembered(kinds: Iterable[Kind]) -> tuple[str, ...]:
     return tuple(sorted(kind.name for kind in kinds if kind.is_remembered))
 
 
-TOOLS: tuple[Tool, ...] = (
-    Tool(
+TOOLS: tuple[ToolSpec, ...] = (
+    ToolSpec(
         name="context",
         title="What to know first",
         about="What you should know before you begin: rules, project memory, preferences, pinned notes,"
@@ -112,7 +112,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.context,
     ),
-    Tool(
+    ToolSpec(
         name="search",
         title="Search memories",
         about="Find the memories that fit best by meaning of words, each with its best lines: take it for a"
@@ -129,7 +129,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.search,
     ),
-    Tool(
+    ToolSpec(
         name="grep",
         title="Find lines",
         about="Find every line that has exactly a text, or fits a regular expression: take it for a name, an"
@@ -145,7 +145,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.grep,
     ),
-    Tool(
+    ToolSpec(
         name="ls",
         title="List memories",
         about="List memories with their hashes. where: conditions on frontmatter such as type=note or"
@@ -160,7 +160,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.ls,
     ),
-    Tool(
+    ToolSpec(
         name="show",
         title="Read a memory",
         about="Read a memory, or one section of it, with its hash.",
@@ -185,7 +185,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.show,
     ),
-    Tool(
+    ToolSpec(
         name="references",
         title="Links and citations",
         about="What memories link to and cite, and whether it is still there: of one target (a memory, #tag,"
@@ -206,7 +206,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=reading.references,
     ),
-    Tool(
+    ToolSpec(
         name="write",
         title="Write a memory or its fields",
         about="Replaces all: write a whole memory (.md or .json); one that is there needs base, or overwrite."
@@ -231,7 +231,7 @@ TOOLS: tuple[Tool, ...] = (
         destructive=True,
         idempotent=True,
     ),
-    Tool(
+    ToolSpec(
         name="replace",
         title="Replace text",
         about="Replaces a text in a memory exactly; old must occur once, or count times.",
@@ -281,7 +281,7 @@ TOOLS: tuple[Tool, ...] = (
         changes=True,
         destructive=True,
     ),
-    Tool(
+    ToolSpec(
         name="section",
         title="Add or change a section",
         about="Replaces or adds to one section, found by its heading or heading path (Design > Index):"
@@ -304,7 +304,7 @@ TOOLS: tuple[Tool, ...] = (
         changes=True,
         destructive=True,
     ),
-    Tool(
+    ToolSpec(
         name="mv",
         title="Move a memory",
         about="Move a memory or a folder; links to it follow. A target that ends in / is a folder.",
@@ -333,7 +333,7 @@ TOOLS: tuple[Tool, ...] = (
         run=changing.mv,
         changes=True,
     ),
-    Tool(
+    ToolSpec(
         name="rm",
         title="Delete a memory, or undo",
         about="Delete a memory or a folder (path), or undo a change.",
@@ -350,7 +350,7 @@ TOOLS: tuple[Tool, ...] = (
         changes=True,
         destructive=True,
     ),
-    Tool(
+    ToolSpec(
         name="remember",
         title="Remember",
         about="Keep something where it belongs: note and project (AGENTS.md) add to what is there; working"
@@ -400,12 +400,12 @@ class Toolbox:
         self._bound = bound
 
     @cached_property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[ToolSpec, ...]:
         """Those that are offered."""
         return tuple(tool for tool in self._by_name.values() if not (tool.changes and self._bound.read_only))
 
     @cached_property
-    def _by_name(self) -> dict[str, Tool]:
+    def _by_name(self) -> dict[str, ToolSpec]:
         """All of them, with the kinds of memory that there are in this vault."""
         tools = {tool.name: tool for tool in TOOLS}
         with suppress(ConfigInvalid):  # told by whatever is called
@@ -427,7 +427,7 @@ class Toolbox:
         answer = self._answer(tool, given or {}, tick)
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
-    def _answer(self, tool: Tool, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _answer(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         try:
             return self._done(tool, given, tick)
         except MdmemError as error:
@@ -437,7 +437,7 @@ class Toolbox:
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}
             return Answer((problem["message"],), {"error": problem}, is_error=True)
 
-    def _done(self, tool: Tool, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _done(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         if tool.changes and self._bound.read_only:
             raise Usage(problem=f"{tool.name} is refused: this memory is bound read-only")
         values = argument.read(tool.arguments, given)
@@ -447,7 +447,7 @@ class Toolbox:
         return tool.run(Call(bound=self._bound, tick=tick), **values)
 
 
-def _remembering(tool: Tool, kinds: tuple[str, ...], declared: Sequence[str]) -> Tool:
+def _remembering(tool: ToolSpec, kinds: tuple[str, ...], declared: Sequence[str]) -> ToolSpec:
     """The tool `remember`, of a vault that declares kinds of its own."""
     about = f"{tool.about} {', '.join(declared)}: a text adds a section, an object fills in the template."
     arguments = (each._replace(choices=kinds) if each.name == "kind" else each for each in tool.arguments)

@@ -168,7 +168,7 @@ def _parted(excerpt: Excerpt, lines: Sequence[str], count: int) -> Cut:
     return Cut(replace(excerpt, last=last, text="\n".join((*lines[:count], told))), rest)
 
 
-class Source:
+class ExcerptSource:
     """A memory that excerpts are taken from.
 
     Args:
@@ -324,7 +324,7 @@ class Sources:
                 self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
             )
             if document:
-                source = Source(vault, document, shown, _synced(document))
+                source = ExcerptSource(vault, document, shown, _synced(document))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
@@ -355,7 +355,7 @@ class Sources:
         for listed in self._memory.ls(where=[_PINNED]):
             document = self._read(self._memory.vault, listed.path, gathered)
             if document and not content.has_passed(content.expiry_of(document), self._now):
-                gathered.excerpts.extend(Source(self._memory.vault, document).whole())
+                gathered.excerpts.extend(ExcerptSource(self._memory.vault, document).whole())
         return gathered
 
     def kind(self, kind: Kind) -> Gathered:
@@ -369,7 +369,7 @@ class Sources:
             shown = self._shown(vault, found.path)
             document = self._read(vault, found.path, gathered, shown)
             if document and not content.has_passed(content.expiry_of(document), self._now):
-                gathered.excerpts.extend(Source(vault, document, shown).whole())
+                gathered.excerpts.extend(ExcerptSource(vault, document, shown).whole())
         if len(met) > _MOST_FOUND:
             reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"
             gathered.unread.append((f"{kind.folder}/", reason))
@@ -410,10 +410,10 @@ class Sources:
         """What the memory at `path` of a layer is called."""
         return self._memory.vault.shown(join(vault.namespace, path))
 
-    def _source(self, vault: Vault, path: str, gathered: Gathered) -> Source | None:
+    def _source(self, vault: Vault, path: str, gathered: Gathered) -> ExcerptSource | None:
         shown = self._shown(vault, path)
         document = self._read(vault, path, gathered, shown)
-        return Source(vault, document, shown) if document else None
+        return ExcerptSource(vault, document, shown) if document else None
 
     def _read(self, vault: Vault, path: str, gathered: Gathered, shown: str = "") -> Document | None:
         if self._besides and _file(vault, path) in self._besides:
@@ -479,7 +479,7 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
             read[hit.path] = _read(memory, hit.path)
         document = None if hit.heading else read[hit.path]
         if document and hit.line < document.lines.number(document.body_span.start):
-            first = next(iter(Source(memory.vault, document).sections((rank,))), None)
+            first = next(iter(ExcerptSource(memory.vault, document).sections((rank,))), None)
             excerpt = first and replace(first, path=hit.path, day=hit.date)
         if excerpt and not any(each.place == excerpt.place for each in found):
             found.append(excerpt)

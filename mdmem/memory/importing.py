@@ -66,7 +66,7 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
         except (DocumentRefused, PathRefused) as error:
             left_out.append(error.message)
             continue
-        except _LeftOut as reason:
+        except _Refused as reason:
             left_out.append(f"{path}: {reason}")
             continue
         if change is None:
@@ -121,7 +121,7 @@ def _claimed(names: dict[str, str], path: str) -> str | None:
     return None
 
 
-class _LeftOut(Exception):
+class _Refused(Exception):
     """Why a memory is not taken in."""
 
 
@@ -135,15 +135,15 @@ def _change(vault: Vault, new: Document) -> Change | None:
     before = vault.find(new.path)
     if before:
         if before.data != new.data:
-            raise _LeftOut("another memory stands there; move it, or import --to another folder")
+            raise _Refused("another memory stands there; move it, or import --to another folder")
         return None
     if twin := _twin(vault, new.path):
-        raise _LeftOut(f"{twin} stands there for the same id; move it, or import --to another folder")
+        raise _Refused(f"{twin} stands there for the same id; move it, or import --to another folder")
     for finding in vault.schemas.check(new):
         if finding.severity == "error":
             # What a schema says of a value quotes it.
             said = splice(finding.message, redactions(find(finding.message)))
-            raise _LeftOut(f"line {finding.position.line}: {said}")
+            raise _Refused(f"line {finding.position.line}: {said}")
     return Change(path=new.path, before=None, content=new.data)
 
 

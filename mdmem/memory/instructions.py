@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from mdmem.agents.audit import Audit
     from mdmem.agents.files import Places, Resolved
-    from mdmem.agents.generated import Rule
+    from mdmem.agents.generated import RuleText
     from mdmem.agents.hosts import Setup
-    from mdmem.agents.sync import Synced
+    from mdmem.agents.sync import FilesSynced
     from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
 
 
@@ -67,7 +67,9 @@ class WorkspaceProject(Project["Applied"]):
         )
         return audit(self._places(), advice)
 
-    def sync(self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False) -> Synced:
+    def sync(
+        self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False
+    ) -> FilesSynced:
         """Make tools' files hold what project memory and rules say; see `mdmem.agents.sync`.
 
         Args:
@@ -92,12 +94,12 @@ class WorkspaceProject(Project["Applied"]):
 
         return self.places or Places.of(self._vault.workspace, self._vault.hides)
 
-    def _rules(self) -> list[Rule]:
-        from mdmem.agents.generated import Rule  # noqa: PLC0415 - start-up
+    def _rules(self) -> list[RuleText]:
+        from mdmem.agents.generated import RuleText  # noqa: PLC0415 - start-up
         from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
 
         return [
-            Rule(
+            RuleText(
                 name=rule.name,
                 title=rule.title,
                 globs=rule.globs,
@@ -134,7 +136,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
     if scope.shared or not options:
         options.append("--shared")
     folder = _settings_folder(host, root, project=project)
-    return hosts.install(host, hosts.Bound(program, root, tuple(options), folder))
+    return hosts.install(host, hosts.ServerBinding(program, root, tuple(options), folder))
 
 
 def uninstall(host: str, root: str, *, project: bool | None) -> Setup:

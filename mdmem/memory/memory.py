@@ -10,8 +10,9 @@ from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage, VaultNotFound
 from mdmem.memory.arguments import checked
 from mdmem.memory.verbs import Build, Verbs
-from mdmem.text.document import LINEAGE, SUFFIXES, Document
+from mdmem.text.document import SUFFIXES, Document
 from mdmem.text.globs import matcher
+from mdmem.text.tree import LINEAGE
 from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.vault import Vault
 

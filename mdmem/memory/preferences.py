@@ -296,7 +296,7 @@ _MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class PreferenceStats:
     """Preferences in numbers.
 
     Attributes:
@@ -363,12 +363,12 @@ class Preferences(Checked, Generic[R]):
             raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
         return sorted(self.list(), key=_rank)[:count]
 
-    def stats(self) -> Stats:
+    def stats(self) -> PreferenceStats:
         """How many there are, where, and how strong they are now."""
         everything = [*self._all()]
         strengths = [p.strength for p in everything if not p.hidden]
         categories = [p.category for p in everything if not p.hidden]
-        return Stats(
+        return PreferenceStats(
             total=len(everything),
             hidden=len(everything) - len(strengths),
             by_category={name: categories.count(name) for name in dict.fromkeys(categories)},

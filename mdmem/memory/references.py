@@ -15,7 +15,7 @@ from mdmem.links.references import (
     Backlink,
     Occurrence,
     Reference,
-    Stats,
+    ReferenceStats,
     backlinks,
     counted,
     gathered,
@@ -137,7 +137,7 @@ class References(Checked, Generic[R]):
         states: Collection[str] = (),
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
-    ) -> Stats:
+    ) -> ReferenceStats:
         """The references that `list` gives, in numbers."""
         return counted(self.list(types=types, states=states, stale=stale, paths=paths))
 

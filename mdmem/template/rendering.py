@@ -22,14 +22,28 @@ from jinja2 import (
 )
 from jinja2.exceptions import SecurityError
 
-from mdmem.errors import TemplateFailed
+from mdmem.errors import PathRefused, TemplateFailed
 from mdmem.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
-from mdmem.template.templates import Variable, refusal
 from mdmem.text.regex import regex
 
 Load = Callable[[str], nodes.Template | None]
 _MOST_READ = 200  # templates that one template may name, each counted as often as it is read anew
 _NAMED = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable that a template reads.
+
+    Attributes:
+        name: its name.
+        required: whether some use of it is not guarded by `default(…)` or `is defined`.
+        default: the value, or the name of the value, that stands in for it; None when there is none.
+    """
+
+    name: str
+    required: bool
+    default: str | None
 
 
 def read_by(name: str, load: Load) -> tuple[Variable, ...]:
@@ -47,7 +61,7 @@ def read_by(name: str, load: Load) -> tuple[Variable, ...]:
         name: the template's name.
         load: gives the tree of a template by its name, or None when there is no such template.
     """
-    reader = _Reader(load)
+    reader = _VariableReader(load)
     reader.template(name, _Scope())
     read = [
         Variable(name=name, required=use.required, default=use.default)
@@ -82,7 +96,7 @@ class _Scope:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _VariableReader:
     load: Load
     uses: dict[str, _Use] = field(default_factory=dict)
     undeclared: set[str] = field(default_factory=set)
@@ -335,8 +349,10 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
 
     @cache
     def tree(other: str) -> nodes.Template | None:
-        # A refused name is reported where it is used, with its line.
-        found = load(other) if other == name or not refusal(other) else None
+        try:
+            found = load(other)
+        except SecurityError:  # a refused name is reported where it is used, with its line
+            found = None
         sandbox.pay(PARSED_CHARACTER * len(found or ""))
         return None if found is None else sandbox.parse(found, other)
 
@@ -384,10 +400,10 @@ def render(
 
 def _loader(name: str, source: str, lookup: Lookup) -> Lookup:
     def load(other: str) -> str | None:
-        reason = None if other == name else refusal(other)
-        if reason:
-            raise SecurityError(f"{other!r}: {reason}")
-        found = source if other == name else lookup(other)
+        try:
+            found = source if other == name else lookup(other)
+        except PathRefused as error:
+            raise SecurityError(error.message) from None
         if found is not None and len(found) > _LONGEST_SOURCE:
             raise Exhausted(f"{other!r} has more than {_LONGEST_SOURCE:,} characters")
         return found

@@ -16,6 +16,8 @@ from mdmem.text.regex import regex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mdmem.template.rendering import Variable
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateInfo:
@@ -30,21 +32,6 @@ class TemplateInfo:
     name: str
     builtin: bool
     description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """A variable that a template reads.
-
-    Attributes:
-        name: its name.
-        required: whether some use of it is not guarded by `default(…)` or `is defined`.
-        default: the value, or the name of the value, that stands in for it; None when there is none.
-    """
-
-    name: str
-    required: bool
-    default: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +153,14 @@ class Templates:
         return last
 
     def _lookup(self, name: str) -> str | None:
-        """The source of a template that another one names."""
+        """The source of a template that another one names.
+
+        Raises:
+            PathRefused: the name leaves the template folder.
+        """
+        reason = refusal(name)
+        if reason:
+            raise PathRefused(path=name, reason=reason)
         return next((s for suffix in _SUFFIXES if (s := self._source(name + suffix)) is not None), None)
 
     def _refuse_missing(self, full: str, source: str, variables: Mapping[str, Any]) -> None:

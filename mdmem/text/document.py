@@ -11,7 +11,7 @@ from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.lines import Lines
-from mdmem.text.tree import MOST_PARTS, Flaw, Parsed, TooDeep, parse_json
+from mdmem.text.tree import LINEAGE, MOST_PARTS, Flaw, Parsed, TooDeep, parse_json
 
 if TYPE_CHECKING:
     from frontmatter import Post
@@ -27,10 +27,6 @@ PROJECT_FILE = "AGENTS.md"
 def is_json(path: str) -> bool:
     """Whether the memory at `path` is JSON; otherwise it is Markdown."""
     return path.endswith(".json")
-
-
-LINEAGE = ("superseded_by", "derived_from")
-"""The fields that name other memories: as links, or plainly by a path or an id."""
 
 
 class Limits(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.text.document import LINEAGE
 from mdmem.text.inline import Tag, Url, in_values
 from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.link import Link, external
 from mdmem.text.regex import regex
+from mdmem.text.tree import LINEAGE
 
 if TYPE_CHECKING:
     from mdmem.text.tree import Node

@@ -22,6 +22,9 @@ INDEX = regex(r"0|[1-9][0-9]{0,8}")
 MOST_PARTS = 100_000
 """How many headings, links, JSON values or the like a text may have, unless a limit says otherwise."""
 
+LINEAGE = ("superseded_by", "derived_from")
+"""The fields that name other memories: as links, or plainly by a path or an id."""
+
 
 class Flaw(NamedTuple):
     """Something wrong in a text, before it is known which memory the text belongs to."""

@@ -75,7 +75,7 @@ class Trash(NamedTuple):
     max_days: int = 90
 
 
-class Working(NamedTuple):
+class WorkingSettings(NamedTuple):
     """Working memory: seconds that it lives after its last change (0 for ever), its schema and template."""
 
     ttl_seconds: int = 0
@@ -83,7 +83,7 @@ class Working(NamedTuple):
     template: str = ""
 
 
-class Preferences(NamedTuple):
+class PreferenceSettings(NamedTuple):
     """Preferences: what happens when a value changes, and how many one namespace may have."""
 
     policy: str = "keep-latest"
@@ -126,8 +126,8 @@ class Config(NamedTuple):
 
     limits: Limits = DEFAULT_LIMITS
     trash: Trash = Trash()
-    working: Working = Working()
-    preferences: Preferences = Preferences()
+    working: WorkingSettings = WorkingSettings()
+    preferences: PreferenceSettings = PreferenceSettings()
     secrets: Secrets = Secrets()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
@@ -157,8 +157,8 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     types = {
         "limits": Limits,
         "trash": Trash,
-        "working": Working,
-        "preferences": Preferences,
+        "working": WorkingSettings,
+        "preferences": PreferenceSettings,
         "secrets": Secrets,
     }
     parts = {name: _table(path, name, types[name], table) for name, table in tables.items()}

@@ -77,7 +77,7 @@ class Hints:
         )
 
 
-class Gathered:
+class GatheredHints:
     """Hints that are being gathered; times are monotonic seconds."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inotify_simple import Event, INotify, flags
 
 from mdmem.text.document import SUFFIXES
-from mdmem.watch.hints import Gathered, Notice, counts, entry_of
+from mdmem.watch.hints import GatheredHints, Notice, counts, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -45,7 +45,7 @@ _LOST = Notice(
 )
 
 
-class _Folder(NamedTuple):
+class _WatchedFolder(NamedTuple):
     """A watched folder: its absolute path, and its path in the vault (None for one outside of the vault)."""
 
     path: str
@@ -75,7 +75,7 @@ class Watched:
         self._cited: frozenset[str] = frozenset()
         self._above: frozenset[str] = frozenset()
         self._queue = INotify()
-        self._folders: dict[int, _Folder] = {}
+        self._folders: dict[int, _WatchedFolder] = {}
         self._inside: dict[str, int] = {}
         self._outside: dict[str, tuple[int, int]] = {}
         self._linked: dict[int, set[str]] = {}
@@ -125,7 +125,7 @@ class Watched:
 
     # -- events -------------------------------------------------------------------------------------------
 
-    def drain(self, into: Gathered) -> bool:
+    def drain(self, into: GatheredHints) -> bool:
         """Handle every event that is in the queue by now; never waits.
 
         Returns:
@@ -152,7 +152,7 @@ class Watched:
         self._moved, self._new_links = set(), set()
         return has_moved
 
-    def _handle(self, event: Event, into: Gathered) -> None:
+    def _handle(self, event: Event, into: GatheredHints) -> None:
         if event.mask & flags.Q_OVERFLOW:
             self._lost = True
         elif event.mask & flags.IGNORED:
@@ -168,7 +168,7 @@ class Watched:
             for path in self._linked.get(event.wd, ()):
                 self._touch_file(path, into)
 
-    def _handle_entry(self, folder: _Folder, event: Event, into: Gathered) -> None:
+    def _handle_entry(self, folder: _WatchedFolder, event: Event, into: GatheredHints) -> None:
         path = f"{folder.path}/{event.name}"
         inside = None if folder.inside is None else entry_of(folder.inside, event.name)
         # A link may come in the place of a folder.
@@ -187,14 +187,14 @@ class Watched:
         elif inside is not None:
             into.file(inside)
 
-    def _handle_folder(self, path: str, inside: str, bits: int, into: Gathered) -> None:
+    def _handle_folder(self, path: str, inside: str, bits: int, into: GatheredHints) -> None:
         if bits & flags.MOVED_FROM:
             self._uproot(path)
         elif bits & _COMES or (bits & flags.ATTRIB and path not in self._inside):
             self._plant(path, inside)
         into.folder(inside)
 
-    def _touch_file(self, path: str, into: Gathered) -> None:
+    def _touch_file(self, path: str, into: GatheredHints) -> None:
         """Note that a file may have changed, whichever way it is known."""
         if path in self._cited:
             into.cited(path)
@@ -208,7 +208,7 @@ class Watched:
         if self._root == path or self._root.startswith(path + "/"):
             yield self._root
 
-    def _follow(self, into: Gathered) -> None:
+    def _follow(self, into: GatheredHints) -> None:
         """After folders above single files came or went: what is watched may stand elsewhere by now."""
         if not self._moved:
             return
@@ -218,7 +218,7 @@ class Watched:
             if not self._moved.isdisjoint(_above(path)):
                 self._touch_file(path, into)
 
-    def _look_at_root(self, into: Gathered) -> None:
+    def _look_at_root(self, into: GatheredHints) -> None:
         # One that is made anew may be the same inode as the one before, without its watch.
         if self._root not in self._inside or self._identity != _identity(self._root):
             self._rebuild()
@@ -276,7 +276,7 @@ class Watched:
         if before not in {None, watch} and self._folders.get(before) == (path, inside):
             del self._folders[before]
             self._unwatch(before)
-        self._folders[watch] = _Folder(path, inside)
+        self._folders[watch] = _WatchedFolder(path, inside)
         self._inside[path] = watch
 
     def _uproot(self, path: str) -> None:
@@ -303,7 +303,7 @@ class Watched:
                     watch_or_none = self._add(path, bits | _FOLDER)
                     if watch_or_none is not None and watch_or_none not in self._folders:
                         self._outside[path] = watch_or_none, bits
-                        self._folders[watch_or_none] = _Folder(path, None)
+                        self._folders[watch_or_none] = _WatchedFolder(path, None)
             before, wanted = wanted, self._wanted(single)
             # A missing folder may have come between the look and the watch.
             if wanted == before:
@@ -353,7 +353,7 @@ class Watched:
 
     # -- files with several names -------------------------------------------------------------------------
 
-    def _link_all(self, into: Gathered) -> None:
+    def _link_all(self, into: GatheredHints) -> None:
         """Watch the files that now have several names, and hint at all of these.
 
         A write through another name may have come before the watch.

@@ -19,7 +19,7 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from mdmem.watch.hints import Gathered, counts
+from mdmem.watch.hints import GatheredHints, counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -89,7 +89,7 @@ class Observed(FileSystemEventHandler):
         except OSError:
             self.limited = True
 
-    def drain(self, into: Gathered) -> bool:
+    def drain(self, into: GatheredHints) -> bool:
         """Take over what the observer has said.
 
         Returns:
@@ -131,7 +131,7 @@ class Observed(FileSystemEventHandler):
         inside = path.removeprefix(self._root + "/")
         return path in self._cited or inside == path or counts(inside)
 
-    def _handle(self, path: str, into: Gathered, *, is_folder: bool) -> None:
+    def _handle(self, path: str, into: GatheredHints, *, is_folder: bool) -> None:
         inside = path.removeprefix(self._root + "/")
         if path in self._cited:
             into.cited(path)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.index.voucher import TABLE, Voucher, mounted_in, remote_kind
-from mdmem.watch.hints import Gathered, Hints, Notice
+from mdmem.watch.hints import GatheredHints, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
     from collections.abc import Collection, Iterator, Mapping
@@ -69,7 +69,7 @@ class Watcher:
         self._every = poll_seconds
         self._events: Watched | Observed | None = None
         self._lock = threading.Lock()
-        self._gathered = Gathered()
+        self._gathered = GatheredHints()
         self._cited: frozenset[str] = frozenset()
         self._unwatched: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
@@ -91,7 +91,7 @@ class Watcher:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._is_open = True
-        self._gathered = Gathered()
+        self._gathered = GatheredHints()
         self._gathered.all_now()
         self._every = self._poll_seconds
         with contextlib.suppress(OSError):
@@ -219,7 +219,7 @@ class Watcher:
                 return None
             hints = self._gathered.hints()
             if take:
-                self._gathered = Gathered()
+                self._gathered = GatheredHints()
             return hints if self._is_taken else hints | self._handed
 
     def vouches(self) -> bool:
@@ -330,7 +330,7 @@ class Watcher:
 
     def _hand_out(self, now: float) -> Hints:
         self._handed = self._gathered.hints()
-        self._gathered = Gathered()
+        self._gathered = GatheredHints()
         self._handed_at, self._is_taken = now, False
         return self._handed
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.agents import generated
-from mdmem.agents.generated import Difference, Part, Rule, Wanted, compared, portable, wanted
+from mdmem.agents.generated import BlockPart, Difference, RuleText, Wanted, compared, portable, wanted
 from mdmem.text.lines import with_newline
 
 ONE = Wanted("CLAUDE.md", "@AGENTS.md", "AGENTS.md")
@@ -19,7 +19,7 @@ RULE = Wanted(
     "# A\n\nText.",
     "memories/rules/a.md",
     HEAD,
-    (Part("# A\n\nText.", "rules/a.md"),),
+    (BlockPart("# A\n\nText.", "rules/a.md"),),
 )
 
 LINES = st.sampled_from(
@@ -196,7 +196,7 @@ def test_a_glob_of_a_rule_means_the_same_to_a_tool(glob: str, expected: str) -> 
 
 
 def test_each_tool_gets_a_rule_in_its_own_form() -> None:
-    rule = Rule(
+    rule = RuleText(
         "a", "A: b", ("*.{py,pyi}", "!x.py", "src/"), "# A: b\n\nText.", "memories/rules/a.md", "rules/a.md"
     )
     files = {one.path: one for one in wanted(("claude", "cursor", "copilot"), [rule], "memory", "")}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.agents.files import Places, Source
-from mdmem.agents.sync import Synced, ToolFiles
+from mdmem.agents.files import Places, SourceFiles
+from mdmem.agents.sync import FilesSynced, ToolFiles
 from mdmem.errors import Conflict, EditRefused, Usage
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.vault.paths import Scope
@@ -51,7 +51,7 @@ def file(memory: Memory, name: str) -> Path:
     return Path(memory.vault.workspace, name)
 
 
-def states(synced: Synced) -> dict[str, str]:
+def states(synced: FilesSynced) -> dict[str, str]:
     return {one.path: one.state for one in synced.differences}
 
 
@@ -84,7 +84,7 @@ def test_a_check_writes_nothing_and_is_clean_after_a_sync(memory: Memory) -> Non
     assert not file(memory, "CLAUDE.md").exists()
     memory.project.sync()
     assert memory.project.sync(check=True).differences == ()
-    assert memory.project.sync() == Synced(differences=())
+    assert memory.project.sync() == FilesSynced(differences=())
 
 
 def test_the_diff_of_a_check_is_what_a_sync_writes(memory: Memory) -> None:
@@ -138,7 +138,7 @@ def test_a_project_memory_that_is_not_mounted_is_copied(tmp_path: Path) -> None:
 
 def test_without_memory_and_rules_there_is_nothing_to_write(tmp_path: Path) -> None:
     memory = opened(tmp_path)
-    assert memory.project.sync() == Synced(differences=())
+    assert memory.project.sync() == FilesSynced(differences=())
     assert sorted(os.listdir(memory.vault.workspace)) == [".git", "memories"]
 
 
@@ -364,7 +364,7 @@ def test_a_file_that_changed_in_between_is_a_conflict(name: str, memory: Memory)
     difference = next(one for one in differences if one.path == name)
     file(memory, name).write_text("theirs\n")
     with pytest.raises(Conflict) as conflict:
-        ToolFiles(memory.vault, Source(memory.project.places)).write(difference)
+        ToolFiles(memory.vault, SourceFiles(memory.project.places)).write(difference)
     assert conflict.value.path == name
     assert "+theirs" in conflict.value.diff
     assert file(memory, name).read_text() == "theirs\n"
@@ -376,7 +376,7 @@ def test_a_file_that_another_one_synced_in_between_is_no_conflict(memory: Memory
     memory.project.sync()
     before = {one.path: file(memory, one.path).read_bytes() for one in late}
     for difference in late:
-        ToolFiles(memory.vault, Source(memory.project.places)).write(difference)
+        ToolFiles(memory.vault, SourceFiles(memory.project.places)).write(difference)
     assert {path: file(memory, path).read_bytes() for path in before} == before
     assert len(memory.history("AGENTS.md")) == 2
 
@@ -465,7 +465,7 @@ def test_an_audit_advises_no_sync_where_there_is_nothing_to_write(tmp_path: Path
     file(memory, "AGENTS.md").write_text("# Demo\n")
     file(memory, "CLAUDE.md").write_text("Mine.\n")
     told = hints(memory)
-    assert memory.project.sync() == Synced(differences=())
+    assert memory.project.sync() == FilesSynced(differences=())
     assert told["AGENTS.md"].startswith("make it the project memory")
     assert "`mdmem project append`" in told["CLAUDE.md"]
 

@@ -27,7 +27,7 @@ from mdmem.index import database as module
 from mdmem.index.database import (
     VERSION,
     Database,
-    Entry,
+    DocumentRow,
     Record,
     Seen,
     alias_key,
@@ -60,13 +60,13 @@ def database(path: str) -> Iterator[Database]:
     database.close()
 
 
-def entry(path: str, text: str = RICH) -> Entry:
-    return Entry(
+def entry(path: str, text: str = RICH) -> DocumentRow:
+    return DocumentRow(
         path, SEEN, racy=False, hash=f"hash of {text}", problem="", record=record(parse_text(path, text), 0)
     )
 
 
-def put(database: Database, *entries: Entry) -> None:
+def put(database: Database, *entries: DocumentRow) -> None:
     with database.writing():
         database.replace(entries)
 
@@ -216,7 +216,7 @@ def test_replacing_a_document_leaves_the_others_and_nothing_of_the_old_one(datab
 
 def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> None:
     put(database, entry("a.md"))
-    put(database, Entry("a.md", SEEN, racy=True, hash="", problem="a symbolic link", record=None))
+    put(database, DocumentRow("a.md", SEEN, racy=True, hash="", problem="a symbolic link", record=None))
     found = dump(database)
     assert [part for part, rows in found.items() if rows] == ["documents"]
     assert found["documents"] == [("a.md", "a.md", *SEEN, 1, "", "a symbolic link", "", "", "", 0, "")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.mcp.argument import input_schema
-from mdmem.mcp.tools import TOOLS, Tool
+from mdmem.mcp.tools import TOOLS, ToolSpec
 from mdmem.memory.memory import Memory
 from mdmem.memory.references import References
 from mdmem.text.tokens import estimate
@@ -27,19 +27,19 @@ OTHERWISE = {
 VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
 
 
-def _verb(tool: Tool) -> Callable[..., Any]:
+def _verb(tool: ToolSpec) -> Callable[..., Any]:
     return VERBS.get(tool.name) or getattr(Memory, tool.name)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: Tool) -> None:
+def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: ToolSpec) -> None:
     parameters = inspect.signature(_verb(tool)).parameters.keys()
     named = {argument.name for argument in tool.arguments}
     assert named - parameters - ABOUT_THE_ANSWER - OTHERWISE.keys() == set()
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_runs_with_all_of_its_arguments(tool: Tool) -> None:
+def test_a_tool_runs_with_all_of_its_arguments(tool: ToolSpec) -> None:
     parameters = inspect.signature(tool.run).parameters
     named = {argument.name for argument in tool.arguments}
     # What it does not take itself it hands on to its verb.
@@ -61,7 +61,7 @@ def test_what_is_offered_says_which_tool_to_take() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_no_name_means_two_arguments(tool: Tool) -> None:
+def test_no_name_means_two_arguments(tool: ToolSpec) -> None:
     names = [argument.name for argument in tool.arguments]
     aliases = [alias for argument in tool.arguments for alias in argument.aliases if alias not in names]
     assert len(aliases) == len(set(aliases))

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused
 from mdmem.vault.paths import check_memory
-from mdmem.watch.hints import LONGEST_SECONDS, QUIET_SECONDS, Gathered, Notice, counts, entry_of
+from mdmem.watch.hints import LONGEST_SECONDS, QUIET_SECONDS, GatheredHints, Notice, counts, entry_of
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_an_entry_is_named_from_the_vault() -> None:
 
 
 def test_a_file_that_cannot_be_a_memory_is_no_hint() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     gathered.file("notes/a.txt")
     assert not gathered
 
 
 def test_paths_under_a_folder_that_is_hinted_at_are_left_out() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     for path in ("a/b/c.md", "a/bc.md", "ab/c.md"):
         gathered.file(path)
     gathered.folder("a/b")
@@ -56,7 +56,7 @@ def test_paths_under_a_folder_that_is_hinted_at_are_left_out() -> None:
 
 
 def test_a_look_at_everything_needs_no_paths() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     gathered.file("a.md")
     gathered.all(Notice("x", "y"))
     gathered.all(Notice("x", "y"))
@@ -66,19 +66,19 @@ def test_a_look_at_everything_needs_no_paths() -> None:
 
 
 def test_the_vault_itself_is_everything() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     gathered.folder("")
     assert gathered.hints().everything
 
 
 def test_a_name_that_is_not_utf_8_is_told_by_its_folder() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     gathered.file(os.fsdecode(b"notes/\xff/a\xfe.md"))
     assert gathered.hints().paths == {"notes"}
 
 
 def test_hints_are_ready_when_it_is_quiet_or_has_been_long() -> None:
-    gathered = Gathered()
+    gathered = GatheredHints()
     assert gathered.ready == -math.inf
     gathered.file("a.md")
     first = gathered.ready
@@ -95,7 +95,7 @@ def test_hints_are_ready_when_it_is_quiet_or_has_been_long() -> None:
 def test_every_name_leads_to_a_hint_that_a_vault_can_follow(names: list[str]) -> None:
     """Whatever a file is called, its hint is a path in normal form at or above it."""
     path = "/".join(names) + ".md"
-    gathered = Gathered()
+    gathered = GatheredHints()
     gathered.file(path)
     hints = gathered.hints()
     if hints.everything or hints.settings:

@@ -14,7 +14,7 @@ import pytest
 from watchdog.observers.api import BaseObserver
 
 from mdmem.watch import inotify, watcher
-from mdmem.watch.hints import Gathered, Hints
+from mdmem.watch.hints import GatheredHints, Hints
 
 if TYPE_CHECKING:
     from tests.watch.conftest import Follow, Following
@@ -55,7 +55,7 @@ def test_an_interrupt_in_the_middle_loses_nothing(kernel: Following, root: Path)
     assert kernel.watcher.vouches()
 
 
-class Interrupting(Gathered):
+class Interrupting(GatheredHints):
     def came(self) -> None:
         raise KeyboardInterrupt
 

@@ -15,6 +15,7 @@ from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, Receipt, SettingsChange
 from mdmem.agents.settings_formats import Addition, Insertion
 from mdmem.errors import ExtraMissing, StorageFailed, Usage
+from mdmem.text.diff import unified
 from mdmem.vault import outside
 from mdmem.vault.mark import state_folder
 
@@ -216,8 +217,6 @@ class Setup(NamedTuple):
 
     def diff(self) -> str:
         """The changes as one unified diff."""
-        from mdmem.text.diff import unified  # noqa: PLC0415 - start-up
-
         return "".join(unified(each.before, each.after, _seen_from_here(each.path)) for each in self.changes)
 
     def notes(self) -> list[str]:

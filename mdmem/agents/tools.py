@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mdmem.agents import files
@@ -218,8 +219,6 @@ class Copilot:
 
     def _cut(self, reading: Reading) -> None:
         """Cut every file to what a code review reads of it."""
-        from dataclasses import replace  # noqa: PLC0415 - of one agent only
-
         for number, found in enumerate(reading.files):
             if len(found.text) > self._REVIEW_CHARACTERS:
                 text = found.text[: self._REVIEW_CHARACTERS]

@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
-from mdmem.index.sync import Progress, Synced
+from mdmem.index.sync import Progress, Sync, Synced, Work
 from mdmem.index.voucher import mounted_in, remote_kind
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
@@ -333,8 +333,6 @@ class Index:
                 database.set_value("opstamp", 0)
         read = [met.path for met in found.changed if not met.problem]
         problems = [(met.path, Seen(*met.seen), met.problem) for met in found.changed if met.problem]
-        from mdmem.index.sync import Sync, Work  # noqa: PLC0415 - most questions find nothing to do
-
         work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
         self._known_at = -1
         try:

@@ -20,7 +20,7 @@ from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
 from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
-from mdmem.index.passages import words_of
+from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
 from mdmem.text.regex import regex
@@ -457,8 +457,6 @@ class _MemoryReader:
 
     def _spans(self, document: Document, line: int, place: PassagePlace | None) -> list[Span]:
         """Where the passage at a place stands; without one, all that have a part of the line."""
-        from mdmem.index.passages import cut  # noqa: PLC0415 - hardly any line is so long
-
         if document.path not in self._cut:
             self._cut[document.path] = [*cut(document)]
         passages = self._cut[document.path]

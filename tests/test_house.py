@@ -1,0 +1,271 @@
+"""The rules of the house: how large a module is, what it may import and where, and what it may be called."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1] / "mdmem"
+LEAST, MOST, ENOUGH = 100, 600, 250  # lines: of a module, and of one that a single other one imports
+MEANINGLESS = {"base", "common", "core", "helper", "helpers", "manager", "misc", "util", "utils"}
+
+# Doors: what a command or a name of the library does not use is not imported there.
+DOORS = {"", "memory.memory"}  # the public names of `mdmem`, and the properties of the façade
+FRONT = ("cli", "adapters", "mcp", "imports")  # floors whose modules are found by their names
+# The modules that import each heavy package: all others ask these.
+HEAVY = {
+    "anthropic": {"adapters.anthropic"},
+    "deepagents": {"adapters.deepagents"},
+    "jinja2": {"template.rendering", "template.sandbox"},
+    "jsonschema": {"schema.validator"},
+    "regex": {"text.regex"},
+    "tantivy": {"index.passages", "index.scoring", "index.text_index"},
+    "toktok": {"text.tokens"},
+    "tree_sitter": {"code.symbols"},
+    "yaml": {"text.yaml", "text.yaml_edit"},
+}
+# Why a module is shorter than others.
+SHORT = {
+    "adapters.anthropic": "one package of others, which is optional",
+    "builtin": "where the wheel and a checkout keep the built-in schemas and templates, for two floors",
+    "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
+    "memory.kind": "`remember`, which is over the modules of the kinds",
+    "text.lines": "the line table, which every module of text counts with",
+}
+# Why a module of which one other makes use stands alone.
+ALONE = {
+    "schema.lint": "schemas are checked seldom, and this loads what validates",
+    "vault.screen": "what no change may bring into a vault",
+    "vault.transaction": "a change of several files that is made whole or not at all",
+    "watch.observer": "the watch of systems without inotify",
+}
+# What front ends may import besides the façade.
+BESIDES = {
+    "kind": "the table of the kinds says which choices a tool has",
+    "watch.events": "the names of the events, and what a watch gives",
+    "watch.watcher": "what keeps an index current, as the façade gives it",
+}
+# The modules apart from the doors that import something inside a function: why, and what.
+INLINE = {
+    "adapters.hooks": ("most events need no context", {"memory.context", "memory.context_sources"}),
+    "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
+    "code.workspace": (
+        "many workspaces have no repository, and few citations lead nowhere",
+        {"git.objects", "git.repository", "index.ripgrep"},
+    ),
+    "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy", "tempfile"}),
+    "index.hit": ("a hit with no heading over it parses no Markdown", {"text.blocks"}),
+    "index.index": (
+        "a search of a current index needs none",
+        {"hashlib", "index.voucher", "platformdirs", "shutil"},
+    ),
+    "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
+    "index.search": ("most searches find something", {"difflib"}),
+    "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
+    "index.text_index": ("an index is seldom cleared", {"shutil"}),
+    "links.references": ("many memories cite no code", {"code.workspace"}),
+    "memory.instructions": (
+        "most commands are about no tool's files",
+        {
+            "agents.audit",
+            "agents.files",
+            "agents.generated",
+            "agents.hosts",
+            "agents.sync",
+            "agents.tools",
+            "memory.rules",
+        },
+    ),
+    "memory.verbs": (
+        "most changes move and import nothing",
+        {"links.move", "links.rename", "memory.importing"},
+    ),
+    "schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
+    "schema.schemas": ("schemas are checked seldom", {"schema.lint"}),
+    "text.blocks": ("what only lists parses no Markdown", {"pyromark"}),
+    "text.document": (
+        "what a document consists of is parsed when it is asked for",
+        {
+            "frontmatter",
+            "frontmatter.default_handlers",
+            "hashlib",
+            "text.blocks",
+            "text.inline",
+            "text.properties",
+        },
+    ),
+    "vault.config": ("a vault with the default config needs no TOML", {"tomllib"}),
+    "vault.files": ("reading needs none", {"ctypes"}),
+    "vault.mark": ("most commands prove nothing to another process", {"hashlib", "hmac", "platformdirs"}),
+    "vault.vault": ("what only reads needs neither schemas nor templates", {"schema", "template"}),
+    "watch.watcher": (
+        "each system has its own watch, and cannot import the other",
+        {"watch.inotify", "watch.observer"},
+    ),
+}
+
+
+class Import(NamedTuple):
+    """An import that is made when the program runs: of which module, where, inside a function or not."""
+
+    module: str
+    line: int
+    is_inline: bool
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module, by its name without that of the package."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def lines(name: str) -> int:
+    path = ROOT.joinpath(*name.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+@cache
+def imports(name: str) -> tuple[Import, ...]:
+    """Every import of a module, those for types alone left out; ours without the name of the package."""
+    found: list[Import] = []
+
+    def visit(node: ast.AST, *, inside: bool) -> None:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.Import):
+            found.extend(Import(alias.name, node.lineno, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module.partition(".")[0] != "mdmem":
+                found.append(Import(module, node.lineno, inside))
+            else:
+                ours = [f"{module}.{alias.name}".removeprefix("mdmem.") for alias in node.names]
+                own = module.removeprefix("mdmem").removeprefix(".")
+                found.extend(Import(one if one in modules() else own, node.lineno, inside) for one in ours)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named = (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+            found.extend(Import(str(one).removeprefix("mdmem."), node.lineno, inside) for one in named)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside=inside or is_function)
+
+    visit(modules()[name], inside=False)
+    return tuple(found)
+
+
+def importers() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in modules():
+        for each in imports(name):
+            found[each.module].add(name)
+    return found
+
+
+def is_package(name: str) -> bool:
+    return ROOT.joinpath(*name.split(".")).is_dir()
+
+
+def test_a_module_is_one_noun_that_a_person_can_hold() -> None:
+    large = {name: count for name in modules() if (count := lines(name)) > MOST}
+    small = {
+        name for name in modules() if not is_package(name) and name != "__main__" and lines(name) < LEAST
+    }
+    assert large == {}, f"more than {MOST} lines"
+    assert small == SHORT.keys(), f"fewer than {LEAST} lines, or no longer"
+
+
+def test_a_module_with_one_importer_is_large_enough_to_stand_alone() -> None:
+    by = importers()
+    wrapping = set[str]().union(*HEAVY.values())
+    lonely = {
+        name
+        for name in modules()
+        if not is_package(name)
+        and name.partition(".")[0] not in FRONT
+        and len(by[name]) == 1
+        and not by[name] & {*DOORS, name.rpartition(".")[0]}
+        and lines(name) < ENOUGH
+        and name not in SHORT.keys() | wrapping
+    }
+    assert lonely == ALONE.keys()
+
+
+def test_imports_go_round_in_no_circle() -> None:
+    """Those inside functions count."""
+    state: dict[str, int] = {}
+
+    def visit(name: str, way: tuple[str, ...]) -> None:
+        assert state.get(name) != 1, " -> ".join((*way[way.index(name) :], name))
+        if name in state:
+            return
+        state[name] = 1
+        for each in imports(name):
+            # The package's own names are doors to all that is below.
+            if each.module in modules() and each.module not in {"", name}:
+                visit(each.module, (*way, name))
+        state[name] = 2
+
+    for name in modules():
+        if name:
+            visit(name, ())
+
+
+def test_a_class_name_is_unique() -> None:
+    where: dict[str, list[str]] = defaultdict(list)
+    for name, module in modules().items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.ClassDef):
+                where[node.name].append(name)
+    assert {each: found for each, found in where.items() if len(found) > 1} == {}
+
+
+def test_inline_imports_stand_at_the_doors_only() -> None:
+    """Besides the heavy packages, the modules that wrap them, and what `INLINE` gives a reason for."""
+    wrapping = set[str]().union(*HEAVY.values())
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in modules():
+        for each in imports(name):
+            is_heavy = each.module in wrapping or each.module.partition(".")[0] in HEAVY
+            if each.is_inline and not is_heavy and name not in DOORS and name.partition(".")[0] != "cli":
+                found[name].add(each.module)
+    assert found == {name: what for name, (_why, what) in INLINE.items()}
+
+
+def test_each_heavy_package_is_imported_by_its_modules_alone() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in modules():
+        for each in imports(name):
+            package = each.module.partition(".")[0]
+            if package in HEAVY:
+                found[package].add(name)
+    assert found == HEAVY
+
+
+def test_no_name_means_nothing() -> None:
+    parts = {part for name in modules() for part in name.split(".")}
+    assert not parts & MEANINGLESS
+
+
+def test_front_ends_speak_to_the_facade_alone() -> None:
+    """Types included: what they are given has a name there."""
+    facade = {"", "errors", "diagnostic"}
+    below = set()
+    for name, module in modules().items():
+        floor = name.partition(".")[0]
+        if floor not in {"cli", "mcp", "adapters"}:
+            continue
+        for node in ast.walk(module):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mdmem":
+                imported = (node.module or "").removeprefix("mdmem").removeprefix(".")
+                near = {floor, "memory", "adapters", "mcp"}
+                if imported not in facade and imported.partition(".")[0] not in near:
+                    below.add(imported)
+    assert below == BESIDES.keys()

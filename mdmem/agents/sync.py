@@ -114,7 +114,7 @@ def _is_mounted(vault: Vault) -> bool:
 def _memory(vault: Vault) -> tuple[str | None, str]:
     """The project memory, and where it is when it is not the workspace's AGENTS.md itself."""
     document = vault.find(AGENTS)
-    # What `sync` wrote there itself is no memory: it goes when the rules go.
+    # What `sync` wrote there itself is not a memory: it goes when the rules go.
     text = generated.outside(document.text) if document else ""
     is_copied = text.strip() and not _is_mounted(vault)
     return text if text.strip() else None, vault.disk.in_workspace(AGENTS).replace(

@@ -1,20 +1,15 @@
-"""The state of a reference: whether what it points at is there, and is what it was.
+"""Citations of code: which place one names, what became of it, and how it is written anew.
 
-The place that a citation names, and how another place is written in the same style.
-
-What became of cited code: unchanged, moved, changed or gone since the citation was written.
-
-It is compared with what was cited then. That says, in this order: the pin behind the citation; git, by the
-file in the commit that last touched the citing line; what the index first saw. Lines are compared exactly,
-apart from their ends: a change of indentation is a change.
+What is cited is unchanged, moved, changed or gone since the citation was written. It is compared with what
+was cited then. That says, in this order: the pin behind the citation; git, by the file in the commit that
+last touched the citing line; what the index first saw. Lines are compared exactly, apart from their ends: a
+change of indentation is a change.
 
 Where git has the whole file of then, its diff with the file of now says where the lines went. Lines that are
 deleted by that are looked for by content, but only among lines that are new, so that an old copy elsewhere is
 not taken for them, and only when there are enough letters and digits in them to tell them from others, as
 `git blame -M` does. With a pin alone, any other place in the file with the same hash is where they moved to.
 Several such places are ambiguous.
-
-Plans that change citations of code: to where the code is now, and to have a pin.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The symbols that a source file defines: functions, classes and variables, with the lines they stand in.
 
-Python is read by `ast`, other languages by `mdmem.code.symbols`. What cannot be parsed is said, so that a
-name that is not found there counts as unknown, never as gone.
-
-Symbols of languages other than Python, by the grammars of tree-sitter: the extra `symbols`.
-
-A grammar names the nodes of its trees; a table per language says which of them define something.
+Python is read by `ast`, other languages by the grammars of tree-sitter (the extra `symbols`): a grammar names
+the nodes of its trees, and a table per language says which of them define something. What cannot be parsed is
+said, so that a name that is not found there counts as unknown, never as gone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A source file: its lines, its symbols, and the pin of a part of it.
-
-Where the lines of an old text stand in a new one.
-
-The workspace: the source files that memories cite, as they are and as git knows that they were.
-"""
+"""The workspace: the source files that memories cite, as they are and as git knows that they were."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""The stores of an index: what they are called in its folder.
+"""The database: what is known of every memory of a vault, in one SQLite file that can be deleted any time.
 
-The database: what is known of every memory of a vault, in one SQLite file that can be deleted any time.
-
-Nothing in it is resolved. A link is kept with the key of its target, and a memory with the keys that it can
-be called by: so adding a memory changes no other memory's rows, and a link finds its target when that
-appears.
-
-A record: the rows of the database that say what one memory holds. Pure: a document in, rows out.
+A record is the rows that say what one memory holds. Nothing in it is resolved: a link is kept with the key of
+its target, and a memory with the keys that it can be called by. So adding a memory changes no other memory's
+rows, and a link finds its target when that appears.
 """
 
 from __future__ import annotations

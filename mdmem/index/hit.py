@@ -1,7 +1,4 @@
-"""A hit: one line that a search found, with the heading that it stands under and its date.
-
-Reading a memory for the hits in it: their headings, their context, its day.
-"""
+"""A hit: one line that a search found, with the heading that it stands under, its context and its date."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rest: what is closed when it has not been used for a while.
+"""The index of a vault: its two derived stores, made when they are needed and current when they are asked.
 
-The index of a vault: its two derived stores, made when they are needed and current when they are asked.
+A process that goes on closes the text index when it has not been used for a while.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Words: what of a text can be searched for. The index and its queries take texts apart in the same way.
+"""Passages: how a memory is cut for the text index, and what of a text can be searched for.
+
+A passage is a paragraph, or some lines of a longer one, with the heading that it stands under.
 
 A word is a run of letters and digits in lower case, without accents, cut down to its English stem. An
 identifier is found by its parts, too, and a text without spaces by its pairs of neighbouring characters: they
-are written out behind the text before it is taken apart.
-
-Every change of what becomes of a text needs another `mdmem.index.text_index.VERSION`.
-
-Passages: how a memory is cut for the text index. Pure: a document in, values out.
-
-A passage is a paragraph, or some lines of a longer one, with the heading that it stands under.
+are written out behind the text before it is taken apart. The index and its queries take texts apart in the
+same way: every change of that needs another `mdmem.index.text_index.VERSION`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 tantivy says which documents hold which words, and counts them. The scores are made here, by BM25 with k1 of
 1.2 and b of 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009): tantivy's own depend
 on how frequent a word is, and how long a text, in the whole index, and would tell what stands behind a wall.
-How often a memory holds a word is counted in passages; a typical one is as long as `weights.TYPICAL` says.
+How often a memory holds a word is counted in passages; a typical one is as long as `text_index.TYPICAL` says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Matching: what of a line a query is about, for the line that a hit shows.
-
-Ranked search: the passages that fit a query best, in context.
-"""
+"""Ranked search: the passages that fit a query best, in context, and which words of a line it is about."""
 
 from __future__ import annotations
 

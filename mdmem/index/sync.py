@@ -1,17 +1,12 @@
-"""What has happened to memories between two looks at them.
-
-What the index first saw of cited code: the baseline of citations without a pin that git does not know.
-
-It is kept with the citation for as long as that stands in its memory, also when the memory moves. It is the
-one thing in the index that the files do not say: who needs it for good writes pins (`mdmem refs --pin`).
-
-Reading: a file of the vault as the index takes it in. Nothing here touches a store.
-
-Sync: make the index say what the files say, by reading only what has changed.
+"""Sync: make the index say what the files say, by reading only what has changed.
 
 A file is as it was when its times, size and inode are. Where its times are so close to the moment at which it
 was read that a later write could have left the same ones, it is read again, as git does with its index
 (racy-git.txt in git's technical documentation).
+
+What the index first saw of cited code is the baseline of citations without a pin that git does not know. It
+is kept with the citation for as long as that stands in its memory, also when the memory moves. It is the one
+thing in the index that the files do not say: who needs it for good writes pins (`mdmem refs --pin`).
 """
 
 from __future__ import annotations
@@ -224,7 +219,7 @@ class Read(NamedTuple):
         racy: whether it may be written once more and look the same.
         hash: the SHA-256 of its bytes; empty when they were not read.
         data: its bytes.
-        problem: why it is no memory; empty when that is not known yet.
+        problem: why it is not a memory; empty when that is not known yet.
     """
 
     path: str
@@ -241,7 +236,7 @@ class Read(NamedTuple):
 
 
 class Understood(NamedTuple):
-    """What a file says, for each store that asks; with a `problem` it is no memory, and there is neither."""
+    """What a file says, for each store that asks; with a `problem` there is neither."""
 
     record: Record | None
     indexed: Indexed | None

@@ -1,13 +1,12 @@
-"""The constants of ranked search, with what each is worth as `bench/retrieval.py` measures it.
-
-"Without it" is what is found when the constant is 0 and nothing else changes: mean reciprocal rank, where
-no other figure is named. LoCoMo is its development half; "words" and "heading" are documentation, looked for
-by five words of a paragraph and by a heading that was taken out, "name" by a heading and the file's name.
-
-The text index: what the memories say, for ranked search, in a folder that can be deleted any time.
+"""The text index: what the memories say, for ranked search, in a folder that can be deleted any time.
 
 Each passage is a document of tantivy's. The first one of a memory carries the memory as a whole, too: its
 text, title and what it is filtered by. So one commit serves both. The text itself is not stored.
+
+The constants of ranking stand first, with what each is worth as `bench/retrieval.py` measures it. "Without
+it" is what is found when the constant is 0 and nothing else changes: mean reciprocal rank, where no other
+figure is named. LoCoMo is its development half; "words" and "heading" are documentation, looked for by five
+words of a paragraph and by a heading that was taken out, "name" by a heading and the file's name.
 """
 
 from __future__ import annotations

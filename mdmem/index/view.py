@@ -1,6 +1,6 @@
-"""Conditions on memories: `type=decision`, `created>=2026-01-01`, `tags=db`, `size>1000`, `!expires`.
+"""A view: what the index knows of one namespace. No other path goes in or comes out.
 
-A view: what the index knows of one namespace. No other path goes in or comes out.
+Memories are listed by conditions: `type=decision`, `created>=2026-01-01`, `tags=db`, `size>1000`, `!expires`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which file system a folder is on, and whether it tells what other machines change.
-
-Vouching for other processes: one that watches a vault answers whether the index is current.
+"""Vouching for other processes: one that watches a vault answers whether the index is current.
 
 The kernel queues the events of a change before the call that made it returns. So who reads that queue when it
 is asked has handled whatever was written before, and a `yes` is as good as a look at every file. Nothing is
 left behind that could be believed later: what is asked is a socket, which ends with its process, in the
 folder of the index, whose name nobody else can guess. A stopped or busy process does not answer in time.
+
+Nobody vouches for a folder on a file system that does not tell what other machines change.
 """
 
 from __future__ import annotations

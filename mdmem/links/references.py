@@ -1,7 +1,4 @@
-"""A reference: something that memories point at, and every place where they do.
-
-References: everything that memories point at, and whether it is still there and still what it was.
-"""
+"""References: everything that memories point at, and whether it is still there and still what it was."""
 
 from __future__ import annotations
 
@@ -319,7 +316,7 @@ def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:
-    """The file of the workspace that a Markdown destination in a memory means, where it is no memory.
+    """The file of the workspace that a Markdown destination in a memory means, where it is not a memory.
 
     Nothing in the vault is meant so: the namespace has its own links, and around it is a wall.
     """

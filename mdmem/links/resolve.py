@@ -1,7 +1,7 @@
 """The resolver: which memory a link means. Pure: all that it knows comes through `Names`.
 
 A Markdown destination, and a wikilink that begins with `.` or `/`, is a path: relative to the folder of the
-memory that it stands in, or to the base namespace after `/`. It may leave `.md` away, never `.json`, and its
+memory that it stands in, or to the base namespace after `/`. It may leave `.md` out, never `.json`, and its
 `..` never leave the base namespace.
 
 Any other wikilink is an identifier. It means, in this order:

@@ -371,7 +371,7 @@ class Memory(Kinds["Applied"]):
         )
         if isinstance(query, SearchRequest):
             if request != SearchRequest(query=""):
-                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest away")
+                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest out")
             request = query
         index, layers = self.index, self.scope.searches
         self.vault.enter()

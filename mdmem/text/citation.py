@@ -133,7 +133,7 @@ def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, in
 
 
 def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
-    """What a Markdown link cites: a file that is no memory, or lines of it.
+    """What a Markdown link cites: a file that is not a memory, or lines of it.
 
     Args:
         target: its decoded destination up to the "#".

@@ -115,7 +115,7 @@ def in_values(text: str, values: Sequence[Span], lines: Lines) -> Inline:
 
 
 class _Lead(NamedTuple):
-    """Where a destination leads: `url` when it is external, `cited` when it is a file that is no memory."""
+    """Where a destination leads: `url` when external, `cited` when it is a file that is not a memory."""
 
     span: Span
     url: str

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
-from mdmem.text.lines import LINE_END, with_newline
+from mdmem.text.lines import LINE_END, line_ends, with_newline
 from mdmem.text.regex import regex
 
 T = TypeVar("T")
@@ -94,6 +95,38 @@ class Hunk(NamedTuple):
     end: int
     new_start: int
     new_end: int
+
+
+def shared(before: str, after: str) -> tuple[int, int]:
+    """How many code points two texts begin with alike, and how many of the others they end with alike.
+
+    Both are of whole lines; one line more, at either end, may be alike, too.
+    """
+    shorter = min(len(before), len(after))
+    head = _longest(shorter, lambda start, end: before[start:end] == after[start:end])
+    tail = _longest(
+        shorter - head,
+        lambda start, end: (
+            before[len(before) - end : len(before) - start] == after[len(after) - end : len(after) - start]
+        ),
+    )
+    # What follows a carriage return may be a line feed in one of them.
+    whole = head - before.endswith("\r", 0, head)
+    head = max(before.rfind(end, 0, whole) for end in "\r\n") + 1
+    ending = LINE_END.search(before, len(before) - tail)
+    return head, len(before) - ending.end() if ending else 0
+
+
+def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
+    """How far, at most `most`, all is alike; `alike` compares one stretch."""
+    start = 0
+    while start < most:
+        middle = (start + most + 1) // 2
+        if alike(start, middle):
+            start = middle
+        else:
+            most = middle - 1
+    return start
 
 
 def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
@@ -224,18 +257,34 @@ def unified(
     renamed = new_path if new_path not in (None, path) else None
     if before == after and not renamed:
         return ""
-    # Of what is only renamed, no line is looked at.
-    old_lines, new_lines = ([], []) if before == after else (_split(before or ""), _split(after or ""))
+    old, new = before or "", after or ""
+    start, tail = _around(old, new, context)
+    old_lines, new_lines = _split(old[start : len(old) - tail]), _split(new[start : len(new) - tail])
     groups = _grouped(hunks(old_lines, new_lines), context)
-    parts = [] if before == after else [_line_ends_note(before or "", after or "")]
+    parts = [] if before == after else [_line_ends_note(old, new)]
     if renamed or not groups:
         parts += _extended_header(before, after, path, renamed or path)
     if groups:
         parts.append(f"--- {_name('a', path) if before is not None else '/dev/null'}\n")
         parts.append(f"+++ {_name('b', renamed or path) if after is not None else '/dev/null'}\n")
+    above, title, reached = old.count("\n", 0, start), "", 0
+    places = list(accumulate(map(len, old_lines), initial=start))
     for group in groups:
-        parts += _hunk(group, old_lines, new_lines, context, headings=path.endswith(".md"))
+        if path.endswith(".md"):
+            place = places[max(0, group[0].start - context)]
+            title, reached = _heading(old, reached, place) or title, place
+        parts += _hunk(group, old_lines, new_lines, context, above, title)
     return "".join(parts)
+
+
+def _around(before: str, after: str, context: int) -> tuple[int, int]:
+    """As `shared`, less what is shown of it around changes; only line feeds end a line here."""
+    head, tail = shared(before, after)
+    end = len(before) - tail
+    for _ in range(context + 1):  # one for that which may have been cut at a carriage return
+        head = before.rfind("\n", 0, max(0, head - 1)) + 1
+        end = before.find("\n", end) + 1 or len(before)
+    return head, len(before) - end
 
 
 def _split(text: str) -> list[str]:
@@ -255,14 +304,14 @@ def _grouped(found: list[Hunk], context: int) -> list[list[Hunk]]:
 
 
 def _hunk(
-    group: list[Hunk], old: Sequence[str], new: Sequence[str], context: int, *, headings: bool
+    group: list[Hunk], old: Sequence[str], new: Sequence[str], context: int, above: int, title: str
 ) -> list[str]:
     first, last = group[0], group[-1]
     lead = min(context, first.start)
     trail = min(context, len(old) - last.end)
     start, end = first.start - lead, last.end + trail
-    title = _enclosing(old, start) if headings else ""
-    old_range, new_range = _range(start, end), _range(first.new_start - lead, last.new_end + trail)
+    old_range = _range(above + start, above + end)
+    new_range = _range(above + first.new_start - lead, above + last.new_end + trail)
     parts = [f"@@ -{old_range} +{new_range} @@{title}\n"]
     at = start
     for hunk in group:
@@ -284,10 +333,16 @@ def _written(mark: str, line: str) -> str:
     return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-def _enclosing(lines: Sequence[str], start: int) -> str:
-    """The nearest heading above, as git shows it for files with `diff=markdown`."""
-    heading = next((line for line in reversed(lines[:start]) if _HEADING.match(line)), "")
-    return f" {heading.rstrip()[:80]}" if heading else ""
+def _heading(text: str, start: int, end: int) -> str:
+    """The last heading between two lines, as git shows it for files with `diff=markdown`."""
+    mark = text.rfind("#", start, end)
+    while mark >= 0:
+        line = text.rfind("\n", start, mark) + 1 or start
+        if _HEADING.match(text, line):
+            written = text[line : text.find("\n", line)].rstrip()
+            return f" {written[:80]}"
+        mark = text.rfind("#", start, line)
+    return ""
 
 
 def _extended_header(before: str | None, after: str | None, path: str, new_path: str) -> list[str]:
@@ -316,9 +371,10 @@ def _quoted(name: str) -> str:
 
 
 def _line_ends_note(before: str, after: str) -> str:
-    counts = [Counter(LINE_END.findall(text)) for text in (before, after)]
+    counts = [line_ends(text) for text in (before, after)]
+    kinds = [{end for end, times in count.items() if times} for count in counts]
     same_words = with_newline(before, "\n") == with_newline(after, "\n")
-    if not all(counts) or (counts[0].keys() == counts[1].keys() and not (same_words and before != after)):
+    if not all(kinds) or (kinds[0] == kinds[1] and not (same_words and before != after)):
         return ""
     old, new = (
         ", ".join(f"{count[end]} {name}" for end, name in _LINE_END_NAMES.items() if count[end])

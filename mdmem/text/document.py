@@ -46,7 +46,6 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS = Limits()
 
 
-# Not slotted: its parsed parts are cached in the instance the first time that they are needed.
 def digest(data: bytes) -> str:
     """The SHA-256 of some bytes, 64 hexadecimal digits."""
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and what only lists or searches needs none
@@ -54,6 +53,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+# Not slotted: its parsed parts are cached in the instance the first time that they are needed.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Document:
     """A memory as it was read: `data` is exactly what stands in the file, `text` the same decoded.
@@ -107,21 +107,18 @@ class Document:
         if self.is_json:
             start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
-        if len(self.data) > self.limits.max_frontmatter_bytes:
-            self._limit_frontmatter()
+        limit = self.limits.max_frontmatter_bytes
+        if len(self.data) > limit:
+            block, _ = frontmatter.locate(self.text)
+            size = len(self.text[slice(*block)].encode())
+            if size > limit:
+                raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
         try:
             return frontmatter.parse(
                 self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
             )
         except TooDeep as error:
             raise self._too_nested(error) from None
-
-    def _limit_frontmatter(self) -> None:
-        limit = self.limits.max_frontmatter_bytes
-        block, _ = frontmatter.locate(self.text)
-        size = len(self.text[slice(*block)].encode())
-        if size > limit:
-            raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
 
     @cached_property
     def _json(self) -> Parsed:

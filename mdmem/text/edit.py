@@ -6,19 +6,17 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, chain
-from operator import gt
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import accumulate, chain, islice
+from operator import eq, gt
+from typing import Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, NearLine, TextAmbiguous, TextNotFound
-from mdmem.text.diff import hunks
+from mdmem.text.diff import hunks, shared
+from mdmem.text.document import Document, parse_text
 from mdmem.text.frontmatter import BOM
-from mdmem.text.lines import LINE_END, Lines, with_newline
+from mdmem.text.lines import LINE_END, whole_lines, with_newline
 from mdmem.text.regex import Allowance, expanded, foreign, regex
-
-if TYPE_CHECKING:
-    from mdmem.text.document import Document
 
 _CRLF = regex(r"\r\n")
 # More edits of one memory are made as one.
@@ -61,6 +59,16 @@ def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
         parts += [text[reached : edit.start], edit.new]
         reached = edit.end
     return "".join([*parts, text[reached:]])
+
+
+def spliced(document: Document, edits: Iterable[TextEdit]) -> Document:
+    """The memory with the edits made.
+
+    Raises:
+        EditRefused: as `ordered`.
+        DocumentRefused: the result cannot be a memory.
+    """
+    return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
 
 
 def inverse(text: str, edits: Sequence[TextEdit]) -> list[TextEdit]:
@@ -130,7 +138,7 @@ def replace(
         )
     if len(starts) <= _MOST_EDITS:
         return list(map(TextEdit, starts, ends, texts))
-    gaps = (document.text[end:start] for end, start in zip(ends, starts[1:], strict=False))
+    gaps = map(document.text.__getitem__, map(slice, ends, starts[1:]))
     changed = "".join(chain.from_iterable(zip(texts, gaps, strict=False)))
     return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
 
@@ -154,15 +162,16 @@ def _matches(
     has_groups = "\\" in new
     # The allowance is for the pattern: what becomes of a million matches is looked at when it is done.
     starts, ends, texts = array("l"), array("l"), []
-    for match in allowance.finditer(pattern, plain):
-        start, end = match.span()
-        if start == end:
-            raise document.refused("the pattern matches the empty text", "make it longer")
-        starts.append(start)
-        ends.append(end)
-        texts.append(expanded(match, new) if has_groups else new)
+    with allowance.timeout(pattern, plain) as seconds:
+        matches = pattern.finditer(plain, timeout=seconds)
+        while some := list(islice(matches, _MOST_EDITS)):
+            starts.fromlist([match.start() for match in some])
+            ends.fromlist([match.end() for match in some])
+            if any(map(eq, starts[-len(some) :], ends[-len(some) :])):
+                raise document.refused("the pattern matches the empty text", "make it longer")
+            texts += [expanded(match, new) for match in some] if has_groups else [new] * len(some)
     if pairs:
-        starts, ends = (array("l", (at + bisect_left(pairs, at) for at in each)) for each in (starts, ends))
+        starts, ends = (array("l", [at + bisect_left(pairs, at) for at in each]) for each in (starts, ends))
     if has_groups or "\n" in new or "\r" in new:
         spans = map(Span, starts, ends)
         texts = [_ended(document, text, span) for text, span in zip(texts, spans, strict=True)]
@@ -265,17 +274,13 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
 
 def between(before: str, after: str) -> list[TextEdit]:
     """The edits, line by line, that turn `before` into `after`."""
-    old, new = (_with_ends(text) for text in (before, after))
-    starts = [0, *accumulate(map(len, old))]
+    head, tail = shared(before, after)
+    old, new = (whole_lines(text, head, len(text) - tail) for text in (before, after))
+    starts = list(accumulate(map(len, old), initial=head))
     return [
         TextEdit(starts[hunk.start], starts[hunk.end], "".join(new[hunk.new_start : hunk.new_end]))
         for hunk in hunks(old, new)
     ]
-
-
-def _with_ends(text: str) -> list[str]:
-    lines = Lines(text)
-    return [text[slice(*lines.span(number))] for number in range(1, len(lines) + 1)]
 
 
 _MOST = 3

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import EditRefused, FieldNotFound, Usage
 from mdmem.text import yaml_edit
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, splice
+from mdmem.text.document import Document
+from mdmem.text.edit import TextEdit, spliced
 from mdmem.text.regex import regex
 from mdmem.text.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
 from mdmem.text.yaml_edit import BlockEdit, FlowEdit
@@ -171,6 +171,11 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
     else:
         way = partial(edit.add, chain[-1].node, str(first), value)
     return _first_sound(document, [way], wanted)
+
+
+def with_field(document: Document, key: str | Sequence[Key], value: Any) -> Document:
+    """The memory with a field set; see `set_field`."""
+    return spliced(document, set_field(document, key, value))
 
 
 def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
@@ -401,14 +406,12 @@ def _shared(document: Document) -> list[tuple[str, int, int]]:
     return used
 
 
-def _spans(node: Node) -> Iterator[Span]:
+def _spans(tree: Node) -> Iterator[Span]:
     """The places that an anchor or alias can begin at: every value and every key."""
-    if node.anchored or node.kind == "alias":
-        yield node.span
-    for member in node.members:
-        yield member.key_span
-    for part in node.parts:
-        yield from _spans(part)
+    for node in tree.nodes():
+        if node.anchored or node.kind == "alias":
+            yield node.span
+        yield from (member.key_span for member in node.members)
 
 
 def _first_sound(
@@ -427,7 +430,7 @@ def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[Te
         gone = [any(edit.start <= at < edit.end for edit in edits) for at in (anchor, alias)]
         if gone == [True, False]:
             raise _used(document, name, anchor, alias)
-    result = parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+    result = spliced(document, edits)
     value = result.tree.value if result.tree else {}
     flaws = Counter(flaw.code for flaw in _flaws(result)) - Counter(flaw.code for flaw in _flaws(document))
     body = result.body

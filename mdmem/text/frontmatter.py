@@ -132,7 +132,7 @@ class _NotSimple(Exception):
 def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values: int) -> Parsed | None:
     """What `yaml.parse` makes of the YAML from `start` to `end`; None when it is not certainly simple."""
     # There are never more values than characters.
-    if end - start > max_values or not (text.isascii() or _is_usual(text[start:end])):
+    if end - start > max_values or (not text.isascii() and _UNUSUAL.search(text, start, end)):
         return None
     text = text[:end]
     at = _after_blanks(text, start)
@@ -140,10 +140,6 @@ def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values:
         return Parsed(_mapping(text, at, 0, min(max_depth, _DEEPEST))[0] if at < end else None)
     except _NotSimple:
         return None
-
-
-def _is_usual(block: str) -> bool:
-    return block.isascii() or _UNUSUAL.search(block) is None
 
 
 def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:

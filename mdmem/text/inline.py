@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_right
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,16 +124,14 @@ class _Lead(NamedTuple):
     cited: tuple[str, Locator] | None
 
 
+@dataclass(slots=True, eq=False)
 class _Defined:
     """A definition, and what uses it: `used` is where the first link that does ends."""
 
-    __slots__ = ("lead", "shown", "span", "used")
-
-    def __init__(self, span: Span, lead: _Lead | None) -> None:
-        self.span = span
-        self.lead = lead
-        self.used: int | None = None
-        self.shown = False
+    span: Span
+    lead: _Lead | None
+    used: int | None = None
+    shown: bool = False
 
 
 class _Finder:

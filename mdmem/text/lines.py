@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from bisect import bisect_right
 from functools import cached_property
 
@@ -11,6 +13,8 @@ from mdmem.text.regex import regex
 # Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
 # which are characters inside a line for Markdown, git and every editor.
 LINE_END = regex(r"\r\n|\n|\r")
+_LINE = regex(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+_STRETCH = 1 << 16  # code points that are cut into lines at once: a text may have millions
 
 
 class Lines:
@@ -20,18 +24,16 @@ class Lines:
         self.text = text
 
     @cached_property
-    def starts(self) -> list[int]:
+    def starts(self) -> array[int]:
         """The offset of each line's first character; empty for an empty text."""
         text = self.text
-        if not text:
-            return []
-        if "\r" in text:
-            starts = [0, *(ending.end() for ending in LINE_END.finditer(text))]
-        else:
-            at = 0
-            starts = [0, *[at := at + len(line) + 1 for line in text.split("\n")]]
-            starts.pop()
-        if starts[-1] == len(text):
+        if "\r" in text:  # one character for each line end, where it ends
+            text = text.replace("\r\n", " \n").replace("\r", "\n")
+        starts = array("l", (0,) if text else ())
+        for at in range(0, len(text), _STRETCH):
+            lines = text[at : at + _STRETCH].split("\n")
+            starts.fromlist([at := at + len(line) + 1 for line in lines[:-1]])
+        if starts and starts[-1] == len(text):
             starts.pop()
         return starts
 
@@ -60,19 +62,27 @@ class Lines:
     @cached_property
     def newline(self) -> str:
         r"""The line end that the text uses most, `\n` when it has none."""
-        text = self.text
-        if "\r" not in text:
-            return "\n"
-        pairs = text.count("\r\n")
-        counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
+        counts = line_ends(self.text)
         return max(counts, key=counts.__getitem__)
 
     @cached_property
     def uniform(self) -> bool:
         """Whether every line ends the same way."""
-        return "\r" not in self.text or len(set(LINE_END.findall(self.text))) <= 1
+        return sum(map(bool, line_ends(self.text).values())) <= 1
+
+
+def line_ends(text: str) -> dict[str, int]:
+    """How often each kind of line end stands in `text`."""
+    pairs = text.count("\r\n")
+    return {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
+
+
+def whole_lines(text: str, start: int = 0, end: int = sys.maxsize) -> list[str]:
+    """The lines of `text` from `start` to `end`, with their line ends."""
+    return _LINE.findall(text, start, end)
 
 
 def with_newline(text: str, newline: str) -> str:
     r"""`text` with every line end written as `newline`."""
-    return LINE_END.sub(newline, text) if newline != "\n" or "\r" in text else text
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return plain if newline == "\n" else plain.replace("\n", newline)

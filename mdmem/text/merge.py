@@ -1,4 +1,4 @@
-"""Versions-way merge of documents: what two sides made of one base, as one text or as conflicts.
+"""Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay; a
 body by lines, and where changed lines touch by section. Two insertions at one place are both kept, theirs
@@ -10,16 +10,16 @@ second equal line must append again to what is there, rather than merge.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
-from mdmem.text.blocks import Heading, sections
-from mdmem.text.diff import Versions, complete, merged_order, regions
-from mdmem.text.lines import LINE_END
+from mdmem.text.blocks import Heading, may_have_headings, sections
+from mdmem.text.diff import Versions, complete, merged_order, regions, shared
+from mdmem.text.lines import LINE_END, whole_lines
 from mdmem.text.merge_fields import ConflictKind, MergeConflict, merged_fields, merged_json, value_conflict
 from mdmem.text.regex import regex
 from mdmem.text.tree import same
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["MergeConflict", "Merged", "merge"]
 
 _FINAL_LINE_END = regex(r"(?:\r\n|\n|\r)\Z")
-_LINE = regex(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _PieceKey = tuple[tuple[str, ...], int]
 
 
@@ -64,21 +63,22 @@ def _merged_markdown(versions: Versions[Document], conflicts: list[MergeConflict
     versions = _terminated(versions)
     sound = complete(versions.map(_sound_frontmatter))
     fields = merged_fields(versions, sound, conflicts) if sound else None
+    starts = sound.map(lambda found: found.span.end) if sound and fields else Versions(0, 0, 0)
+    parts, head, tail = _apart(versions, starts)
     front, append_from = "", sys.maxsize
-    if sound and fields:
+    if fields:
         front = fields.text
-        parts = versions.paired(sound, lambda document, found: _Part(document, found.span.end))
+        dashes = versions.paired(starts, lambda document, start: document.text.startswith("---", start))
         # A body that begins with dashes becomes frontmatter when that of both sides is gone: then nothing is
         # put in an order that neither side wrote.
-        if "---" in front or not any("".join(part.lines[:1]).startswith("---") for part in parts):
+        if "---" in front or not any(dashes):
             append_from = 0
     else:
-        parts = versions.map(lambda document: _Part(document, 0))
         blocks = versions.map(lambda document: frontmatter.locate(document.text)[0])
         if all(block.start < block.end for block in blocks):
             # Within frontmatter, two insertions could give a key twice.
-            append_from = bisect_left(versions.base.lines.starts, blocks.base.end)
-    text = front + _LinesMerge(parts, append_from, conflicts).merged()
+            append_from = len(whole_lines(versions.base.text, len(head), blocks.base.end))
+    text = front + head + _LinesMerge(parts, append_from, conflicts).merged() + tail
     if sound and not conflicts:
         found = _sound_frontmatter(_with_text(versions.theirs, text))
         kept = found and (not fields or (found.span.end == len(front) and same(found.values, fields.value)))
@@ -121,16 +121,25 @@ def _sound_frontmatter(document: Document) -> Frontmatter | None:
 
 
 class _Part:
-    """The lines of a document from `start` on, and its headings by line; all numbers are 0-based."""
+    """The lines of a document from `start` to `end`, and its headings by line; all numbers are 0-based."""
 
-    def __init__(self, document: Document, start: int) -> None:
+    def __init__(self, document: Document, start: int, end: int) -> None:
         self.document = document
-        self.lines = _LINE.findall(document.text, start)
-        # Not always the start of a line: a byte-order mark may stand before it.
-        self.first = document.lines.number(start) - 1
+        self.lines = whole_lines(document.text, start, end)
+        self._start = start
+
+    @cached_property
+    def first(self) -> int:
+        """Which line of the document the first one is; a byte-order mark may stand before it."""
+        return self.document.lines.number(self._start) - 1
+
+    @cached_property
+    def headings(self) -> tuple[Heading, ...]:
+        """All headings of the document, those above this part included."""
+        return self.document.headings if may_have_headings(self.document.text) else ()
 
     def headings_in(self, lines: slice) -> tuple[Heading, ...]:
-        return tuple(h for h in self.document.headings if lines.start <= h.line - 1 - self.first < lines.stop)
+        return tuple(h for h in self.headings if lines.start <= h.line - 1 - self.first < lines.stop)
 
     def pieces(self, lines: slice) -> dict[_PieceKey, slice]:
         """The lines cut at their headings.
@@ -158,8 +167,19 @@ class _Part:
         return self.lines[lines.start : end], self.lines[end : lines.stop]
 
     def heading_path(self, line: int) -> str:
-        above = sections(self.headings_in(slice(0, line + 1)), 0)
+        """The titles of the sections that a line is in, whether they begin in this part or above it."""
+        above = sections([h for h in self.headings if h.line - 1 - self.first <= line], 0)
         return " > ".join(above[-1].path) if above else ""
+
+
+def _apart(versions: Versions[Document], starts: Versions[int]) -> tuple[Versions[_Part], str, str]:
+    """What differs in the documents from `starts` on, and the lines before and behind that all have alike."""
+    base, ours, theirs = versions.paired(starts, lambda document, start: document.text[start:])
+    head, tail = map(min, shared(base, ours), shared(base, theirs))
+    parts = versions.paired(
+        starts, lambda document, start: _Part(document, start + head, len(document.text) - tail)
+    )
+    return parts, base[:head], base[len(base) - tail :]
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
     named = lineage(text, node, lines)
     if not ("[[" in written or "](" in written or "://" in written or "www." in written):
         return named, ()
-    texts = [span for value in _scalars(node) if (span := _written(text, value))]
+    texts = [span for value in node.nodes() if (span := _written(text, value))]
     if not texts:
         return named, ()
     within = in_values(text, texts, lines)
@@ -103,15 +103,6 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
             at = end - len(name)
             found.append(Tag(name, Span(at, end), lines.number(at)))
     return tuple(found)
-
-
-def _scalars(node: Node) -> list[Node]:
-    if node.kind == "scalar":
-        return [node]
-    found = []
-    for below in (*node.items, *(member.node for member in node.members)):
-        found += [below] if below.kind == "scalar" else _scalars(below)
-    return found
 
 
 def _written(text: str, value: Node) -> Span | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, AnyStr, Generic, cast
 
 from mdmem.errors import PatternInvalid, PatternTooSlow
@@ -58,8 +59,9 @@ class Allowance:
         self._seconds = seconds
         self._left = seconds
 
-    def finditer(self, pattern: engine.Pattern[str], text: str) -> Iterator[engine.Match[str]]:
-        """The matches of a pattern in a text, which do not overlap.
+    @contextmanager
+    def timeout(self, pattern: engine.Pattern[str], text: str) -> Iterator[float]:
+        """How long a pattern may look at a text, in the `with` block, as the argument of that name takes it.
 
         Raises:
             PatternTooSlow: the allowance is used up, or the memory that the package `regex` allows itself.
@@ -68,7 +70,7 @@ class Allowance:
         began = time.process_time()
         try:
             # It counts processor time, too, and from the first match on to the last.
-            yield from pattern.finditer(text, timeout=max(allowed, 0.001))
+            yield max(allowed, 0.001)
         except (TimeoutError, MemoryError):
             raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds) from None
         finally:
@@ -78,9 +80,10 @@ class Allowance:
         """Whether a pattern matches anywhere in a text.
 
         Raises:
-            PatternTooSlow: as `finditer`.
+            PatternTooSlow: as `timeout`.
         """
-        return next(self.finditer(pattern, text), None) is not None
+        with self.timeout(pattern, text) as seconds:
+            return pattern.search(text, timeout=seconds) is not None
 
 
 def foreign(text: str, *, lines: bool = False) -> engine.Pattern[str]:

@@ -17,10 +17,8 @@ from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
 
     from mdmem.text.citation import Citation
-    from mdmem.text.tree import Node
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
 _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")
@@ -171,10 +169,9 @@ def _in_field(link: Link, text: str, span: Span, new: str) -> str:
         return new
     # The text was read as a memory before, so its limits hold.
     node = frontmatter.parse(text, max_depth=sys.maxsize, max_values=sys.maxsize).node
-    around = (
-        (n.style for n in _scalars(node) if n.span.start <= span.start < n.span.end) if node else iter(())
-    )
-    forbidden = _NOT_IN_FIELDS.get(next(around, ""))
+    scalars = (each for each in node.nodes() if each.kind == "scalar") if node else iter(())
+    style = next((each.style for each in scalars if each.span.start <= span.start < each.span.end), "")
+    forbidden = _NOT_IN_FIELDS.get(style)
     if not forbidden or not forbidden.search(new):
         return new
     if not is_wikilink(link, text):
@@ -188,11 +185,3 @@ def _needs_escapes(link: Link, new: str) -> EditRefused:
         reason=f"the value in line {link.line} cannot hold {new!r} without escapes",
         remedy="write that value in other quotes first",
     )
-
-
-def _scalars(node: Node) -> Iterator[Node]:
-    """The scalars below a node."""
-    if node.kind == "scalar":
-        yield node
-    for part in node.parts:
-        yield from _scalars(part)

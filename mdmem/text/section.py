@@ -87,7 +87,7 @@ def replace_section(
     """
     section = find_section(document, heading)
     region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
-    content = _trimmed(document, region)
+    content = _trimmed(document.text, region)
     new = _block(document, new)
     _refuse_own_heading(document, section.heading, new)
     if content.start == content.end:
@@ -110,7 +110,7 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
             behind it.
     """
     section = find_section(document, heading)
-    content = _trimmed(document, section.own)
+    content = _trimmed(document.text, section.own)
     new = _block(document, new)
     if not new:
         return []
@@ -128,21 +128,13 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
         EditRefused: as `append_to_section`.
     """
     section = find_section(document, heading)
-    new = _block(document, new)
-    at = section.heading.span.start
-    return _settled(document, section, _block_at(document, at, new)) if new else []
+    return _set_off(document, section, section.heading.span.start, new)
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
-    """Insert text behind a whole section, its subsections included, set off by blank lines.
-
-    Raises:
-        SectionNotFound, SectionAmbiguous: as `find_section`.
-        EditRefused: as `append_to_section`.
-    """
+    """As `insert_before_section`, but behind the whole section, its subsections included."""
     section = find_section(document, heading)
-    new = _block(document, new)
-    return _settled(document, section, _block_at(document, section.span.end, new)) if new else []
+    return _set_off(document, section, section.span.end, new)
 
 
 def append_block(document: Document, new: str) -> list[TextEdit]:
@@ -151,7 +143,7 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
     A body of nothing but blank lines counts as empty: its blank lines give way to the text. What stands
     above is not looked at: in code that is never closed the text is code.
     """
-    content = _trimmed(document, document.body_span)
+    content = _trimmed(document.text, document.body_span)
     newline = document.lines.newline
     new = _block(document, new)
     if not new:
@@ -168,15 +160,11 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
 def _block(document: Document, new: str) -> str:
     """`new` with the document's line ends, without blank lines around it."""
     new = fitted(document, new)
-    blank = _BLANK_LINES.match(new)
-    ending = LINE_END.search(new, len(new.rstrip(" \t\r\n")))
-    new = new[blank.end() if blank else 0 : ending.start() if ending else len(new)]
-    return new if new.strip(" \t") else ""
+    return new[slice(*_trimmed(new, Span(0, len(new))))]
 
 
-def _trimmed(document: Document, region: Span) -> Span:
+def _trimmed(text: str, region: Span) -> Span:
     """`region` without the blank lines around its text; empty, at its start, when it has no text."""
-    text = document.text
     blank = _BLANK_LINES.match(text, region.start, region.end)
     start = blank.end() if blank else region.start
     end = start + len(text[start : region.end].rstrip(" \t\r\n"))
@@ -229,6 +217,12 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
         lead = "" if _ends_blank(before) else newline
     tail = newline if not after or _BLANK_LINES.match(after) else newline * 2
     return TextEdit(at, at, lead + new + tail)
+
+
+def _set_off(document: Document, section: Section, at: int, new: str) -> list[TextEdit]:
+    """An insertion beside a section, at the boundary `at` of its lines; none when there is nothing to add."""
+    new = _block(document, new)
+    return _settled(document, section, _block_at(document, at, new)) if new else []
 
 
 def _below_frontmatter(document: Document) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from mdmem.text.lines import with_newline
@@ -97,6 +99,7 @@ _WRITTEN = (
 )
 _SHOWN = regex(rf"({'|'.join(_WRITTEN)})|[{_HIDDEN}]")
 _LEAST_FENCE = 3
+_JOINER = "\u200d"
 
 
 def visible(text: str) -> str:
@@ -139,6 +142,42 @@ def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
     """Of a text of that length, what `clipped` takes: its start, its end, and how much further it stands."""
     start = max(0, min(around - most // 3, length - most))
     return start, start + most, len(_gap(start)) - start
+
+
+def abridged(text: str, most: int) -> str:
+    """A text, or of one of more than `most` tokens its beginning and its end, and how much is between them.
+
+    It is cut between characters as people see them. Where not even the gap fits, the beginning alone stays.
+    """
+    if len(text) <= most * _A_TOKEN and estimate(text) <= most:
+        return text
+    # No character costs less than a quarter of a token.
+    sizes = range(min(len(text), max(most, 0) * _A_TOKEN) + 1)
+    around_gap = bisect_right(sizes, most, key=lambda kept: estimate(_around_gap(text, kept))) - 1
+    if around_gap > 0:
+        return _around_gap(text, around_gap)
+    return text[: _between(text, bisect_right(sizes, most, key=lambda kept: estimate(text[:kept])) - 1)]
+
+
+def _around_gap(text: str, kept: int) -> str:
+    """Of a text about as many characters as are kept, half of them from each side."""
+    start, end = _between(text, kept - kept // 2), len(text) - kept // 2
+    while end < len(text) and _between(text, end) < end:
+        end += 1
+    return f"{text[:start]}{_gap(end - start)}{text[end:]}"
+
+
+def _between(text: str, at: int) -> int:
+    """The place nearest to the beginning at which a text can be cut without parting a character's signs."""
+    at = max(at, 0)
+    while 0 < at < len(text) and (_is_joined(text[at]) or text[at - 1] == _JOINER):
+        at -= 1
+    return at
+
+
+def _is_joined(sign: str) -> bool:
+    """Whether a sign belongs to the character before it: an accent, a joiner, a selector, a tone of skin."""
+    return unicodedata.category(sign)[0] == "M" or sign == _JOINER or "\U0001f3fb" <= sign <= "\U0001f3ff"
 
 
 def _gap(count: int) -> str:

@@ -125,6 +125,12 @@ class Node(NamedTuple):
             node = below
         return node
 
+    def nodes(self) -> Iterator[Node]:
+        """The value itself and every value in it, in the order of the text."""
+        yield self
+        for part in self.parts:
+            yield from part.nodes()
+
     def walk(self, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Member]]:
         """Every member at any depth, with its path."""
         for member in self.members:

@@ -593,8 +593,5 @@ class FlowEdit(Layout):
         return "  "
 
 
-def _containers(node: Node | None) -> Iterator[Node]:
-    if node and node.kind in ("mapping", "list"):
-        yield node
-        for below in node.parts:
-            yield from _containers(below)
+def _containers(tree: Node | None) -> Iterator[Node]:
+    return (node for node in tree.nodes() if node.kind in ("mapping", "list")) if tree else iter(())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from mdmem.text.blocks import Heading, scan, sections, without_quotes
+from mdmem.text.blocks import Heading, may_have_headings, scan, sections, without_quotes
 from mdmem.text.lines import Lines
 
 DATA = Path(__file__).parents[1] / "data" / "blocks"
@@ -23,7 +23,9 @@ Found = tuple[int, int, int, str]
 
 def headings(text: str) -> list[Found]:
     lines = Lines(text)
-    return [(h.level, h.line, lines.number(h.span.end - 1), h.title.strip()) for h in scan(text).headings]
+    found = scan(text).headings
+    assert may_have_headings(text) or not found
+    return [(h.level, h.line, lines.number(h.span.end - 1), h.title.strip()) for h in found]
 
 
 def fences(text: str) -> list[tuple[int, int]]:
@@ -113,28 +115,12 @@ LINES = [
     *("  # h", "  ```", "  ---", "   ---", "  ~~~"),
     *("> a", ">a", ">", "> # q", "> ```", "> - a", "> ---", ">\ta", ">  # x", "> <div>", "> ==="),
     *(
-        "<div>",
-        "</div>",
-        "<!-- c",
-        "-->",
-        "<!-- c -->",
-        "<!-->",
-        "<!--->",
-        "<?php",
-        "?>",
-        "<![CDATA[",
+        *("<div>", "</div>", "<!-- c", "-->", "<!-- c -->", "<!-->", "<!--->", "<?php", "?>", "<![CDATA["),
         "<![cdata[",
     ),
     *("]]>", "<!X", ">x", "<pre>", "</pre>", "<foo>", "</foo>", "<foo a='b' c>", "<foo a=b", "<foo a='b'c>"),
     *(
-        "<script>x</script>",
-        "<SCRIPT>",
-        "<b>x</b>",
-        "<divx>",
-        "<div/",
-        "<div/>",
-        "<h1",
-        "<a href=x/>",
+        *("<script>x</script>", "<SCRIPT>", "<b>x</b>", "<divx>", "<div/", "<div/>", "<h1", "<a href=x/>"),
         "< div>",
     ),
     *("[a]: /x", "[a]: /x 'y'", "[a]: <x y>", "[a] text", "[a]:", "a | b", "| - | - |", "*a*", "`a`"),
@@ -176,18 +162,7 @@ TOKENS = [
     *("#", "##", "-", "--", "---", "=", "===", ">", "- ", "* ", "1. ", "2. ", "10) ", "+", "***", "___", "_"),
     *("```", "~~~", "`", "\\", "a", "b", "[a]: /u\n", "^a"),
     *(
-        "<",
-        "<!--",
-        "-->",
-        "<div>",
-        "</div>",
-        "<b>",
-        "<x y='1'>",
-        "<?",
-        "?>",
-        "<!A",
-        "<![CDATA[",
-        "]]>",
+        *("<", "<!--", "-->", "<div>", "</div>", "<b>", "<x y='1'>", "<?", "?>", "<!A", "<![CDATA[", "]]>"),
         "<pre>",
     ),
 ]
@@ -218,6 +193,15 @@ def test_where_the_oracle_errs_an_indented_line_is_still_no_mark_of_a_quote(text
 
 
 # ------------------------------------------------------------------------------------------------- headings
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_that_there_is_no_heading_is_seen_without_parsing(end: str) -> None:
+    lines = ["    # a", "a # b", "- a", "--- a", "> ===", "\t===", ""]
+    assert not may_have_headings(end.join(lines))
+    for line in ("#", "   ## a", "=", "  -- ", "---\t"):
+        assert may_have_headings(end.join([*lines, line, "a"]))
+        assert may_have_headings(f"\ufeff{line}")
 
 
 @pytest.mark.parametrize(
@@ -307,20 +291,9 @@ def test_a_block_id_ends_its_line(line: str, id_: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a^2",
-        "x^id",
-        "text ^id more",
-        "text ^",
-        "text ^a_b",
-        "text ^é",
-        "[^note]",
-        "text [^1]",
-        "```\ncode ^id\n```",
-        "- ```\n  code ^id\n  ```",
-        "    code ^id",
-        "<!--\ncomment ^id\n-->",
-        "<div>\nhtml ^id\n</div>",
-        "text ^id\u2028",
+        *("a^2", "x^id", "text ^id more", "text ^", "text ^a_b", "text ^é", "[^note]", "text [^1]"),
+        *("```\ncode ^id\n```", "- ```\n  code ^id\n  ```", "    code ^id", "<!--\ncomment ^id\n-->"),
+        *("<div>\nhtml ^id\n</div>", "text ^id\u2028"),
     ],
 )
 def test_what_is_no_block_id(text: str) -> None:

@@ -6,6 +6,7 @@ Diffs are true, and git applies them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, unified
+from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, shared, unified
+from mdmem.text.lines import Lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +80,46 @@ ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 def texts(draw: st.DrawFn) -> str:
     lines = [line + draw(ENDS) for line in draw(LINES)]
     return "".join([*lines, draw(st.sampled_from(["", "last", "last\r"]))])
+
+
+@given(before=texts(), after=texts(), head=texts(), tail=texts())
+def test_what_two_texts_share_is_whole_lines_of_both(before: str, after: str, head: str, tail: str) -> None:
+    before, after = head + before + tail, head + after + tail
+    first, last = shared(before, after)
+    assert before[:first] == after[:first]
+    assert before[len(before) - last :] == after[len(after) - last :]
+    assert first + last <= min(len(before), len(after))
+    for text in (before, after):
+        starts = {0, *Lines(text).starts, len(text)}
+        assert {first, len(text) - last} <= starts
+    lines = Lines(head)
+    assert first >= (lines.starts[-1] if len(lines) > 1 else 0)
+
+
+HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)\n((?:[ +-].*\n)*)", re.MULTILINE)
+
+
+@given(
+    before=texts(), after=texts(), above=st.integers(0, 9), below=st.integers(0, 9), context=st.integers(0, 3)
+)
+def test_each_hunk_stands_where_it_says_and_names_the_heading_above(
+    before: str, after: str, above: int, below: int, context: int
+) -> None:
+    """Git would look for its lines elsewhere as well."""
+    frame = "# Top\n" + "above\n" * above + "{}\n" + "below\n" * below
+    before, after = frame.format(before), frame.format(after)
+    found = HUNK.findall(unified(before, after, "note.md", context=context))
+    assert bool(found) == (before != after)
+    for old_at, old_count, new_at, new_count, title, shown in found:
+        lines = shown.split("\n")[:-1]
+        for text, at, count, mark in ((before, old_at, old_count, "-"), (after, new_at, new_count, "+")):
+            start = int(at) - (count != "0")
+            expected = text.split("\n")[start : start + int(count or 1)]
+            assert [line[1:] for line in lines if line[0] in (" ", mark)] == expected
+        headings = [
+            line for line in before.split("\n")[: int(old_at) - (old_count != "0")] if line[:2] == "# "
+        ]
+        assert title == (f" {headings[-1].rstrip()}" if headings else "")
 
 
 def apply(folder: Path, diff: str, *options: str) -> subprocess.CompletedProcess[bytes]:

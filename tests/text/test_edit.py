@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from mdmem.errors import EditRefused, MdmemError, NearLine, PatternInvalid, TextAmbiguous, TextNotFound
+from mdmem.text.diff import hunks
 from mdmem.text.document import Document, parse, parse_text
 from mdmem.text.edit import (
     TextEdit,
@@ -26,7 +27,7 @@ from mdmem.text.edit import (
     replace,
     splice,
 )
-from mdmem.text.lines import Lines
+from mdmem.text.lines import Lines, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -421,6 +422,8 @@ TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "c\r\n", "d\r", "\n", "e"]), max
 def test_the_edits_between_two_texts_turn_one_into_the_other(before: str, after: str) -> None:
     edits = between(before, after)
     assert splice(before, edits) == after
+    old_lines, new_lines = whole_lines(before), whole_lines(after)
+    assert len(edits) == len(hunks(old_lines, new_lines))
     starts = {0, *(Lines(before).span(n).end for n in range(1, len(Lines(before)) + 1))}
     for edit in edits:
         assert {edit.start, edit.end} <= starts

@@ -32,12 +32,8 @@ def whole(block: str, max_depth: int = 32, max_values: int = 10_000) -> Parsed |
 @pytest.mark.parametrize(
     "block",
     [
-        "",
-        "\n",
-        "# comment\n\n",
-        "title: Some words\ntags: [a, b]\ncreated: 2026-01-31\n",
-        "title: Some words\r\ntags:\r\n  - a\r\n  - b\r\n",
-        "tags:\n- a\n- b\nkey: v\n",
+        *("", "\n", "# comment\n\n", "title: Some words\ntags: [a, b]\ncreated: 2026-01-31\n"),
+        *("title: Some words\r\ntags:\r\n  - a\r\n  - b\r\n", "tags:\n- a\n- b\nkey: v\n"),
         "tags:\n\n    - a # why\n\n    # which\n    - 'b'\n    - \"c\"\n",
         "empty:\nnext:   \nlast: # comment\n",
         "double: \"a: # b\"\nsingle: 'it''s'\nempty: \"\"\nboth: ''\n",

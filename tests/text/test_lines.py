@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from mdmem.text.lines import Lines, with_newline
+from mdmem.text.lines import Lines, whole_lines, with_newline
 
 TEXTS = st.text(st.sampled_from("ab\n\r\f\v\x1c\x85\u2028\u2029😀"), max_size=40)
 
@@ -26,6 +26,7 @@ def test_spans_and_contents_are_those_of_the_reference(text: str) -> None:
     assert len(lines) == len(expected)
     written = [text[slice(*lines.span(number))] for number in range(1, len(lines) + 1)]
     assert written == expected
+    assert whole_lines(text) == expected
     contents = [lines.content(number) for number in range(1, len(lines) + 1)]
     assert contents == [line.rstrip("\r\n") for line in expected]
 

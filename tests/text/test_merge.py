@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem.text.document import parse_text
+from mdmem.errors import TooManyParts
+from mdmem.text.document import Limits, parse_text
 from mdmem.text.merge import MergeConflict, Merged, merge
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
@@ -47,6 +48,21 @@ def test_a_removed_section_is_reported_with_what_is_left_of_it() -> None:
     (conflict,) = merged("# A\n\n# B\n- b\n", "# A\n\n# B\n- c\n", "# A\n").conflicts
     assert (conflict.kind, conflict.where, conflict.line) == ("section", "B", 1)
     assert (conflict.ours, conflict.theirs) == ("\n# B\n- c\n", "")
+
+
+def test_a_conflict_names_the_heading_and_the_line_far_below_what_is_alike() -> None:
+    base, ours, theirs = ("# A\n" + "b\n" * 50 + f"- {each}\n" + "c\n" * 50 for each in "bot")
+    (conflict,) = merged(base, ours, theirs).conflicts
+    assert (conflict.where, conflict.line, conflict.theirs) == ("A", 52, "- t\n")
+
+
+def test_a_text_without_headings_is_not_parsed_for_them() -> None:
+    few = Limits(max_parts=1)
+    base, ours, theirs = (parse_text("n.md", "a\n\n" * 9 + f"{each}\n", few) for each in "bot")
+    with pytest.raises(TooManyParts):
+        _ = base.headings
+    (conflict,) = merge(base, ours, theirs).conflicts
+    assert (conflict.where, conflict.line) == ("", 19)
 
 
 @pytest.mark.parametrize(
@@ -115,42 +131,16 @@ def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
 
 LINES = [
     *(
-        "- a\n",
-        "- b\n",
-        "- c\n",
-        "text\n",
-        "\n",
-        "\n",
-        "# A\n",
-        "# B\n",
-        "## A\n",
-        "Title\n",
-        "===\n",
+        *("- a\n", "- b\n", "- c\n", "text\n", "\n", "\n", "# A\n", "# B\n", "## A\n", "Title\n", "===\n"),
         "```\n",
     ),
     *(
-        "- a\r\n",
-        "\r\n",
-        "text\r",
-        "---\n",
-        "a: 1\n",
-        "a: 2 # x\n",
-        "b: [x, y]\n",
-        "b: [x, z]\n",
-        "b:\n",
-        "  - x\n",
+        *("- a\r\n", "\r\n", "text\r", "---\n", "a: 1\n", "a: 2 # x\n", "b: [x, y]\n", "b: [x, z]\n"),
+        *("b:\n", "  - x\n"),
     ),
     *(
-        "  - y # y\n",
-        "  c: 1\n",
-        "  d: |\n",
-        "    text\n",
-        "# note\n",
-        "e: *a\n",
-        "f: &a 1\n",
-        "? g\n",
-        "{h: 1}\n",
-        "<!--\n",
+        *("  - y # y\n", "  c: 1\n", "  d: |\n", "    text\n", "# note\n", "e: *a\n", "f: &a 1\n", "? g\n"),
+        *("{h: 1}\n", "<!--\n"),
     ),
 ]
 NOTES = st.lists(st.sampled_from(LINES), max_size=14)

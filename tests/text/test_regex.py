@@ -123,4 +123,4 @@ def test_a_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
 @settings(max_examples=500)
 def test_any_text_is_a_pattern_or_is_refused(text: str) -> None:
     with contextlib.suppress(PatternInvalid, PatternTooSlow):
-        assert all(match.end() <= 3 for match in Allowance(1).finditer(foreign(text), "ab\n"))
+        Allowance(1).matches(foreign(text), "ab\n")

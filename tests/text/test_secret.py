@@ -248,24 +248,11 @@ def test_a_token_that_is_cut_off_is_none(token: str) -> None:
             f"postgres://user:{word}@db.x.test/app"
             for word in (
                 *(
-                    "password",
-                    "user",
-                    "PASSWORD",
-                    "DB_PASS",
-                    "your-password",
-                    "<password>",
-                    "{password}",
-                    "xxx",
+                    *("password", "user", "PASSWORD", "DB_PASS", "your-password", "<password>"),
+                    *("{password}", "xxx"),
                 ),
                 *(
-                    "***",
-                    "...",
-                    "$PASS",
-                    "${PASS}",
-                    "{{ pass }}",
-                    "%s",
-                    "%PASS%",
-                    "[YOUR-PASSWORD]",
+                    *("***", "...", "$PASS", "${PASS}", "{{ pass }}", "%s", "%PASS%", "[YOUR-PASSWORD]"),
                     "changeme",
                 ),
             )

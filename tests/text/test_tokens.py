@@ -6,6 +6,7 @@ What cannot be seen is shown, what writing needs stays, and no text closes the f
 from __future__ import annotations
 
 import math
+import re
 import sys
 import unicodedata
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
-from mdmem.text.tokens import clipped, counter, estimate, fenced, in_line, visible
+from mdmem.text.tokens import abridged, clipped, counter, estimate, fenced, in_line, visible
 
 
 # What cl100k_base and o200k_base make of the same text, the smaller number first.
@@ -197,3 +198,26 @@ def test_a_clipped_text_says_on_both_sides_how_much_is_missing() -> None:
     text = "a" * 30 + "HERE" + "b" * 66
     assert clipped(text, 10, around=30) == "[27 characters left out]aaaHEREbbb[63 characters left out]"
     assert clipped(text, 97) == f"{text[:97]}[3 characters left out]"
+
+
+@given(st.text(st.sampled_from("ab 1\n中👩\u200d\u0301\U0001f3fd"), max_size=300), st.integers(0, 60))
+def test_an_abridged_text_is_its_two_ends_within_the_tokens(text: str, most: int) -> None:
+    short = abridged(text, most)
+    assert estimate(short) <= most
+    if estimate(text) <= most:
+        assert short == text
+    start, *gap_and_end = re.split(r"\[([\d,]+) characters left out\]", short)
+    assert text.startswith(start)
+    if gap_and_end:
+        gap, end = gap_and_end
+        assert text.endswith(end)
+        assert len(start) + int(gap.replace(",", "")) + len(end) == len(text)
+
+
+@pytest.mark.parametrize("sign", ["e\u0301", "👩\u200d👧", "👍\U0001f3fd", "☎\ufe0f"])
+def test_an_abridged_text_parts_no_character(sign: str) -> None:
+    for most in range(1, 60):
+        start, _, end = abridged(sign * 200, most).partition("[")
+        assert start == sign * (len(start) // len(sign))
+        end = end.partition("]")[2]
+        assert end == sign * (len(end) // len(sign))

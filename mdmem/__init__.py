@@ -12,12 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mdmem.agents.hosts import Setup
     from mdmem.diagnostic import Diagnostic, Position, Span, as_json
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.index.hit import Hit
     from mdmem.index.query import SearchRequest
     from mdmem.links.references import Reference
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
+    from mdmem.sessions.find import SessionHits
+    from mdmem.sessions.message import Message
+    from mdmem.sessions.record import RunSummary
     from mdmem.text.document import Document
     from mdmem.text.edit import TextEdit
     from mdmem.text.section import find_section
@@ -27,42 +31,38 @@ if TYPE_CHECKING:
     from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.transaction import Applied
+    from mdmem.watch.events import Event, Watch
+    from mdmem.watch.watcher import Keeper
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Loaded when it is first used, so that `mdmem --version` loads none of them.
 _HOMES = {
-    "Applied": "mdmem.vault.transaction",
-    "Change": "mdmem.vault.plan",
-    "Conflict": "mdmem.errors",
-    "Diagnostic": "mdmem.diagnostic",
-    "Document": "mdmem.text.document",
-    "EditPlan": "mdmem.vault.plan",
-    "Hit": "mdmem.index.hit",
-    "Invalid": "mdmem.errors",
-    "MdmemError": "mdmem.errors",
-    "Memory": "mdmem.memory.memory",
-    "NotFound": "mdmem.errors",
-    "PathRefused": "mdmem.errors",
-    "Position": "mdmem.diagnostic",
-    "Reference": "mdmem.links.references",
-    "Refused": "mdmem.errors",
-    "Scope": "mdmem.vault.paths",
-    "SearchRequest": "mdmem.index.query",
-    "Span": "mdmem.diagnostic",
-    "TextEdit": "mdmem.text.edit",
-    "Unavailable": "mdmem.errors",
-    "as_json": "mdmem.diagnostic",
-    "check_folder": "mdmem.vault.paths",
-    "check_memory": "mdmem.vault.paths",
-    "clipped": "mdmem.text.tokens",
-    "estimate": "mdmem.text.tokens",
-    "fenced": "mdmem.text.tokens",
-    "find_section": "mdmem.text.section",
-    "init": "mdmem.vault.config",
-    "open": "mdmem.memory.memory",
-    "read_value": "mdmem.text.yaml",
-    "visible": "mdmem.text.tokens",
+    name: f"mdmem.{module}"
+    for module, names in {
+        "agents.hosts": ("Setup",),
+        "diagnostic": ("Diagnostic", "Position", "Span", "as_json"),
+        "errors": ("Conflict", "Invalid", "MdmemError", "NotFound", "PathRefused", "Refused", "Unavailable"),
+        "index.hit": ("Hit",),
+        "index.query": ("SearchRequest",),
+        "links.references": ("Reference",),
+        "memory.memory": ("Memory", "open"),
+        "sessions.find": ("SessionHits",),
+        "sessions.message": ("Message",),
+        "sessions.record": ("RunSummary",),
+        "text.document": ("Document",),
+        "text.edit": ("TextEdit",),
+        "text.section": ("find_section",),
+        "text.tokens": ("clipped", "estimate", "fenced", "visible"),
+        "text.yaml": ("read_value",),
+        "vault.config": ("init",),
+        "vault.paths": ("Scope", "check_folder", "check_memory"),
+        "vault.plan": ("Change", "EditPlan"),
+        "vault.transaction": ("Applied",),
+        "watch.events": ("Event", "Watch"),
+        "watch.watcher": ("Keeper",),
+    }.items()
+    for name in names
 }
 
 __all__ = [
@@ -72,20 +72,27 @@ __all__ = [
     "Diagnostic",
     "Document",
     "EditPlan",
+    "Event",
     "Hit",
     "Invalid",
+    "Keeper",
     "MdmemError",
     "Memory",
+    "Message",
     "NotFound",
     "PathRefused",
     "Position",
     "Reference",
     "Refused",
+    "RunSummary",
     "Scope",
     "SearchRequest",
+    "SessionHits",
+    "Setup",
     "Span",
     "TextEdit",
     "Unavailable",
+    "Watch",
     "__version__",
     "as_json",
     "check_folder",

@@ -97,17 +97,32 @@ class Diagnostic:
 
 
 def about_file(
-    path: str, code: str, message: str, hint: str = "", *, severity: Severity = "error"
+    path: str, code: str, message: str, hint: str = "", *, severity: Severity = "error", rule: str = ""
 ) -> Diagnostic:
     """A finding about a file as a whole; it stands at the file's beginning."""
+    return at_line(path, 1, code, message, hint, severity=severity, rule=rule)
+
+
+def at_line(
+    path: str,
+    line: int,
+    code: str,
+    message: str,
+    hint: str = "",
+    *,
+    severity: Severity = "error",
+    rule: str = "",
+) -> Diagnostic:
+    """A finding about a line of a file; the first one is 1."""
     return Diagnostic(
         path=path,
         span=Span(0, 0),
-        position=Position(1, 1),
+        position=Position(line, 1),
         code=code,
         message=message,
         hint=hint,
         severity=severity,
+        rule=rule,
     )
 
 

@@ -274,6 +274,23 @@ class Conflict(Refused, code="conflict"):
         return f"{self.path}: changed since it was read (it was {was}, it is {now})\n{self.diff}".rstrip("\n")
 
 
+class SessionConflict(Conflict, code="session-conflict"):
+    """A session's log is of another key or version, or holds what the change did not expect."""
+
+    base: str | None = None
+    actual: str | None = None
+    reason: str
+    remedy: str = ""
+
+    @property
+    def message(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+    @property
+    def hint(self) -> str:
+        return self.remedy or self.advice
+
+
 class UndoRefused(Refused, code="undo-refused"):
     says = "change {change} reached memories outside of this scope as well; nothing was undone"
     advice = "undo it with a scope that holds them all, such as the whole vault"

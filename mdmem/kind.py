@@ -1,11 +1,13 @@
 """The kinds of memory: one row for each, which everything that lists kinds reads.
 
 A kind that does more than its row says has a module of its own in `mdmem.memory`. A vault declares further
-kinds under `[kinds]` of its config, which are rows of the same form.
+kinds under `[kinds]` of its config, which are rows of the same form. The built-in schemas and templates that
+rows name are files inside the wheel, or at the top of a checkout.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.text.document import PROJECT_FILE
@@ -52,13 +54,22 @@ WORKING = Kind(
     "working", "working", "working", title="Working memory", share=15, is_remembered=True, is_ignored=True
 )
 NOTE = Kind("note", "notes", "note", "note", is_remembered=True)
+SESSION_SUMMARY = Kind("session-summary", "sessions", "session-summary")
 
-KINDS: tuple[Kind, ...] = (RULE, PROJECT, PREFERENCE, WORKING, NOTE)
+KINDS: tuple[Kind, ...] = (RULE, PROJECT, PREFERENCE, WORKING, NOTE, SESSION_SUMMARY)
 """The built-in kinds, those with a part of a context in the order of their parts."""
 
 DEFAULT_SCHEMA = "memory"
 NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
 """The folders that begin a part of a namespace, each with how many parts of a path that takes."""
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+def builtin_folder(name: str) -> str:
+    """The absolute path of the built-in folder `schemas` or `templates`."""
+    installed = os.path.join(_PACKAGE, name)
+    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), name)
 
 
 def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:

@@ -14,10 +14,11 @@ import pytest
 import yaml
 from hypothesis import assume, example, given, settings, strategies as st
 
-from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
-from mdmem.template import Templates, filters, rendering
+from mdmem.kind import builtin_folder
+from mdmem.template import filters, rendering
 from mdmem.template.rendering import Variable
+from mdmem.template.templates import Templates
 from mdmem.text.blocks import scan
 from mdmem.text.document import parse_text
 from mdmem.text.yaml import parse
@@ -27,29 +28,13 @@ if TYPE_CHECKING:
 
 DATA = os.path.join(os.path.dirname(__file__), "data", "template")
 NOW = datetime(2025, 11, 20, 10, 36, 5, tzinfo=UTC)
-BUILTIN = sorted(file.removesuffix(".md") for file in os.listdir(builtin.folder("templates")))
+BUILTIN = sorted(file.removesuffix(".md") for file in os.listdir(builtin_folder("templates")))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 # Texts that are likelier to mean something to Markdown, YAML or Jinja than random ones.
 MARKS = ["#", "##", "---", "===", "```", "~~~", "<!--", "<pre>", "<?", "<!X", "<![CDATA[", "{{", "}}", "{%"]
 MARKS += [
-    '"',
-    "'",
-    ":",
-    "-",
-    ">",
-    "^x",
-    "no",
-    "2025-01-02",
-    "12:30",
-    "&a",
-    "*a",
-    "!t",
-    "%",
-    "@",
-    "`",
-    ",",
-    "[",
-    "{#",
+    *('"', "'", ":", "-", ">", "^x", "no", "2025-01-02", "12:30", "&a", "*a", "!t", "%", "@", "`", ","),
+    *("[", "{#"),
 ]
 BLANKS = [" ", "    ", "\t", "\n", "\r\n", "\r", "\n\n", "\u2028", "\x85", "\ufeff", "a"]
 TRICKY = st.one_of(TEXTS, st.lists(st.sampled_from([*MARKS, *BLANKS]), max_size=12).map("".join))
@@ -196,6 +181,7 @@ def variable(name: str, default: str | None = None, *, required: bool = False) -
         ("{% if a %}{{ a }}{% endif %}", [variable("a", required=True)]),
         ("{% set a = a|default('x') %}{{ a }}", [variable("a", "x")]),
         ("{% if a is undefined %}{% set a = 1 %}{% endif %}{{ a }}", [variable("a")]),
+        ("{% if a is defined %}{{ a }}{% endif %}{{ a }}", [variable("a", required=True)]),
         ("{% for a in b %}{{ a }}{{ loop.index }}{% else %}{{ c }}{% endfor %}", ["b", "c"]),
         ("{% for a, (b, c) in d if a %}{{ b }}{{ c }}{% endfor %}", ["d"]),
         ("{% macro m(x, y=z) %}{{ x }}{{ y }}{{ w }}{{ varargs }}{% endmacro %}{{ m(1) }}", ["z", "w"]),
@@ -317,46 +303,21 @@ REFUSED = (
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ ''.__class__ }}",
-        "{{ ''['__class__'] }}",
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{{ ''|attr('__class__') }}",
-        "{{ [''|string]|map(attribute='__class__')|list }}",
-        "{{ range.__init__.__globals__ }}",
-        "{{ namespace.mro() }}",
-        "{{ namespace().__class__ }}",
-        "{{ now.__class__ }}",
-        "{{ now.now() }}",
-        "{{ now.tzinfo }}",
-        "{{ self.__init__ }}",
-        "{{ self._TemplateReference__context }}",
-        "{% macro m() %}{% endmacro %}{{ m._environment }}",
+        *("{{ ''.__class__ }}", "{{ ''['__class__'] }}", "{{ ''.__class__.__mro__[1].__subclasses__() }}"),
+        *("{{ ''|attr('__class__') }}", "{{ [''|string]|map(attribute='__class__')|list }}"),
+        *("{{ range.__init__.__globals__ }}", "{{ namespace.mro() }}", "{{ namespace().__class__ }}"),
+        *("{{ now.__class__ }}", "{{ now.now() }}", "{{ now.tzinfo }}", "{{ self.__init__ }}"),
+        *("{{ self._TemplateReference__context }}", "{% macro m() %}{% endmacro %}{{ m._environment }}"),
         "{% macro m() %}{% endmacro %}{{ m.__call__ }}",
-        "{% for i in [1] %}{{ loop._iterable }}{% endfor %}",
-        "{% for i in [1] %}{{ loop }}{% endfor %}",
-        "{% import 'working.md' as m %}{{ m.__init__ }}",
-        "{% import 'working.md' as m %}{{ m }}",
-        "{{ [].append(1) }}",
-        "{{ {}.update({}) }}",
-        "{{ 'x'.encode() }}",
-        "{{ 'x'.translate({}) }}",
-        "{{ '{0.__class__}'.format(1) }}",
-        "{{ '{a}'.format_map({'a': 1}) }}",
-        "{{ 5 .to_bytes(1000, 'big') }}",
-        "{% autoescape true %}{{ '<' }}{% endautoescape %}",
-        "{{ request }}",
-        "{{ environment }}",
-        "{{ config }}",
-        "{{ dict() }}",
-        "{{ cycler(1) }}",
-        "{{ joiner() }}",
-        "{{ lipsum() }}",
-        "{{ 'x'|random }}",
-        "{{ 'x'|safe }}",
-        "{% set n = namespace() %}{% set n.a = n %}{{ n }}",
-        "{% set n = namespace() %}{{ [n] }}",
-        "{% set n = namespace() %}{{ n|string }}",
-        "{% set n = namespace() %}{{ n is lower }}",
+        *("{% for i in [1] %}{{ loop._iterable }}{% endfor %}", "{% for i in [1] %}{{ loop }}{% endfor %}"),
+        *("{% import 'working.md' as m %}{{ m.__init__ }}", "{% import 'working.md' as m %}{{ m }}"),
+        *("{{ [].append(1) }}", "{{ {}.update({}) }}", "{{ 'x'.encode() }}", "{{ 'x'.translate({}) }}"),
+        *("{{ '{0.__class__}'.format(1) }}", "{{ '{a}'.format_map({'a': 1}) }}"),
+        *("{{ 5 .to_bytes(1000, 'big') }}", "{% autoescape true %}{{ '<' }}{% endautoescape %}"),
+        *("{{ request }}", "{{ environment }}", "{{ config }}", "{{ dict() }}", "{{ cycler(1) }}"),
+        *("{{ joiner() }}", "{{ lipsum() }}", "{{ 'x'|random }}", "{{ 'x'|safe }}"),
+        *("{% set n = namespace() %}{% set n.a = n %}{{ n }}", "{% set n = namespace() %}{{ [n] }}"),
+        *("{% set n = namespace() %}{{ n|string }}", "{% set n = namespace() %}{{ n is lower }}"),
         "{% set n = namespace() %}{{ n ~ 'x' }}",
     ],
 )
@@ -495,6 +456,11 @@ def test_work_is_bounded_as_it_is_shipped() -> None:
         render("{% for i in range(10**5) %}{% for j in range(10**5) %}{% endfor %}{% endfor %}")
 
 
+@pytest.mark.parametrize("product", ["'x' * 10**15", "10**15 * 'x'", "[1] * 10**15", "10**15 * [1]"])
+def test_a_product_is_paid_for_before_it_is_made(product: str) -> None:
+    assert "more work than a template may" in failure(f"{{{{ {product} }}}}").reason
+
+
 def test_the_result_is_bounded() -> None:
     assert render("{{ 'x' * 9 }}", max_chars=10) == "xxxxxxxxx\n"
     with pytest.raises(TemplateFailed, match="more than 10 characters"):
@@ -588,7 +554,7 @@ def test_now_is_given_in_utc() -> None:
 
 def test_making_and_listing_templates_imports_no_jinja() -> None:
     program = (
-        "import sys; from mdmem.template import Templates; Templates({'a.md': '{{'}).names();"
+        "import sys; from mdmem.template.templates import Templates; Templates({'a.md': '{{'}).names();"
         "sys.exit('jinja2' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -720,6 +686,10 @@ def test_a_text_put_under_a_heading_stays_in_its_section(text: str, level: int) 
 def test_a_text_that_fits_its_section_is_left_as_it_is() -> None:
     text = "Some text.\n\n### Deeper\n\n- a ^id\n\n```sh\n# comment\n```"
     assert filters.under(text, 2) == text
+
+
+def test_no_heading_is_put_deeper_than_markdown_has_them() -> None:
+    assert filters.under("# a\n\n##### b\n\n###### c", 4) == "##### a\n\n###### b\n\n###### c"
 
 
 # ------------------------------------------------------------------------------------ built-in templates

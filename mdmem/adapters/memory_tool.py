@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from mdmem import Change
     from mdmem.memory.memory import Memory
+    from mdmem.memory.verbs import Listed
 
 Dialect = Literal["python", "docs"]
 
@@ -64,7 +65,6 @@ class Tool:
 
     def __init__(self, memory: Memory, dialect: Dialect = "python") -> None:
         self._memory = memory
-        self._vault = memory.vault
         self._docs = dialect == "docs"
 
     def call(self, command: Mapping[str, Any]) -> str:
@@ -112,7 +112,7 @@ class Tool:
         """Make a memory that is not there."""
         inside = self._inside(path)
         with _Words(self, path):
-            if self._vault.exists(kept_as(inside)) or self._stands(inside):
+            if self._memory.exists(kept_as(inside)) or self._stands(inside):
                 self._refuse_as(f"File {path} already exists")
             try:
                 self._memory.write(kept_as(inside), file_text)
@@ -227,7 +227,7 @@ class Tool:
     def _read(self, inside: str) -> Document:
         """The memory that a path means; there is nothing below a file."""
         try:
-            return self._vault.read(kept_as(inside))
+            return self._memory.show(kept_as(inside))
         except PathRefused:
             parts = inside.split("/")
             for count in range(1, len(parts)):
@@ -240,13 +240,13 @@ class Tool:
             raise
 
     def _stands(self, inside: str) -> bool:
-        return self._vault.exists(kept_as(inside)) or self._is_folder(inside)
+        return self._memory.exists(kept_as(inside)) or self._is_folder(inside)
 
     def _is_folder(self, inside: str) -> bool:
         return os.path.isdir(self._place(inside))
 
     def _place(self, inside: str) -> str:
-        return os.path.join(self._vault.root, self._vault.namespace, inside)
+        return os.path.join(self._memory.folder, inside)
 
     # -- what is told -------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Tool:
         """What is in a folder: name from there, a slash behind that of a folder, and size in bytes."""
         skip = len(inside) + 1 if inside else 0
         told: set[str] = set()
-        for found in self._vault.walk(inside):
+        for found in self._listing(inside):
             parts = found.path[skip:].split("/")
             if found.problem or (self._docs and "node_modules" in parts):
                 continue
@@ -276,6 +276,12 @@ class Tool:
                     yield f"{folder}/", self._bytes(os.path.join(inside, folder))
             if len(parts) <= _DEPTH:
                 yield shown_as("/".join(parts)), found.size
+
+    def _listing(self, inside: str) -> list[Listed]:
+        try:
+            return self._memory.ls(inside)
+        except MemoryNotFound:
+            return []  # an empty folder
 
     def _bytes(self, inside: str) -> int:
         try:
@@ -312,7 +318,7 @@ class Tool:
             error = error.but(path=path)
         # A model that has these commands alone cannot run the program.
         words = _PROGRAM.sub(r"\g<0> (tell the user to run it)", str(error))
-        return words.replace(self._place("").rstrip("/"), ROOT).replace(self._vault.root, ROOT)
+        return words.replace(self._memory.folder, ROOT).replace(self._memory.root, ROOT)
 
 
 class _Words:

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem import git
 from mdmem.agents import generated
 from mdmem.agents.files import Places, SourceFiles, malformed, matching, read_header
 from mdmem.agents.generated import IMPORTERS
 from mdmem.agents.tools import AGENTS, TOOLS, resolve
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.git import program as git
 from mdmem.text import tokens
 from mdmem.text.globs import globs_of
 from mdmem.text.lines import Lines
@@ -167,13 +167,12 @@ def _rules_with_globs(source: SourceFiles, listed: Sequence[str]) -> Iterator[tu
         tops = {path[: path.index(mark)] for path in listed if mark in path and path.endswith(kind.suffix)}
         for top in sorted(top for top in tops if not top or top.endswith("/")):
             below = [path.removeprefix(top) for path in listed if path.startswith(top)]
-            for place in source.below(os.path.join(workspace, top, kind.folder), kind.suffix):
-                text = source.read(place)
-                globs = globs_of(read_header(text.text).fields.get(kind.field)) if text else ()
-                for glob in (g for g in globs if text and g not in malformed(globs)):
+            for text in source.texts(os.path.join(workspace, top, kind.folder), kind.suffix):
+                globs = globs_of(read_header(text.text).fields.get(kind.field))
+                for glob in (g for g in globs if g not in malformed(globs)):
                     fits = (p for p in below if matching([glob], p, anchored=kind.anchored))
                     first = next(fits, None)
-                    yield source.places.shown(place), glob, None if first is None else top + first
+                    yield text.path, glob, None if first is None else top + first
 
 
 def _samples(listed: Sequence[str], more: Sequence[str]) -> list[str]:

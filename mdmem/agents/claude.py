@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import files
 from mdmem.agents.files import Text, is_inside
@@ -22,7 +22,7 @@ from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mdmem.agents.files import Reading, Text
 
@@ -59,10 +59,10 @@ def _code(text: str) -> Iterator[Span]:
     yield from (Span(mark.start, mark.end) for mark in outline.marks if mark.kind == CODE)
 
 
-class Importer:
+class Importer(NamedTuple):
     """Takes files together with what they import, each right behind what imports it, and none twice.
 
-    Args:
+    Attributes:
         reading: where they go.
         most_hops: how many imports may lead from a file of the tool to one that it takes.
         home: whether `~` is the home directory.
@@ -70,24 +70,15 @@ class Importer:
         most_bytes: the largest file that is taken, and that limit in words.
     """
 
-    def __init__(
-        self,
-        reading: Reading,
-        *,
-        most_hops: int,
-        home: bool,
-        refusal: str,
-        most_bytes: tuple[int, str] | None = None,
-    ) -> None:
-        self._reading = reading
-        self._most_hops = most_hops
-        self._home = home
-        self._refusal = refusal
-        self._most_bytes = most_bytes
+    reading: Reading
+    most_hops: int
+    home: bool
+    refusal: str
+    most_bytes: tuple[int, str] | None = None
 
     def take(self, text: Text, scope: str, reason: str, kept: str) -> None:
         """Take a file, of which `kept` remains, and what it imports."""
-        self._reading.take(text, scope, reason, kept=kept)
+        self.reading.take(text, scope, reason, kept=kept)
         self._follow(text, scope, kept, (text.real,))
 
     def _follow(self, text: Text, scope: str, kept: str, above: tuple[str, ...]) -> None:
@@ -100,7 +91,7 @@ class Importer:
             self._import(text, scope, one, f"imported by {text.path}:{lines.number(one.at)}", above)
 
     def _import(self, text: Text, scope: str, one: Import, reason: str, above: tuple[str, ...]) -> None:
-        reading, place = self._reading, self._place(text, one.target)
+        reading, place = self.reading, self._place(text, one.target)
         imported = reading.source.read(place) if place else None
         if imported is None:
             if place and reading.places.shown(place) in reading.source.findings:
@@ -113,14 +104,14 @@ class Importer:
             reading.report(text, "import-cycle", message, "leave one of the imports away", one.at)
         elif imported.real in reading.loaded:
             reading.leave(imported, scope, f"{reason}; it was read before")
-        elif len(above) > self._most_hops:
-            message = f"@{one.target} is more than {self._most_hops} imports away; it is not read"
+        elif len(above) > self.most_hops:
+            message = f"@{one.target} is more than {self.most_hops} imports away; it is not read"
             reading.report(text, "import-too-deep", message, "import it from a file further up", one.at)
-            reading.leave(imported, scope, f"{reason}; more than {self._most_hops} imports away")
+            reading.leave(imported, scope, f"{reason}; more than {self.most_hops} imports away")
         elif self._leaves(text, imported):
-            reading.leave(imported, scope, f"{reason}; {self._refusal}")
-        elif self._most_bytes and imported.size > self._most_bytes[0]:
-            reading.leave(imported, scope, f"{reason}; it is skipped", self._most_bytes[1])
+            reading.leave(imported, scope, f"{reason}; {self.refusal}")
+        elif self.most_bytes and imported.size > self.most_bytes[0]:
+            reading.leave(imported, scope, f"{reason}; it is skipped", self.most_bytes[1])
         else:
             reading.take(imported, scope, reason)
             self._follow(imported, scope, imported.text, (*above, imported.real))
@@ -129,12 +120,12 @@ class Importer:
         """The absolute path that is imported: seen from the folder of the file that imports it."""
         if "\0" in target:
             return None
-        if self._home and target.startswith("~/"):
-            return os.path.normpath(os.path.join(self._reading.places.home, target[2:]))
+        if self.home and target.startswith("~/"):
+            return os.path.normpath(os.path.join(self.reading.places.home, target[2:]))
         return os.path.normpath(os.path.join(os.path.dirname(text.real), target))
 
     def _leaves(self, text: Text, imported: Text) -> bool:
-        workspace = self._reading.places.workspace
+        workspace = self.reading.places.workspace
         return is_inside(text.real, workspace) and not is_inside(imported.real, workspace)
 
 
@@ -149,9 +140,9 @@ _REST_IS_BLANK = regex(r"[ \t]*(?:\r\n|\n|\r|\Z)")
 class Claude:
     """As of Claude Code 2.1.277, which is the first to read `AGENTS.md`."""
 
-    name: ClassVar[str] = "claude"
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = 200
+    name = "claude"
+    as_of = "2026-09"
+    most_lines: int | None = 200
 
     def read(self, reading: Reading) -> None:
         """Take what Claude Code reads: managed, user, each folder down to the file, rules, its memory."""
@@ -197,7 +188,7 @@ class _Session:
     def _project_files(self, folder: str) -> list[Text]:
         names = ("CLAUDE.md", os.path.join(".claude", "CLAUDE.md"))
         # In the home directory the second one is the user's own file.
-        texts = [self._reading.source.read(os.path.join(folder, name)) for name in names]
+        texts = [self._reading.read(folder, name) for name in names]
         return [text for text in texts if text and text.place != self._user_file]
 
     @property
@@ -225,15 +216,13 @@ class _Session:
 
     def _leave_agents(self, folders: list[str]) -> None:
         for folder in folders:
-            text = self._reading.source.read(os.path.join(folder, "AGENTS.md"))
+            text = self._reading.read(folder, "AGENTS.md")
             if text and text.real not in self._reading.loaded:
                 self._reading.leave(text, "project", "there is a CLAUDE.md on the path, and none imports it")
 
     def _rules(self, folder: str, seen_from: str, scope: str) -> None:
-        for place in self._reading.source.below(folder, ".md"):
-            text = self._reading.source.read(place)
-            if text:
-                self._rule(text, seen_from, scope)
+        for text in self._reading.source.texts(folder, ".md"):
+            self._rule(text, seen_from, scope)
 
     def _rule(self, text: Text, seen_from: str, scope: str) -> None:
         reading = self._reading
@@ -262,8 +251,7 @@ class _Session:
         reading = self._reading
         root = reading.repository() or reading.places.workspace
         folder = re.sub(r"[^A-Za-z0-9]", "-", root)
-        place = os.path.join(reading.places.home, ".claude", "projects", folder, "memory", "MEMORY.md")
-        text = reading.source.read(place)
+        text = reading.read(reading.places.home, ".claude", "projects", folder, "memory", "MEMORY.md")
         if text:
             lines = Lines(text.text)
             end = lines.span(_MEMORY_LINES).end if len(lines) > _MEMORY_LINES else len(text.text)
@@ -281,16 +269,16 @@ def _excludes(reading: Reading) -> Iterator[str]:
         os.path.join(places.workspace, ".claude", "settings.json"),
         os.path.join(places.workspace, ".claude", "settings.local.json"),
     ):
-        settings = read_json(reading, place)
+        settings = read_settings(reading, json.loads, place)
         for glob in globs_of(settings.get("claudeMdExcludes")):
             yield glob if glob.startswith(("/", "**")) else f"/{glob}"
 
 
-def read_json(reading: Reading, place: str) -> dict[str, Any]:
-    """The settings in a JSON file; empty where there is none, or none that can be read."""
+def read_settings(reading: Reading, loads: Callable[[str], Any], place: str) -> dict[str, Any]:
+    """The settings in a file that `loads` reads; empty where there is none, or none that can be read."""
     text = reading.source.read(place)
     try:
-        value = json.loads(text.text) if text else {}
+        value = loads(text.text) if text else {}
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

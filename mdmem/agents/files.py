@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -170,16 +170,16 @@ class SourceFiles:
             self._texts[place] = self._read(place)
         return self._texts[place]
 
-    def first(self, folder: str, names: tuple[str, ...]) -> Text | None:
-        """The first of some files of a folder that is there."""
-        return next((text for name in names if (text := self.read(os.path.join(folder, name)))), None)
-
     def below(self, folder: str, suffix: str) -> list[str]:
         """The places below a folder whose names end with `suffix`, in the order of their paths."""
         key = (folder, suffix)
         if key not in self._listed:
             self._listed[key] = sorted(self._below(folder, suffix, set()), key=lambda p: p.split(os.sep))
         return self._listed[key]
+
+    def texts(self, folder: str, suffix: str) -> Iterator[Text]:
+        """The files there, as far as they may and can be read."""
+        return filter(None, map(self.read, self.below(folder, suffix)))
 
     def _below(self, folder: str, suffix: str, above: set[str]) -> Iterator[str]:
         real = self._led(folder)
@@ -387,6 +387,10 @@ class Reading:
         """Where tools look."""
         return self.source.places
 
+    def read(self, *parts: str) -> Text | None:
+        """The file at the place that these parts make; None where there is none to be read."""
+        return self.source.read(os.path.join(*parts))
+
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
         """What was found wrong so far."""
@@ -460,16 +464,7 @@ class Reading:
         """Add a finding about a file; `at` is where in its text, in code points."""
         finding = about_file(text.path, code, message, hint, severity="warning")
         if at is not None:
-            position = Lines(text.text).position(at)
-            finding = Diagnostic(
-                path=text.path,
-                span=Span(at, at),
-                position=position,
-                code=code,
-                message=message,
-                hint=hint,
-                severity="warning",
-            )
+            finding = replace(finding, span=Span(at, at), position=Lines(text.text).position(at))
         self._findings.setdefault((text.path, f"{code} {message}"), finding)
 
     def report_malformed(self, text: Text, globs: Sequence[str]) -> None:

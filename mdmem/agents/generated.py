@@ -396,10 +396,8 @@ def _apart(inner: str, parts: Sequence[BlockPart], texts: dict[str, str], *, alo
     for hunk in hunks(before, after):
         number = bisect_right(starts, hunk.start) - 1
         is_new = hunk.start == hunk.end
-        if is_new and hunk.start == starts[number]:
-            number = (
-                max(0, number - 1) if alone else number - 1
-            )  # behind the part before, rather than in front of this one
+        if is_new and hunk.start == starts[number] and not (alone and number == 0):
+            number -= 1  # behind the part before, rather than in front of this one
         new = after[hunk.new_start : hunk.new_end]
         first = next(filter(str.strip, new), "")
         is_behind = is_new and hunk.start >= starts[number] + len(old[number])

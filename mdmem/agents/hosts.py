@@ -153,17 +153,7 @@ class ServerBinding(NamedTuple):
     project: str | None = None
 
 
-def files_of(host: Host, project: str | None) -> Files | None:
-    """The settings files of a user, or of a project, as absolute paths; None where the host reads none."""
-    if project is None:
-        return host.user()
-    if host.project is None:
-        return None
-    servers, hooks = (name and os.path.join(project, name) for name in host.project[:2])
-    return host.project._replace(servers=servers, hooks=hooks)
-
-
-def additions_of(host: Host, bound: ServerBinding, files: Files) -> dict[str, list[Addition]]:
+def _additions(host: Host, bound: ServerBinding, files: Files) -> dict[str, list[Addition]]:
     """What goes into which settings file."""
     server = {
         **host.entry,
@@ -260,12 +250,12 @@ def install(name: str, bound: ServerBinding) -> Setup:
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
     host = HOSTS[name]
-    files = _files(name, host, bound.project)
+    files = _files(name, bound.project)
     if files.hooks and files.servers.endswith(".toml") and not os.path.lexists(files.hooks):
         # Codex warns where a folder has hooks in both forms: they go beside the servers.
         files = files._replace(hooks=files.servers)
     receipts = _load()
-    found = additions_of(host, bound, files)
+    found = _additions(host, bound, files)
     changes = {
         path: settings.install(path, additions, receipts.get(os.path.realpath(path)), bound.project)
         for path, additions in found.items()
@@ -278,7 +268,7 @@ def install(name: str, bound: ServerBinding) -> Setup:
 
 def uninstall(name: str, project: str | None) -> Setup:
     """What takes mdmem out of a host; as `install`."""
-    files = _files(name, HOSTS[name], project)
+    files = _files(name, project)
     receipts = _load()
     paths = [path for path in (files.servers, files.hooks) if path]
     found = [settings.uninstall(path, receipts.get(os.path.realpath(path)), project) for path in paths]
@@ -287,11 +277,15 @@ def uninstall(name: str, project: str | None) -> Setup:
     return Setup(tuple(change for change in found if change), kept)
 
 
-def _files(name: str, host: Host, project: str | None) -> Files:
-    files = files_of(host, project)
-    if files is None:
+def _files(name: str, project: str | None) -> Files:
+    """The settings files of a user, or of a project, as absolute paths."""
+    host = HOSTS[name]
+    if project is None:
+        return host.user()
+    if host.project is None:
         raise Usage(problem=f"{name} reads no settings in a project", remedy="say --user")
-    return files
+    servers, hooks = (name and os.path.join(project, name) for name in host.project[:2])
+    return host.project._replace(servers=servers, hooks=hooks)
 
 
 # -- receipts ---------------------------------------------------------------------------------------------

@@ -12,8 +12,16 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.agents import settings_formats
-from mdmem.agents.settings_formats import Addition, Insertion, added, at, refuse, stepped
+from mdmem.agents.settings_formats import (
+    Addition,
+    Insertion,
+    JsonSettings,
+    TomlSettings,
+    added,
+    at,
+    refuse,
+    stepped,
+)
 from mdmem.errors import Conflict, EditRefused, StorageFailed
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
@@ -83,7 +91,7 @@ def install(
     """
     place = _place(path, project)
     before = _read(path, place)
-    clean = _taken_back(path, before, receipt) if receipt and before is not None else before
+    clean = _taken_back(path, before, receipt.steps) if receipt and before is not None else before
     old = _parsed(path, clean or "")
     missing = [each for each in additions if not _stands(path, old.value, each)]
     made = (receipt.made if receipt and before is not None else before is None) and not clean
@@ -104,10 +112,10 @@ def uninstall(path: str, receipt: Receipt | None, project: str | None = None) ->
     before = _read(path, place)
     if before is None or not _ours(_parsed(path, before).value):
         return None
-    clean = _taken_back(path, before, receipt or Receipt())
-    gone = receipt is not None and receipt.made and not _parsed(path, clean).value and not _remarks(clean)
-    folders = receipt.folders if receipt else ()
-    return SettingsChange(path, place, before, None if gone else clean, None, folders)
+    known = receipt or Receipt()
+    clean = _taken_back(path, before, known.steps)
+    gone = known.made and not _parsed(path, clean).value and not _remarks(clean)
+    return SettingsChange(path, place, before, None if gone else clean, None, known.folders)
 
 
 def write(changes: Sequence[SettingsChange]) -> None:
@@ -180,12 +188,8 @@ def _read(path: str, place: Place) -> str | None:
         return refuse(path, f"it is not UTF-8 at byte {error.start}")
 
 
-def _parsed(path: str, text: str) -> settings_formats.JsonSettings | settings_formats.TomlSettings:
-    return (
-        settings_formats.TomlSettings(path, text)
-        if path.endswith(".toml")
-        else settings_formats.JsonSettings(path, text)
-    )
+def _parsed(path: str, text: str) -> JsonSettings | TomlSettings:
+    return TomlSettings(path, text) if path.endswith(".toml") else JsonSettings(path, text)
 
 
 def _stands(path: str, settings: Any, addition: Addition) -> bool:
@@ -226,10 +230,9 @@ def _ours(settings: Any) -> list[tuple[tuple[str, ...], int | None]]:
     return found[::-1]
 
 
-def _taken_back(path: str, text: str, receipt: Receipt | None) -> str:
-    """The text without what was put in: by the receipt where it still fits, else by what stands in it."""
+def _taken_back(path: str, text: str, steps: Sequence[Insertion]) -> str:
+    """The text without what was put in: by the steps where they still fit, else by what stands in it."""
     wanted = _without_ours(_parsed(path, text).value)
-    steps = receipt.steps if receipt else ()
     for attempt in (_unstepped(text, steps), _untold(text, steps)):
         with contextlib.suppress(EditRefused):
             if attempt is not None and _pruned(_parsed(path, attempt).value) == wanted:
@@ -260,11 +263,11 @@ def _untold(text: str, steps: Sequence[Insertion]) -> str | None:
 
 def _cut_out(path: str, text: str) -> str:
     settings = _parsed(path, text)
-    if isinstance(settings, settings_formats.TomlSettings):
+    if isinstance(settings, TomlSettings):
         return settings.without(lambda value: bool(_ours(value)))
     while ours := _ours(settings.value):
         text = settings.without(*ours[0])
-        settings = settings_formats.JsonSettings(path, text)
+        settings = JsonSettings(path, text)
     return text
 
 

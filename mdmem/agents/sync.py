@@ -116,10 +116,9 @@ def _memory(vault: Vault) -> tuple[str | None, str]:
     document = vault.find(AGENTS)
     # What `sync` wrote there itself is not a memory: it goes when the rules go.
     text = generated.outside(document.text) if document else ""
-    is_copied = text.strip() and not _is_mounted(vault)
-    return text if text.strip() else None, vault.disk.in_workspace(AGENTS).replace(
-        os.sep, "/"
-    ) if is_copied else ""
+    if not text.strip():
+        return None, ""
+    return text, "" if _is_mounted(vault) else vault.disk.in_workspace(AGENTS).replace(os.sep, "/")
 
 
 def _brought_back(vault: Vault, differences: Sequence[Difference]) -> list[str]:

@@ -6,18 +6,20 @@ what has to be corrected, and its rows in `tests/data/instructions`.
 
 from __future__ import annotations
 
+import json
 import os
-import tomllib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mdmem.agents import files
-from mdmem.agents.claude import Claude, Importer, read_json
+from mdmem.agents.claude import Claude, Importer, read_settings
 from mdmem.agents.files import Places, Reading, Resolved, SourceFiles
 from mdmem.errors import Usage
 from mdmem.text.globs import globs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.agents.files import Text
 
 
@@ -27,9 +29,9 @@ AGENTS = "AGENTS.md"
 class ToolReader(Protocol):
     """A tool: its name, when its rules were compared with it, and how many lines of a file it advises."""
 
-    name: ClassVar[str]
-    as_of: ClassVar[str]
-    most_lines: ClassVar[int | None]
+    name: str
+    as_of: str
+    most_lines: int | None = None
 
     def read(self, reading: Reading) -> None:
         """Take what the tool reads."""
@@ -40,11 +42,27 @@ def _where(reading: Reading, folder: str) -> str:
     return "in the workspace" if shown == "." else f"in {shown}"
 
 
+def _take(reading: Reading, scope: str, reason: str, *place: str) -> None:
+    """Take the file at a place, where there is one."""
+    text = reading.read(*place)
+    if text:
+        reading.take(text, scope, reason)
+
+
+def _take_first(reading: Reading, texts: Sequence[Text | None], scope: str, reason: str) -> None:
+    """Take the first file that is there, and leave the others."""
+    found = [text for text in texts if text]
+    for text in found[:1]:
+        reading.take(text, scope, reason)
+    for text in found[1:]:
+        reading.leave(text, scope, f"{found[0].path} is read instead")
+
+
 def _take_nearest(reading: Reading, scope: str) -> bool:
     """Take the `AGENTS.md` that is nearest to the file, and leave those above it; whether there is one."""
     nearest = None
     for folder in reversed(reading.chain(reading.places.workspace)):
-        text = reading.source.read(os.path.join(folder, AGENTS))
+        text = reading.read(folder, AGENTS)
         if text and nearest is None:
             nearest = text
             reading.take(text, scope, "the nearest")
@@ -53,24 +71,22 @@ def _take_nearest(reading: Reading, scope: str) -> bool:
     return nearest is not None
 
 
-class Agents:
+class Agents(ToolReader):
     """Any tool that does no more than the description of AGENTS.md asks for (agents.md)."""
 
-    name: ClassVar[str] = "agents"
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = None
+    name = "agents"
+    as_of = "2026-09"
 
     def read(self, reading: Reading) -> None:
         """Take the nearest file."""
         _take_nearest(reading, "project")
 
 
-class Codex:
+class Codex(ToolReader):
     """OpenAI's Codex, which reads once for each session, from the root of the repository down."""
 
-    name: ClassVar[str] = "codex"
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = None
+    name = "codex"
+    as_of = "2026-09"
 
     _OVERRIDE = "AGENTS.override.md"
     _MOST_BYTES = 32 * 1024
@@ -78,8 +94,10 @@ class Codex:
     def read(self, reading: Reading) -> None:
         """Take the user's file, then at most one of each folder, until the budget of bytes is used up."""
         home = os.path.join(reading.places.home, ".codex")
-        settings = _toml(reading, os.path.join(home, "config.toml"))
-        self._user(reading, home)
+        settings = read_settings(reading, _toml, os.path.join(home, "config.toml"))
+        texts = [reading.read(home, name) for name in (self._OVERRIDE, AGENTS)]
+        written = [text for text in texts if text and text.text.strip()]
+        _take_first(reading, written, "user", "the user's, for every project; not counted")
         most = settings.get("project_doc_max_bytes")
         limit = most if isinstance(most, int) and most >= 0 else self._MOST_BYTES
         fallbacks = settings.get("project_doc_fallback_filenames")
@@ -92,18 +110,9 @@ class Codex:
                 reading.take(text, "project", _where(reading, folder), cut=(left, f"{limit:,} bytes in all"))
                 left -= reading.files[-1].bytes_kept
 
-    def _user(self, reading: Reading, home: str) -> None:
-        texts = [reading.source.read(os.path.join(home, name)) for name in (self._OVERRIDE, AGENTS)]
-        written = [text for text in texts if text and text.text.strip()]
-        for number, text in enumerate(written):
-            if number:
-                reading.leave(text, "user", f"{written[0].path} is read instead")
-            else:
-                reading.take(text, "user", "the user's, for every project; not counted")
-
     def _one(self, reading: Reading, folder: str, names: tuple[str, ...]) -> Text | None:
         """The file of a folder that counts."""
-        texts = [reading.source.read(os.path.join(folder, name)) for name in names]
+        texts = [reading.read(folder, name) for name in names]
         found = list(dict.fromkeys(text for text in texts if text))
         for text in found[1:]:
             reading.leave(text, "project", f"{found[0].path} is read instead")
@@ -113,33 +122,25 @@ class Codex:
         return found[0] if found else None
 
 
-class Cursor:
+class Cursor(ToolReader):
     """Cursor. Team and user rules are in its settings, not in files."""
 
-    name: ClassVar[str] = "cursor"
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = 500
+    name = "cursor"
+    as_of = "2026-09"
+    most_lines = 500
 
     def read(self, reading: Reading) -> None:
         """Take the rules that apply, then the `AGENTS.md` files, then the legacy file."""
         folders = reading.chain(reading.places.workspace)
         for folder in folders:
             rules = os.path.join(folder, ".cursor", "rules")
-            for place in reading.source.below(rules, ".mdc"):
-                text = reading.source.read(place)
-                if text:
-                    self._rule(reading, text, folder)
-            for place in reading.source.below(rules, ".md"):
-                text = reading.source.read(place)
-                if text:
-                    reading.leave(text, "rule", "a rule is named .mdc; this file is ignored")
+            for text in reading.source.texts(rules, ".mdc"):
+                self._rule(reading, text, folder)
+            for text in reading.source.texts(rules, ".md"):
+                reading.leave(text, "rule", "a rule is named .mdc; this file is ignored")
         for folder in folders:
-            text = reading.source.read(os.path.join(folder, AGENTS))
-            if text:
-                reading.take(text, "project", _where(reading, folder))
-        legacy = reading.source.read(os.path.join(reading.places.workspace, ".cursorrules"))
-        if legacy:
-            reading.take(legacy, "project", "the legacy file of rules")
+            _take(reading, "project", _where(reading, folder), folder, AGENTS)
+        _take(reading, "project", "the legacy file of rules", reading.places.workspace, ".cursorrules")
 
     def _rule(self, reading: Reading, text: Text, folder: str) -> None:
         fields, body = files.read_header(text.text)
@@ -158,11 +159,10 @@ class Cursor:
             reading.leave(text, "rule", "only when it is named in the chat")
 
 
-class Copilot:
+class Copilot(ToolReader):
     """GitHub Copilot; `agent` is one of its agents that some instructions exclude."""
 
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = None
+    as_of = "2026-09"
 
     _REVIEW = "code-review"
     _REVIEW_CHARACTERS = 4_000
@@ -174,23 +174,16 @@ class Copilot:
     def read(self, reading: Reading) -> None:
         """Take the personal file, those for the path, the repository's, and the agents' files."""
         github = os.path.join(reading.places.workspace, ".github")
-        personal = os.path.join(reading.places.home, ".copilot", "copilot-instructions.md")
-        self._file(reading, personal, "user", "the user's, for every project")
-        for place in reading.source.below(os.path.join(github, "instructions"), ".instructions.md"):
-            text = reading.source.read(place)
-            if text:
-                self._for_path(reading, text)
-        shared = os.path.join(github, "copilot-instructions.md")
-        self._file(reading, shared, "project", "for the whole repository")
+        personal = os.path.join(reading.places.home, ".copilot")
+        _take(reading, "user", "the user's, for every project", personal, "copilot-instructions.md")
+        for text in reading.source.texts(os.path.join(github, "instructions"), ".instructions.md"):
+            self._for_path(reading, text)
+        _take(reading, "project", "for the whole repository", github, "copilot-instructions.md")
         if not _take_nearest(reading, "project"):
-            self._other_agents(reading)
+            texts = [reading.read(reading.places.workspace, name) for name in ("CLAUDE.md", "GEMINI.md")]
+            _take_first(reading, texts, "project", "there is no AGENTS.md")
         if self._agent == self._REVIEW:
             self._cut(reading)
-
-    def _file(self, reading: Reading, place: str, scope: str, reason: str) -> None:
-        text = reading.source.read(place)
-        if text:
-            reading.take(text, scope, reason)
 
     def _for_path(self, reading: Reading, text: Text) -> None:
         fields, body = files.read_header(text.text)
@@ -206,17 +199,6 @@ class Copilot:
             reason = f"a rule for {', '.join(written)}" if written else "without applyTo it is for no file"
             reading.leave(text, "rule", reason)
 
-    def _other_agents(self, reading: Reading) -> None:
-        found = [
-            reading.source.first(reading.places.workspace, (name,)) for name in ("CLAUDE.md", "GEMINI.md")
-        ]
-        written = [text for text in found if text]
-        for number, text in enumerate(written):
-            if number:
-                reading.leave(text, "project", f"{written[0].path} is read instead")
-            else:
-                reading.take(text, "project", "there is no AGENTS.md")
-
     def _cut(self, reading: Reading) -> None:
         """Cut every file to what a code review reads of it."""
         for number, found in enumerate(reading.files):
@@ -227,12 +209,11 @@ class Copilot:
                 reading.files[number] = replace(found, text=text, bytes_kept=kept, limit=limit)
 
 
-class Gemini:
+class Gemini(ToolReader):
     """Gemini CLI."""
 
-    name: ClassVar[str] = "gemini"
-    as_of: ClassVar[str] = "2026-09"
-    most_lines: ClassVar[int | None] = None
+    name = "gemini"
+    as_of = "2026-09"
 
     _HOPS = 5
 
@@ -251,7 +232,7 @@ class Gemini:
             scope = "user" if is_user else "project"
             reason = "the user's, for every project" if is_user else _where(reading, folder)
             for name in names:
-                text = reading.source.read(os.path.join(folder, name))
+                text = reading.read(folder, name)
                 if text and text.real in reading.loaded:
                     reading.leave(text, scope, f"{reason}; it was read before")
                 elif text:
@@ -261,7 +242,7 @@ class Gemini:
         """What its files are called: the workspace's settings count before the user's."""
         workspace = os.path.join(reading.places.workspace, ".gemini", "settings.json")
         for place in (workspace, os.path.join(home, "settings.json")):
-            context = read_json(reading, place).get("context")
+            context = read_settings(reading, json.loads, place).get("context")
             written = context.get("fileName") if isinstance(context, dict) else None
             names = [written] if isinstance(written, str) else written if isinstance(written, list) else []
             sound = tuple(n for n in names if isinstance(n, str) and n and "/" not in n and "\0" not in n)
@@ -270,15 +251,13 @@ class Gemini:
         return ("GEMINI.md",)
 
 
-def _toml(reading: Reading, place: str) -> dict[str, Any]:
-    text = reading.source.read(place)
-    try:
-        return tomllib.loads(text.text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
+def _toml(text: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most tools have no settings in TOML
+
+    return tomllib.loads(text)
 
 
-TOOLS: dict[str, ToolReader | Copilot] = {
+TOOLS: dict[str, ToolReader] = {
     tool.name: tool
     for tool in (
         Codex(),

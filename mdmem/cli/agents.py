@@ -15,15 +15,17 @@ from mdmem.cli.main import command, group
 from mdmem.cli.options import (
     Verb,
     change_command,
+    dry_run_option,
     json_option,
     read_command,
     read_pairs,
     read_value,
     text_argument,
 )
-from mdmem.cli.render import print_document, print_findings, print_json
+from mdmem.cli.render import print_document, print_findings, print_json, print_text
 
 if TYPE_CHECKING:
+    from mdmem import Setup
     from mdmem.adapters.memory_tool import Dialect, Tool
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
@@ -36,7 +38,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands take."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--dry-run", is_flag=True, help="Print the diff and write nothing."),
+        dry_run_option,
         click.option("--project", is_flag=True, help="In the settings of this project; the default."),
         click.option("--user", is_flag=True, help="In your own settings, for every project."),
         click.argument("host", type=click.Choice(_HOSTS)),
@@ -58,7 +60,7 @@ def install_command(target: Target, host: str, *, user: bool, project: bool, **h
 
     memory = target.open()
     where = _where(user=user, project=project)
-    return _change(install(host, memory.vault.root, memory.scope, _program(), project=where), **how)
+    return _change(install(host, memory.root, memory.scope, _program(), project=where), **how)
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
@@ -72,7 +74,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool, *
     from mdmem.memory.instructions import uninstall
 
     try:
-        root = target.open().vault.root
+        root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
     return _change(uninstall(host, root, project=_where(user=user, project=project)), **how)
@@ -95,7 +97,7 @@ def _program() -> str:
     return beside if which("mdmem") is None and os.path.exists(beside) else "mdmem"
 
 
-def _change(setup: Any, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def _change(setup: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     from mdmem.errors import Usage
 
     wanted = bool(setup.changes) and not dry_run
@@ -164,25 +166,6 @@ def _answer(tool: Tool, line: bytes | str) -> dict[str, Any]:
 _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 
 
-def answer(target: Target, event: str) -> int:
-    """Answer a hook; whatever goes wrong is a note on standard error, and the exit code is 0."""
-    from mdmem.errors import MdmemError, VaultNotFound
-
-    try:
-        signal.signal(signal.SIGALRM, _out_of_time)
-        signal.alarm(_MOST_SECONDS)
-        _answer_hook(target, event)
-    except VaultNotFound:
-        pass
-    except MdmemError as error:
-        _note(str(error))
-    except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
-        _note(f"{type(error).__name__}: {error}")
-    finally:
-        signal.alarm(0)
-    return 0
-
-
 def _answer_hook(target: Target, event: str) -> None:
     given = _given()
     memory = target.open()
@@ -217,25 +200,32 @@ def _note(text: str) -> None:
 @command("hook", epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
 @click.argument("event", metavar="EVENT")
 @click.pass_obj
-def hook_command(target: Target, event: str) -> int:
+def hook_command(target: Target, event: str) -> None:
     """Answer a hook of Claude Code or Codex.
 
     EVENT is session-start, user-prompt, post-edit, pre-compact or stop. What the host says is read from
     standard input as JSON; the answer has the form that the host reads. It never fails a turn of the agent:
     whatever goes wrong is a note on standard error. Without a vault it says nothing.
     """
-    return answer(target, event)
+    from mdmem.errors import MdmemError, VaultNotFound
+
+    try:
+        signal.signal(signal.SIGALRM, _out_of_time)
+        signal.alarm(_MOST_SECONDS)
+        _answer_hook(target, event)
+    except VaultNotFound:
+        pass
+    except MdmemError as error:
+        _note(str(error))
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
+        _note(f"{type(error).__name__}: {error}")
+    finally:
+        signal.alarm(0)
 
 
 _READERS = (
-    "codex",
-    "claude",
-    "cursor",
-    "copilot",
-    "gemini",
-    "agents",
-    "copilot-code-review",
-    "copilot-cloud-agent",
+    *("codex", "claude", "cursor", "copilot", "gemini", "agents"),
+    *("copilot-code-review", "copilot-cloud-agent"),
 )
 _WRITTEN = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
 
@@ -257,11 +247,7 @@ def project_load(memory: Memory, as_json: bool) -> None:
 @read_command
 def project_summary(memory: Memory, max_chars: int | None, as_json: bool) -> None:
     """Print its preferences and decisions."""
-    text = memory.project.summary(max_chars)
-    if as_json:
-        print_json({"summary": text})
-    else:
-        print(text)
+    print_text("summary", memory.project.summary(max_chars), as_json=as_json)
 
 
 @project_command.command("append", epilog="Example: mdmem project append Decisions 'Use SQLite' --date")
@@ -339,7 +325,7 @@ def project_audit(memory: Memory, as_json: bool) -> None:
 )
 @click.option("--bring-back", is_flag=True, help="First take what somebody wrote there into the vault.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
-@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@dry_run_option
 @read_command
 def project_sync(
     memory: Memory, tools: tuple[str, ...], bring_back: bool, check: bool, dry_run: bool, as_json: bool

@@ -13,6 +13,7 @@ from mdmem.cli.options import (
     Verb,
     base_option,
     change_command,
+    dry_run_option,
     json_option,
     path_argument,
     read_command,
@@ -178,7 +179,7 @@ def rm_command(**given: Any) -> Verb:
 @click.option("--in", "within", metavar="NAMESPACE", help="In all memories below this folder.")
 @click.option("--glob", "globs", multiple=True, help="In all memories that fit.")
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
-@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@dry_run_option
 @base_option
 @json_option
 @click.pass_obj

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.main import command
-from mdmem.cli.options import path_argument, read_command
+from mdmem.cli.options import format_option, path_argument, read_command
 from mdmem.cli.render import print_coloured, print_document, print_findings, print_json
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ def _print_lines(hit: Hit) -> None:
 
 @command("check", epilog="Example: mdmem check notes --format github")
 @click.argument("paths", nargs=-1)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
-)
+@format_option
 @read_command
 def check_command(memory: Memory, paths: tuple[str, ...], form: str, as_json: bool) -> int:
     """Report everything that is wrong with memories, as `path:line:column: code message`."""

@@ -19,13 +19,16 @@ from mdmem.cli.options import (
     text_argument,
     variable_options,
 )
-from mdmem.cli.render import print_document, print_json
+from mdmem.cli.render import print_document, print_each, print_json, print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mdmem.memory.memory import Memory
     from mdmem.memory.preferences import Preference
+    from mdmem.memory.rules import Rule
+    from mdmem.memory.working import WorkingInfo
+
+
+_title_option = click.option("--title", help="The heading of the section; without one, the local time.")
 
 
 @group("notes")
@@ -36,7 +39,7 @@ def notes_command() -> None:
 @notes_command.command("append", epilog="Example: mdmem notes append db 'One file.' --title SQLite")
 @click.argument("name")
 @text_argument("content")
-@click.option("--title", help="The heading of the section; without one, the local time.")
+@_title_option
 @change_command
 def notes_append(**given: Any) -> Verb:
     """Add a section at the end of a note, which is made if it is not there."""
@@ -46,7 +49,7 @@ def notes_append(**given: Any) -> Verb:
 @notes_command.command("overwrite", epilog="Example: mdmem notes overwrite db 'One file.' --title SQLite")
 @click.argument("name")
 @text_argument("content")
-@click.option("--title", help="The heading of the section; without one, the local time.")
+@_title_option
 @base_option
 @change_command
 def notes_overwrite(**given: Any) -> Verb:
@@ -67,12 +70,7 @@ def notes_read(memory: Memory, name: str, as_json: bool) -> None:
 @read_command
 def notes_list(memory: Memory, within: str, as_json: bool) -> None:
     """List the notes with their titles."""
-    infos = memory.notes.list(within)
-    if as_json:
-        print_json(infos)
-        return
-    for info in infos:
-        print(f"{info.path}\t{info.title}")
+    print_each(memory.notes.list(within), lambda info: f"{info.path}\t{info.title}", as_json=as_json)
 
 
 def owner_options(command: Any) -> Any:
@@ -170,13 +168,12 @@ def working_sweep() -> Verb:
 @read_command
 def working_list(memory: Memory, as_json: bool) -> None:
     """List all working memory."""
-    infos = memory.working.list()
-    if as_json:
-        print_json(infos)
-        return
-    for info in infos:
-        state = "expired" if info.expired else f"expires {info.expires}" if info.expires else ""
-        print(f"{info.kind}\t{info.id}\t{info.path}\t{state}".rstrip())
+    print_each(memory.working.list(), _working_line, as_json=as_json)
+
+
+def _working_line(info: WorkingInfo) -> str:
+    state = "expired" if info.expired else f"expires {info.expires}" if info.expires else ""
+    return f"{info.kind}\t{info.id}\t{info.path}\t{state}".rstrip()
 
 
 _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
@@ -212,7 +209,8 @@ def preferences_set(category: str, key: str, value: str, **given: Any) -> Verb:
 @read_command
 def preferences_get(memory: Memory, category: str, key: str, hidden: bool, as_json: bool) -> None:
     """Print a preference with its strength as of now."""
-    _print([memory.preferences.get(category, key, hidden=hidden)], as_json=as_json)
+    found = memory.preferences.get(category, key, hidden=hidden)
+    print_each([found], _preference_line, as_json=as_json)
 
 
 @preferences_command.command("list", epilog="Example: mdmem preferences list ui")
@@ -221,7 +219,7 @@ def preferences_get(memory: Memory, category: str, key: str, hidden: bool, as_js
 @read_command
 def preferences_list(memory: Memory, category: str | None, hidden: bool, as_json: bool) -> None:
     """List the preferences, or those of a category."""
-    _print(memory.preferences.list(category, hidden=hidden), as_json=as_json)
+    print_each(memory.preferences.list(category, hidden=hidden), _preference_line, as_json=as_json)
 
 
 @preferences_command.command("top", epilog="Example: mdmem preferences top 5")
@@ -229,7 +227,7 @@ def preferences_list(memory: Memory, category: str | None, hidden: bool, as_json
 @read_command
 def preferences_top(memory: Memory, count: int, as_json: bool) -> None:
     """List the strongest preferences."""
-    _print(memory.preferences.top(count), as_json=as_json)
+    print_each(memory.preferences.top(count), _preference_line, as_json=as_json)
 
 
 @preferences_command.command("stats", epilog="Example: mdmem preferences stats")
@@ -261,13 +259,14 @@ def preferences_sweep() -> Verb:
     return lambda m: m.preferences.sweep()
 
 
-def _print(found: Iterable[Preference], *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    for preference in found:
-        hidden = "  (faded)" if preference.hidden else ""
-        print(f"{preference.name}\t{preference.value}\t{preference.strength:.2f}{hidden}")
+def _preference_line(found: Preference) -> str:
+    hidden = "  (faded)" if found.hidden else ""
+    return f"{found.name}\t{found.value}\t{found.strength:.2f}{hidden}"
+
+
+_for_option = click.option(
+    "--for", "for_file", metavar="FILE", help="Only rules that apply to this file of the workspace."
+)
 
 
 @group("rules")
@@ -276,33 +275,24 @@ def rules_command() -> None:
 
 
 @rules_command.command("list", epilog="Example: mdmem rules list --for src/app.py")
-@click.option(
-    "--for", "for_file", metavar="FILE", help="Only rules that apply to this file of the workspace."
-)
+@_for_option
 @click.option("--disabled", is_flag=True, help="Also those that are switched off.")
 @read_command
 def rules_list(memory: Memory, for_file: str | None, disabled: bool, as_json: bool) -> None:
     """List the rules, the most important first."""
-    found = memory.rules.list(for_file, disabled=disabled)
-    if as_json:
-        print_json(found)
-        return
-    for rule in found:
-        globs = f"  {', '.join(rule.globs)}" if rule.globs else ""
-        state = "" if rule.enabled else "  (disabled)"
-        print(f"{rule.priority:4}  {rule.scope:8} {rule.name}  {rule.title}{globs}{state}")
+    print_each(memory.rules.list(for_file, disabled=disabled), _rule_line, as_json=as_json)
+
+
+def _rule_line(rule: Rule) -> str:
+    globs = f"  {', '.join(rule.globs)}" if rule.globs else ""
+    state = "" if rule.enabled else "  (disabled)"
+    return f"{rule.priority:4}  {rule.scope:8} {rule.name}  {rule.title}{globs}{state}"
 
 
 @rules_command.command("text", epilog="Example: mdmem rules text --for src/app.py")
-@click.option(
-    "--for", "for_file", metavar="FILE", help="Only rules that apply to this file of the workspace."
-)
+@_for_option
 @click.option("--max-chars", type=click.IntRange(0), help="At most so many characters.")
 @read_command
 def rules_text(memory: Memory, for_file: str | None, max_chars: int | None, as_json: bool) -> None:
     """Print the rules as one text, to be given to a model."""
-    text = memory.rules.text(for_file, max_chars)
-    if as_json:
-        print_json({"text": text})
-    else:
-        print(text)
+    print_text("text", memory.rules.text(for_file, max_chars), as_json=as_json)

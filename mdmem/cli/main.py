@@ -96,53 +96,19 @@ command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.
 group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.group, cls=Group)
 
 
-# Which module each command lives in.
-_COMMANDS = {
-    "append": "edit",
-    "backlinks": "references",
-    "check": "find",
-    "completion": "main",
-    "context": "find",
-    "delete-lines": "edit",
-    "doctor": "find",
-    "graph": "references",
-    "grep": "find",
-    "history": "edit",
-    "hook": "agents",
-    "import": "make",
-    "index": "serve",
-    "init": "make",
-    "install": "agents",
-    "insert": "edit",
-    "ls": "find",
-    "mcp": "serve",
-    "mv": "edit",
-    "new": "make",
-    "notes": "kinds",
-    "preferences": "kinds",
-    "prepend": "edit",
-    "project": "agents",
-    "refs": "references",
-    "render": "make",
-    "replace": "edit",
-    "restore": "edit",
-    "rm": "edit",
-    "rules": "kinds",
-    "schema": "make",
-    "search": "find",
-    "section": "edit",
-    "set": "edit",
-    "show": "find",
-    "tags": "references",
-    "template": "make",
-    "tool": "agents",
-    "undo": "edit",
-    "uninstall": "agents",
-    "unset": "edit",
-    "watch": "serve",
-    "working": "kinds",
-    "write": "edit",
+# Which commands each module holds.
+_MODULES = {
+    "agents": "hook install project tool uninstall",
+    "edit": "append delete-lines history insert mv prepend replace restore rm section set undo unset write",
+    "find": "check context doctor grep ls search show",
+    "kinds": "notes preferences rules working",
+    "main": "completion",
+    "make": "import init new render schema template",
+    "references": "backlinks graph refs tags",
+    "serve": "index mcp watch",
+    "sessions": "sessions summaries",
 }
+_COMMANDS = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 class LazyGroup(click.Group):
@@ -150,7 +116,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The names of all commands."""
-        return list(_COMMANDS)
+        return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """The command of this name."""

@@ -12,6 +12,8 @@ from mdmem.cli.main import command, group
 from mdmem.cli.options import (
     Verb,
     change_command,
+    dry_run_option,
+    format_option,
     json_option,
     make_change,
     path_argument,
@@ -84,7 +86,7 @@ def template_command() -> None:
 @read_command
 def template_list(memory: Memory, as_json: bool) -> None:
     """List the templates."""
-    _print_listed(memory.vault.templates.names(), "description", as_json=as_json)
+    _print_listed(memory.templates.names(), "description", as_json=as_json)
 
 
 @template_command.command("show", epilog="Example: mdmem template show decision")
@@ -92,7 +94,7 @@ def template_list(memory: Memory, as_json: bool) -> None:
 @read_command
 def template_show(memory: Memory, name: str, as_json: bool) -> None:
     """Print a template; the variables that it takes go to standard error."""
-    shown = memory.vault.templates.show(name)
+    shown = memory.templates.show(name)
     if as_json:
         variables = [{"name": v.name, "required": v.required, "default": v.default} for v in shown.variables]
         print_json({"name": shown.name, "variables": variables, "source": shown.source})
@@ -120,7 +122,7 @@ def schema_command() -> None:
 @read_command
 def schema_list(memory: Memory, as_json: bool) -> None:
     """List the schemas."""
-    _print_listed(memory.vault.schemas.names(), "title", as_json=as_json)
+    _print_listed(memory.schemas.names(), "title", as_json=as_json)
 
 
 @schema_command.command("show", epilog="Example: mdmem schema show note")
@@ -128,24 +130,22 @@ def schema_list(memory: Memory, as_json: bool) -> None:
 @click.pass_obj
 def schema_show(target: Target, name: str) -> None:
     """Print a schema, which is JSON."""
-    print(target.open().vault.schemas.show(name).rstrip("\n"))
+    print(target.open().schemas.show(name).rstrip("\n"))
 
 
 @schema_command.command("check", epilog="Example: mdmem schema check")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
-)
+@format_option
 @read_command
 def schema_check(memory: Memory, form: str, as_json: bool) -> int:
     """Report what is wrong with the schemas themselves."""
-    return print_findings(memory.vault.schemas.lint(), "json" if as_json else form)
+    return print_findings(memory.schemas.lint(), "json" if as_json else form)
 
 
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
 @click.option("--to", metavar="FOLDER", help="The folder to put it in (notes; for aster, that of each kind).")
-@click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+@dry_run_option
 @json_option
 @click.pass_obj
 def import_command(

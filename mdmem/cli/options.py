@@ -38,6 +38,12 @@ def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
         sys.stdout.exact = raw
 
 
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
+)
+
+
 def base_option(command: F) -> F:
     """The option --base."""
     help_text = "The hash that you saw (8 digits or more): refuse if the memory has changed since."
@@ -152,7 +158,7 @@ def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
     The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
     """
 
-    @click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+    @dry_run_option
     @json_option
     @click.pass_obj
     @functools.wraps(function)

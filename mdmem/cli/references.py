@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mdmem.cli.main import Target
-    from mdmem.memory.memory import Kinds, Memory
+    from mdmem.memory.kinds import Kinds
+    from mdmem.memory.memory import Memory
 
 
 # What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan, Memory
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
+
+
+T = TypeVar("T")
 
 
 class Terminal(io.TextIOWrapper):
@@ -52,6 +55,23 @@ def print_json(value: Any, *, in_line: bool = False) -> None:
     from mdmem.diagnostic import as_json
 
     print(json.dumps(as_json(value), ensure_ascii=False, indent=None if in_line else 2, default=str))
+
+
+def print_each(found: Iterable[T], line: Callable[[T], object], *, as_json: bool) -> None:
+    """Print what was found, each in a line of its own."""
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        print(line(each))
+
+
+def print_text(name: str, text: str, *, as_json: bool) -> None:
+    """Print one text, in JSON under a name."""
+    if as_json:
+        print_json({name: text})
+    else:
+        print(text)
 
 
 def print_error(error: MdmemError, *, as_json: bool) -> None:
@@ -117,8 +137,7 @@ def _print_asides(plan: EditPlan) -> None:
 
 def print_notes(memory: Memory) -> None:
     """Say on standard error, behind the output, what had to give in the vault and in the index."""
-    used = memory.index.notes if "index" in vars(memory) else []
-    for note in dict.fromkeys((*memory.vault.notes, *used)):
+    for note in memory.remarks:
         sys.stdout.flush()
         print(f"note: {note}", file=sys.stderr)
 

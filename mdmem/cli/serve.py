@@ -18,9 +18,9 @@ from mdmem.cli.options import read_command
 from mdmem.cli.render import print_json, progress_bar
 
 if TYPE_CHECKING:
+    from mdmem import Event
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
-    from mdmem.watch.events import Event
 
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")

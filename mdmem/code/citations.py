@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -272,15 +272,14 @@ def _renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
     return found._replace(state=state, path=path, reason=reason)
 
 
-class _Judging:
-    """The judging of one citation."""
+class _Judging(NamedTuple):
+    """The judging of one citation, of the file `path`; the others as `judge` takes them."""
 
-    def __init__(self, workspace: Workspace, citing: str, citation: Citation, path: str, seen: str) -> None:
-        self.workspace = workspace
-        self.citing = citing
-        self.citation = citation
-        self.path = path
-        self.seen = seen
+    workspace: Workspace
+    citing: str
+    citation: Citation
+    path: str
+    seen: str
 
     def judgement(self, current: Source | Unread) -> Judgement:
         """What became of it, in the cited file or in the one that it was renamed to."""

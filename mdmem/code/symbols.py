@@ -64,9 +64,7 @@ def symbols(path: str, data: bytes) -> Symbols:
         return Symbols((), f"it has more than {_MOST_BYTES:,} bytes, which are not parsed")
     if path.endswith(_PYTHON):
         return _python(data)
-    # Few files need it, and it takes a while to load.
-
-    return symbols_by_grammar(path, data)
+    return _by_grammar(path, data)
 
 
 def _python(data: bytes) -> Symbols:
@@ -250,8 +248,7 @@ _BY_SUFFIX = {
 }
 
 
-def symbols_by_grammar(path: str, data: bytes) -> Symbols:
-    """What the file `path` with the content `data` defines."""
+def _by_grammar(path: str, data: bytes) -> Symbols:
     suffix = path[path.rfind(".") :].lower() if "." in path else ""
     language = _BY_SUFFIX.get(suffix)
     if language is None:

@@ -17,13 +17,12 @@ from mdmem.errors import GitFailed, RipgrepFailed, RipgrepMissing
 from mdmem.text.diff import Hunk, hunks
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
-    from mdmem.git.objects import Objects
-    from mdmem.git.repository import Renamed, Repository
+    from mdmem.git import Objects, Renamed, Repository
     from mdmem.vault.vault import Vault
 
 
@@ -301,9 +300,7 @@ class Workspace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -316,7 +313,7 @@ class Workspace:
         """The repository that holds the workspace; None without one, or without git."""
         if not _is_versioned(self.root):
             return None
-        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
+        from mdmem.git import Repository  # noqa: PLC0415 - as above
 
         return self._asked(None, Repository.find, self.root)
 
@@ -378,7 +375,7 @@ class Workspace:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
         if self.repository is None:
             return None
-        from mdmem.git.objects import Objects, TooLong  # noqa: PLC0415 - as above
+        from mdmem.git import Objects, TooLong  # noqa: PLC0415 - as above
 
         if self._objects is None:
             self._objects = Objects(self.repository.top, MOST_BYTES)
@@ -513,10 +510,8 @@ def _git_line(data: bytes, line: int) -> int:
 
 def _is_versioned(folder: str) -> bool:
     """Whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
-    above = os.path.dirname(folder)
-    return os.path.lexists(os.path.join(folder, ".git")) or (above != folder and _is_versioned(above))
+    return any(os.path.lexists(os.path.join(each, ".git")) for each in (folder, *above(folder)))
 
 
 def _line_map(old: Source, new: Source) -> LineMap:
-
     return LineMap(old.lines, new.lines)

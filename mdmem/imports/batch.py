@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
+from mdmem.text import field as text_field
 from mdmem.text.document import Document, Limits, parse, parse_text
-from mdmem.text.edit import splice
-from mdmem.text.field import set_field
 from mdmem.text.yaml_edit import inline, scalar
 from mdmem.vault.files import failure
 from mdmem.vault.walk import fault, tree
@@ -168,7 +167,6 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
 def with_field(document: Document, name: str, value: Any) -> Document:
     """A memory with a field set; as it is where its frontmatter cannot be edited."""
     try:
-        edits = set_field(document, name, value)
+        return text_field.with_field(document, name, value)
     except EditRefused:
         return document
-    return parse_text(document.path, splice(document.text, edits, document.path), document.limits)

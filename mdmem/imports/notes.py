@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import Diagnostic
+from mdmem.diagnostic import about_file
 from mdmem.errors import DocumentRefused
 from mdmem.imports.batch import Batch, also_called, folder, with_field
 from mdmem.index.database import record
@@ -22,6 +22,7 @@ from mdmem.links.resolve import resolve_link
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mdmem.diagnostic import Diagnostic
     from mdmem.index.sync import Progress
     from mdmem.text.document import Document, Limits
     from mdmem.text.inline import Link
@@ -75,15 +76,9 @@ def _unclear(document: Document, names: _Names) -> Iterator[Diagnostic]:
 
 
 def _finding(document: Document, link: Link, code: str, message: str) -> Diagnostic:
-    return Diagnostic(
-        path=document.path,
-        span=link.span,
-        position=document.lines.position(link.span.start),
-        code=code,
-        message=message,
-        hint="once it is imported, `mdmem refs --state dangling --state ambiguous` lists such links",
-        severity="warning",
-    )
+    hint = "once it is imported, `mdmem refs --state dangling --state ambiguous` lists such links"
+    found = about_file(document.path, code, message, hint, severity="warning")
+    return replace(found, span=link.span, position=document.lines.position(link.span.start))
 
 
 def convert_claude_code(source: str, limits: Limits, progress: Progress | None = None) -> Batch:

@@ -87,6 +87,11 @@ class Seen(NamedTuple):
     size: int
     inode: int
 
+    @property
+    def modified(self) -> float:
+        """When it was modified, in seconds since the epoch."""
+        return self.mtime_ns / 1e9
+
 
 class DocumentRow(NamedTuple):
     """A document's row: `problem` says why a file cannot be read as a memory, and is empty when it can."""

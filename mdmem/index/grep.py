@@ -10,7 +10,7 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
 from mdmem.text.document import SUFFIXES
@@ -305,7 +305,9 @@ class _GrepRun(NamedTuple):
         options = self._options("--json", "--text", "--crlf", _CASES[self.case], *literal)
         # Mounted files come first, in order; with nothing to search, ripgrep still judges the pattern.
         targets = [*mounted, *(["./"] if there else [])] or [os.devnull]
-        command = [*options, "--sort", sort, "--", self.pattern, *targets]
+        # More lines of one file change no hit, and no number of hits that are left out.
+        most = () if self.limit is None else (f"--max-count={self.limit + COUNTED}",)
+        command = [*options, *most, "--sort", sort, "--", self.pattern, *targets]
         return ripgrep.Process(command, folder if there else None)
 
     def _options(self, *switches: str) -> list[str]:
@@ -410,15 +412,9 @@ def _is_folder(root: str, namespace: str) -> bool:
 
 
 def _unreadable(path: str, reason: str) -> Diagnostic:
-    return Diagnostic(
-        path=path,
-        span=Span(0, 0),
-        position=Position(1, 1),
-        code="unreadable",
-        message=f"not searched: {reason}",
-        hint="see to it that it can be read, and search again",
-        severity="warning",
-        rule="unreadable",
+    hint = "see to it that it can be read, and search again"
+    return about_file(
+        path, "unreadable", f"not searched: {reason}", hint, severity="warning", rule="unreadable"
     )
 
 

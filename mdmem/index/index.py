@@ -276,12 +276,7 @@ class Index:
             )
 
     def _sync(
-        self,
-        paths: Collection[str] | None = None,
-        progress: Progress | None = None,
-        *,
-        texts: bool = True,
-        alone: bool = True,
+        self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool, alone: bool
     ) -> Synced:
         while True:
             database = self._opened()
@@ -444,7 +439,7 @@ class Index:
             return ask(database) if before in {None, database} else again()
 
         def again() -> R:
-            self._sync()
+            self._sync(None, None, texts=True, alone=True)
             return ask(self._opened())
 
         with self._guard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -15,8 +16,7 @@ from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissi
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Iterable, Iterator, Sequence
 
 MINIMUM = (13, 0)
 _ERRORS_KEPT = 1 << 20
@@ -68,8 +68,10 @@ def version(program: str) -> tuple[int, ...]:
 class Process:
     """A running ripgrep, ended and waited for when the `with` block is left, however it is left."""
 
-    def __init__(self, command: Sequence[str], cwd: str | None = None) -> None:
-        """Start `command` in the folder `cwd`.
+    def __init__(
+        self, command: Sequence[str], cwd: str | None = None, given: Iterable[bytes] | None = None
+    ) -> None:
+        """Start `command` in the folder `cwd`, and give it `given` on its standard input.
 
         Raises:
             Usage: the command is longer than the system allows.
@@ -77,13 +79,21 @@ class Process:
         """
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list, no shell; the pattern stands behind --
-                command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                command,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
         except OSError as error:
             if error.errno == errno.E2BIG:
                 raise Usage(problem="the pattern is too long", remedy="search for a part of it") from None
             raise RipgrepFailed(program=command[0], reason=error.strerror or str(error)) from None
         self._errors = b""
+        self._fault: BaseException | None = None
+        self._feed = None if given is None else Thread(target=self._give, args=(given,), daemon=True)
+        if self._feed:
+            self._feed.start()
         # A pipe that nobody reads fills up, and ripgrep would wait for ever.
         self._drain = Thread(target=self._keep_errors, daemon=True)
         self._drain.start()
@@ -91,14 +101,36 @@ class Process:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
         self._drain.join()
+        if self._feed:
+            self._feed.join()
         _pipe(self._process.stdout).close()
         _pipe(self._process.stderr).close()
+
+    def _give(self, given: Iterable[bytes]) -> None:
+        with contextlib.suppress(BrokenPipeError), _pipe(self._process.stdin) as stream:
+            try:
+                for data in given:
+                    stream.write(data)
+            except BrokenPipeError:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it is raised where the answer is read
+                self._fault = error
+
+    def ended(self) -> int:
+        """Its exit code, once it has read and printed everything.
+
+        Raises:
+            What went wrong where `given` was made.
+        """
+        if self._feed:
+            self._feed.join()
+        if self._fault:
+            raise self._fault
+        return self._process.wait()
 
     def lines(self) -> Iterator[bytes]:
         """What it prints, line by line, as it prints it.

@@ -326,10 +326,7 @@ class Scorer:
         clauses = self._narrowed()
         if not self._query.is_ranked:
             return Search.boolean_query([*clauses, (Occur.Must, _silent(wholes_query()))])
-        texts = [
-            Clause("text", word, Search.term_query(schema(), "whole", word), self._weight(word))
-            for word in self._words
-        ]
+        texts = [Clause("text", word, _has("whole", word), self._weight(word)) for word in self._words]
         ranked = [
             Search.const_score_query(clause.search, float(max(1, round(_FINE * clause.worth))))
             for clause in (*texts, *self._memory_clauses)
@@ -342,7 +339,7 @@ class Scorer:
         if self._wall:
             demanded.append(self._wall)
         if self._within:
-            demanded.append(_either([_below(path) for path in self._within]))
+            demanded.append(_either([_has("folder", path) for path in self._within]))
         clauses = [(Occur.Must, _silent(search)) for search in demanded]
         return clauses + [(Occur.MustNot, search) for search in _excluded(self._query)]
 
@@ -364,9 +361,7 @@ class Scorer:
             weight = self._weight(word)
             for name, share in _MEMORY_FIELDS.items():
                 if self._index.frequency(name, word):
-                    clauses.append(
-                        Clause(name, word, Search.term_query(schema(), name, word), share * weight)
-                    )
+                    clauses.append(Clause(name, word, _has(name, word), share * weight))
         for term in self._query.prefixes:
             held = _either([_term(term, name) for name in _TEXTS])
             weight = _idf(self._memories, self._count(f"whole {term}", held))
@@ -384,14 +379,12 @@ class Scorer:
         at_all, clauses = text_index.PASSAGE_PRESENCE, []
         for word in self._words:
             rarity = self._rarity(word)
-            held = Search.term_query(schema(), "text", word)
+            held = _has("text", word)
             clauses.append(Clause("passage", word, held, at_all * rarity, (1 - at_all) * rarity))
-        clauses += [
-            Clause("common", word, Search.term_query(schema(), "text", word)) for word in self._common
-        ]
+        clauses += [Clause("common", word, _has("text", word)) for word in self._common]
         for word in self._query.words:
             if self._index.frequency("heading", word):
-                above = Search.term_query(schema(), "heading", word)
+                above = _has("heading", word)
                 clauses.append(Clause("heading", word, above, text_index.HEADING * self._rarity(word)))
         for pair in list(pairwise(self._query.words))[: text_index.MOST_PAIRS]:
             near = Search.phrase_query(schema(), "text", list(pair), text_index.PAIR_GAP)
@@ -429,7 +422,7 @@ class Scorer:
         """How many memories ("whole") or passages ("text") that are seen have a word."""
         if not self._index.frequency(name, word):
             return 0
-        return self._count(f"{name} {word}", Search.term_query(schema(), name, word))
+        return self._count(f"{name} {word}", _has(name, word))
 
     @property
     def _memories(self) -> int:
@@ -451,9 +444,9 @@ def _demanded(query: Query) -> Iterator[Search]:
     """What has to hold."""
     for term in query.phrases:
         yield _either([_term(term, name) for name in _TEXTS])
-    yield from (_tag(tag) for tag in query.filters.tags)
+    yield from (_has("tag", tag) for tag in query.filters.tags)
     if query.filters.types:
-        yield _either([_type(name) for name in query.filters.types])
+        yield _either([_has("type", name) for name in query.filters.types])
     if query.filters.paths:
         yield _either([_path(path) for path in query.filters.paths])
     if query.after or query.before:
@@ -472,17 +465,15 @@ def _excluded(query: Query) -> Iterator[Search]:
         held = [_either([_term(term, name) for name in _TEXTS]) for term in group]
         yield Search.boolean_query([(Occur.Must, search) for search in held])
     excluded: Filters = query.excluded
-    yield from (_tag(tag) for tag in excluded.tags)
-    yield from (_type(name) for name in excluded.types)
+    yield from (_has("tag", tag) for tag in excluded.tags)
+    yield from (_has("type", name) for name in excluded.types)
     yield from (_path(path) for path in excluded.paths)
 
 
 def _term(term: Term, name: str) -> Search:
     """Finds a term in a field."""
     found = [
-        Search.term_query(schema(), name, run[0])
-        if len(run) == 1
-        else Search.phrase_query(schema(), name, list(run))
+        _has(name, run[0]) if len(run) == 1 else Search.phrase_query(schema(), name, list(run))
         for run in term.runs
     ]
     if term.is_prefix:
@@ -499,21 +490,14 @@ def _seen(layers: Sequence[Namespace]) -> Search | None:
 
 def _inside(layer: Namespace) -> Search:
     """Finds the passages of what a namespace holds."""
-    clauses = [(Occur.Must, _below(layer.folder) if layer.folder else Search.all_query())]
-    clauses += [(Occur.MustNot, _below(folder)) for folder in layer.hides]
+    clauses = [(Occur.Must, _has("folder", layer.folder) if layer.folder else Search.all_query())]
+    clauses += [(Occur.MustNot, _has("folder", folder)) for folder in layer.hides]
     return Search.boolean_query(clauses)
 
 
-def _below(folder: str) -> Search:
-    return Search.term_query(schema(), "folder", folder)
-
-
-def _tag(tag: str) -> Search:
-    return Search.term_query(schema(), "tag", tag)
-
-
-def _type(name: str) -> Search:
-    return Search.term_query(schema(), "type", name)
+def _has(name: str, value: str) -> Search:
+    """Finds what has a word, or exactly this value, in a field."""
+    return Search.term_query(schema(), name, value)
 
 
 def _path(beginning: str) -> Search:

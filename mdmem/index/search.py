@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -344,30 +344,23 @@ def _nothing(text: str, scorer: Scorer, read: Callable[[str], Document]) -> str:
     return f"nothing was found; the nearest words are: {', '.join(near)}" if near else "nothing was found"
 
 
+@dataclass(slots=True)
 class _MemoryReader:
     """Reads the memories that were found, each once.
 
-    Args:
+    Attributes:
         matcher: finds what of a line matches.
         read, layers, context: as `search` takes them.
         headings: those that are known, by path and hash of the memory.
     """
 
-    def __init__(
-        self,
-        matcher: Matcher,
-        read: Callable[[str], Document],
-        headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]],
-        layers: Sequence[Layer],
-        context: int | None,
-    ) -> None:
-        self._matcher = matcher
-        self._read = read
-        self._headings = headings
-        self._layers = layers
-        self._context = context
-        self._read_before: dict[str, tuple[Document, Headings] | None] = {}
-        self._cut: dict[str, list[Passage]] = {}  # the passages of memories with long lines
+    matcher: Matcher
+    read: Callable[[str], Document]
+    headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]
+    layers: Sequence[Layer]
+    context: int | None
+    _read_before: dict[str, tuple[Document, Headings] | None] = field(default_factory=dict)
+    _cut: dict[str, list[Passage]] = field(default_factory=dict)  # of memories with long lines
 
     def hit(self, ranked: Ranked, path: str) -> Hit | None:
         """The hit for what was ranked; None when the memory is no longer there, or no longer fits."""
@@ -383,12 +376,12 @@ class _MemoryReader:
             lines = range(line, line + 1)
             if not matches:
                 return None
-        around = lines if self._context is None else _near(document, line, self._context)
-        if self._context is None and document.lines.span(line).start < document.body_span.start:
+        around = lines if self.context is None else _near(document, line, self.context)
+        if self.context is None and document.lines.span(line).start < document.body_span.start:
             around = range(line, line + 1)  # the other fields are no text
         texts, place = lines_text(document, around), line - around.start
         return Hit(
-            path=self._layers[ranked.layer].shown(path),
+            path=self.layers[ranked.layer].shown(path),
             line=line,
             heading=headings.above(line) if len(document.lines) else (),
             text=shown(texts[place], matches[0][0] if matches else 0),
@@ -403,17 +396,17 @@ class _MemoryReader:
     def held(self, hit: Hit) -> Held:
         """What of the query a hit holds; see `Results`."""
         lines = (hit.path.rpartition("/")[2], *hit.heading, *hit.before, hit.text, *hit.after)
-        return self._matcher.held("\n".join(lines))
+        return self.matcher.held("\n".join(lines))
 
     def _document(self, path: str) -> tuple[Document, Headings] | None:
         """The memory and its headings; None when it cannot be read any more."""
         if path not in self._read_before:
             try:
-                document = self._read(path)
+                document = self.read(path)
             except MdmemError:
                 self._read_before[path] = None
             else:
-                known = self._headings.get((path, document.hash))
+                known = self.headings.get((path, document.hash))
                 self._read_before[path] = document, Headings(document, known)
         return self._read_before[path]
 
@@ -429,13 +422,13 @@ class _MemoryReader:
         looked_at, first = "", 0
         for number, line in enumerate(lines_text(document, lines) or [""]):
             start, text = self._looked_at(document, lines.start + number, line, place)
-            worth = self._matcher.worth(text)
+            worth = self.matcher.worth(text)
             is_better = worth > most or (is_heading and worth == most)
             if is_better:
                 best, most, is_heading = number, worth, text.startswith("#")
             if is_better or not number:
                 looked_at, first = text, start
-        return lines.start + best, tuple((first + a, first + b) for a, b in self._matcher.spans(looked_at))
+        return lines.start + best, tuple((first + a, first + b) for a, b in self.matcher.spans(looked_at))
 
     def _looked_at(
         self, document: Document, number: int, line: str, place: PassagePlace | None
@@ -447,7 +440,7 @@ class _MemoryReader:
             before = document.lines.span(number).start + bom
             spans = (span for span in self._spans(document, number, place) if before < span.end)
             ranges = [(max(0, span.start - before), span.end - before) for span in spans]
-            worth = self._matcher.worth
+            worth = self.matcher.worth
             start, end = max(ranges, key=lambda each: worth(line[slice(*each)]), default=(0, LONGEST))
         text = line[start:end]
         return start, _ESCAPE.sub("  ", text) if document.is_json else text

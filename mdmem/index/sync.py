@@ -30,9 +30,7 @@ from mdmem.vault.walk import fault
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
-    from mdmem.index.database import Database
     from mdmem.index.passages import Indexed
     from mdmem.index.text_index import TextIndex
     from mdmem.text.inline import Citation
@@ -121,9 +119,7 @@ class FirstSeen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     def keep(self, path: str, marks: Iterable[str]) -> None:
@@ -157,20 +153,13 @@ class FirstSeen:
             self._pins[name] = self._pin(path, row)
         return self._pins[name]
 
-    def _pin(self, path: str, row: Row) -> str:
+    def _pin(self, path: str, row: tuple[Any, ...]) -> str:
         if self._pinning is None:
             return ""
         if self._pinned is None:
             self._pinned = self._opened.enter_context(self._pinning(self._vault))
         _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
-        citation = kept_citation(
-            str(cited),
-            _number(first),
-            _number(last),
-            str(symbol),
-            line=int(line or 0),
-            in_link=bool(in_link),
-        )
+        citation = kept_citation(cited, first, last, symbol, line=line or 0, in_link=bool(in_link))
         return self._pinned(self._vault.disk.in_workspace(path), citation)
 
 
@@ -181,10 +170,6 @@ def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:
         return [seen if each == before else "" for (before, seen), each in zip(known, cited, strict=True)]
     seen_of = dict(known)
     return [seen_of.get(each, "") for each in cited]
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 # Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.
@@ -229,11 +214,6 @@ class Read(NamedTuple):
     data: bytes
     problem: str = ""
 
-    @property
-    def modified(self) -> float:
-        """When it was, in seconds since the epoch."""
-        return self.seen.mtime_ns / 1e9
-
 
 class Understood(NamedTuple):
     """What a file says, for each store that asks; with a `problem` there is neither."""
@@ -264,12 +244,12 @@ def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
         return Understood(None, None, read.problem)
     try:
         document = parse(read.path, read.data, limits)
-        found = record(document, read.modified)
+        found = record(document, read.seen.modified)
         if not texts:
             return Understood(found, None)
         from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
 
-        return Understood(found, indexed(document, read.modified))
+        return Understood(found, indexed(document, read.seen.modified))
     except DocumentRefused as error:
         return Understood(None, None, error.message)
 
@@ -278,14 +258,13 @@ def retold(read: Read, limits: Limits, tags: Sequence[str]) -> Indexed:
     """What the text index keeps of a memory that was understood before, and has the same `tags`."""
     from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
 
-    return indexed(parse(read.path, read.data, limits), read.modified, tags)
+    return indexed(parse(read.path, read.data, limits), read.seen.modified, tags)
 
 
 def _file(folder: int, path: str, name: str, most: int) -> Read | None:
     now = time.time_ns()
     try:
-        if not name.isascii() and not files.exists(folder, name):
-            name = files.twin_of(folder, name) or name
+        name = files.spelled_in(folder, name)
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
@@ -445,13 +424,7 @@ class Sync:
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def _take(
-        self,
-        reads: Iterable[Read],
-        gone: Sequence[str],
-        *,
-        more: bool = False,
-    ) -> None:
+    def _take(self, reads: Iterable[Read], gone: Sequence[str], *, more: bool) -> None:
         """Write what was read to both stores, and forget what is `gone` by then."""
         entries: list[DocumentRow] = []
         same: list[tuple[str, Read]] = []
@@ -580,5 +553,5 @@ def _is_as_it_was(old: _Old, read: Read) -> bool:
     if not read.hash:
         return (old.hash, old.problem) == ("", read.problem)
     return old.hash == read.hash and bool(
-        old.problem or old.dated or old.day == day_of(read.path, {}, read.modified)
+        old.problem or old.dated or old.day == day_of(read.path, {}, read.seen.modified)
     )

@@ -272,6 +272,11 @@ class TextIndex:
             # By a query, because by a term of numbers tantivy 0.27 deletes nothing.
             self._writing().delete_documents_by_query(of_memory(key_of(path)))
 
+    def remove_below(self, folder: str) -> None:
+        """Drop every memory in a folder."""
+        with _Translated(self, "write the index"):
+            self._writing().delete_documents_by_query(tantivy.Query.term_query(schema(), "folder", folder))
+
     def commit(self, *, more: bool = False) -> int:
         """Make what was added and removed last, and be found.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.code.citations import path_of
 from mdmem.code.workspace import Workspace
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.errors import DocumentRefused
 from mdmem.index.database import kept_citation, tag_key
 from mdmem.links.references import file_beside, file_named
@@ -18,7 +18,7 @@ from mdmem.links.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resol
 from mdmem.text import properties
 from mdmem.text.lines import Lines
 from mdmem.text.link import external
-from mdmem.text.tree import LINEAGE, Node
+from mdmem.text.tree import LINEAGE, Flaw, Node
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -135,20 +135,13 @@ def circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 
 
 def _finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
-    document = view.vault.find(path)
+    document, message = view.vault.find(path), f"`{key}`: {message}"
+    if document is None:
+        return about_file(path, code, message, hint, severity="warning")
     span = Span(0, 0)
     with contextlib.suppress(DocumentRefused):
-        span = document.tree.nearest((key,)).span if document and document.tree else span
-    position = document.lines.position(span.start) if document else Position(1, 1)
-    return Diagnostic(
-        path=path,
-        span=span,
-        position=position,
-        code=code,
-        message=f"`{key}`: {message}",
-        hint=hint,
-        severity="warning",
-    )
+        span = document.tree.nearest((key,)).span if document.tree else span
+    return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
 
 
 def _rows(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:

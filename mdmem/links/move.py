@@ -8,6 +8,7 @@ moves are read, so the cost does not grow with the vault.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
@@ -36,7 +37,7 @@ class Known(NamedTuple):
 
     Attributes:
         names: what there is to link to, as it is now.
-        sources: the memories that hold a link with one of these keys (`record.key_of` of its target).
+        sources: the memories that hold a link with one of these keys (`key_of` its target).
         read: the memory at a path.
         stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
     """
@@ -80,21 +81,8 @@ class Remembered:
     """Names that are asked for once: the memories that link to one thing ask for the same keys."""
 
     def __init__(self, names: Names) -> None:
-        self._names = names
-        self._named: dict[tuple[str, str], Sequence[str]] = {}
-        self._exists: dict[str, bool] = {}
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """As `Names.named`."""
-        if (kind, key) not in self._named:
-            self._named[kind, key] = self._names.named(kind, key)
-        return self._named[kind, key]
-
-    def exists(self, path: str) -> bool:
-        """As `Names.exists`."""
-        if path not in self._exists:
-            self._exists[path] = self._names.exists(path)
-        return self._exists[path]
+        self.named = cache(names.named)
+        self.exists = cache(names.exists)
 
 
 def move(known: Known, moves: Mapping[str, str]) -> EditPlan:

@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
+from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Workspace
 from mdmem.index.database import kept_citation, tag_key
-from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve
+from mdmem.links.resolve import NOTHING, PATH_KINDS, Resolution, place_of, resolve
 from mdmem.text import anchor
 from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
-FILE, LINES, FUNCTION, CLASS, VARIABLE = "file_path", "line_range", "function", "class", "variable"
+FILE, LINES = "file_path", "line_range"
 SYMBOL = "symbol"  # of a file that cannot be parsed
 TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE, SYMBOL)
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
@@ -253,14 +254,21 @@ def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -
 
 def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
     names = view.all_names if paths is None or len(paths) > _FEW else view
-    resolved = lru_cache(maxsize=_REMEMBERED)(_resolver(names))
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def resolved(target: str, folder: str, as_path: bool) -> Resolution:
+        """What a target means in any memory of a folder, which has a slash at its end."""
+        return resolve(names, target, f"{folder}_", as_path=as_path)
+
     headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
     for path, day, line, kind, target, mark in _rows(
         view, "links", "x.line, x.kind, x.target, x.anchor", paths
     ):
         folder = path.rpartition("/")[0]
         meant = (
-            resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS) if target else _self(path)
+            resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS)
+            if target
+            else Resolution(path, (path,), "self")
         )
         yield _link(view, path, line, day, kind, target, mark, meant, headings)
 
@@ -277,27 +285,19 @@ def _link(
     headings: Callable[[str], Anchors],
 ) -> Occurrence:
     written = f"{target}#{mark}" if mark else target
-    type_ = _type_of(mark)
-    if meant.path is None:
-        file = None
-        if kind in PATH_KINDS or kind == "field":
-            file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
-        if file is not None:
-            return Occurrence(FILE, file, ReferencePlace(path, line, OK), day, written)
-        place = ReferencePlace(path, line, DANGLING, f"there is no memory {target!r}")
-        return Occurrence(type_, written, place, day, written)
-    if meant.rule == "attachment":
-        return Occurrence(FILE, meant.path, ReferencePlace(path, line, OK), day, written)
-    goal = f"{meant.path}#{mark}" if mark else meant.path
-    if mark and meant.path.endswith(".md"):
-        state, detail = _anchored(headings(meant.path), mark, meant.path)
-        if state != OK:
-            return Occurrence(type_, goal, ReferencePlace(path, line, state, detail), day, written)
-    if meant.ambiguous:
-        others = ", ".join(meant.candidates[1:4])
-        detail = f"it may also mean {others}"
-        return Occurrence(type_, goal, ReferencePlace(path, line, AMBIGUOUS, detail), day, written)
-    return Occurrence(type_, goal, ReferencePlace(path, line, OK), day, written)
+    file = meant.path if meant.rule == "attachment" else None
+    if meant.path is None and (kind in PATH_KINDS or kind == "field"):
+        file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
+    if file is not None:
+        return Occurrence(FILE, file, ReferencePlace(path, line, OK), day, written)
+    goal, state, detail = written, DANGLING, f"there is no memory {target!r}"
+    if meant.path is not None:
+        goal, state, detail = f"{meant.path}#{mark}" if mark else meant.path, OK, ""
+        if mark and meant.path.endswith(".md"):
+            state, detail = _anchored(headings(meant.path), mark, meant.path)
+        if state == OK and meant.ambiguous:
+            state, detail = AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:4])}"
+    return Occurrence(_type_of(mark), goal, ReferencePlace(path, line, state, detail), day, written)
 
 
 def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -330,15 +330,6 @@ def file_beside(view: View, path: str, target: str) -> str | None:
 def file_named(view: View, path: str, target: str) -> str | None:
     """The file of the workspace that a field of a memory names, seen from there or from the memory."""
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
-
-
-def _resolver(names: Names) -> Callable[[str, str, bool], Resolution]:
-    """Resolves a target in any memory of a folder, given with a slash at its end."""
-    return lambda target, folder, as_path: resolve(names, target, f"{folder}_", as_path=as_path)
-
-
-def _self(path: str) -> Resolution:
-    return Resolution(path, (path,), "self")
 
 
 def _type_of(mark: str) -> str:
@@ -399,14 +390,14 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
     found: dict[str, set[str]] = {}
     root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
     with Workspace.of(view.vault) as looked_at:
-        for path, cited, in_link in _goals_of(view, "citations", "x.path, x.in_link", memories):
+        for path, _, cited, in_link in dict.fromkeys(_rows(view, "citations", "x.path, x.in_link", memories)):
             files = candidates(view.in_workspace(path), cited, in_link=bool(in_link))
             is_bare = not in_link and "/" not in cited
             if is_bare and not os.path.lexists(os.path.join(workspace, cited)):
                 files += looked_at.named(cited) or ()
             for file in files:
                 found.setdefault(path, set()).add(os.path.join(workspace, file))
-    for path, target, kind in _goals_of(view, "links", "x.target, x.kind", memories):
+    for path, _, target, kind in dict.fromkeys(_rows(view, "links", "x.target, x.kind", memories)):
         if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
             continue
         places = {
@@ -416,19 +407,3 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
             places.add(os.path.join(workspace, place))
         found.setdefault(path, set()).update(places)
     return found
-
-
-def _goals_of(
-    view: View, table: str, columns: str, memories: Collection[str] | None
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of what memories point at, each behind the path of its memory."""
-    query = (
-        f"SELECT DISTINCT d.path, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-        " WHERE {inside}"
-    )
-    if memories is None:
-        found = view.rows(query)
-    else:
-        each = (view.rows(f"{query} AND d.path = ?", (view.outside(path),)) for path in memories)
-        found = [row for rows in each for row in rows]
-    return ((view.inside(path), *rest) for path, *rest in found)

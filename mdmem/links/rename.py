@@ -6,7 +6,7 @@ As in a move, a link is asked what it means before and after, and written anew w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
 from mdmem.index.database import key_of, keys_of, tag_key
@@ -14,8 +14,8 @@ from mdmem.links.move import Known, Remembered, Shift, rewritten
 from mdmem.links.resolve import Names, resolve_link
 from mdmem.text import anchor, field, relink, section
 from mdmem.text.anchor import BLOCK_MARK, AnchorHeading
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, splice
+from mdmem.text.document import Document
+from mdmem.text.edit import TextEdit, spliced
 from mdmem.text.inline import Link
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -221,7 +221,7 @@ def _retitled(document: Document, number: int, new: str) -> tuple[TextEdit, tupl
         reason = f"the heading {new!r} stands in line {twin.heading.line} already"
         raise EditRefused(path=document.path, reason=reason, remedy="give it another title")
     edit = TextEdit(*heading.title_span, new)
-    after = parse_text(document.path, splice(document.text, [edit]), document.limits)
+    after = spliced(document, [edit])
     wanted = [h.title for h in document.headings]
     wanted[number] = new
     levels = [h.level for h in document.headings]
@@ -291,27 +291,26 @@ def _reanchored(path: str, document: Document, link: Link, new: str) -> TextEdit
 # ---------------------------------------------------------------------------------------------- ids and tags
 
 
-class _WithId:
-    """The names as they are once a memory has another id."""
+class _WithId(NamedTuple):
+    """The `names` as they are once the memory at `path` has a `new` id instead of the `old` one."""
 
-    def __init__(self, names: Names, path: str, old: str, new: str) -> None:
-        self._names = names
-        self._path = path
-        self._old = old
-        self._new = new
+    names: Names
+    path: str
+    old: str
+    new: str
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """As `Names.named`."""
-        found = self._names.named(kind, key)
-        if kind == "id" and key == self._new:
-            return [self._path]
-        if kind == "id" and key == self._old:
-            return [path for path in found if path != self._path]
+        found = self.names.named(kind, key)
+        if kind == "id" and key == self.new:
+            return [self.path]
+        if kind == "id" and key == self.old:
+            return [path for path in found if path != self.path]
         return found
 
     def exists(self, path: str) -> bool:
         """As `Names.exists`."""
-        return self._names.exists(path)
+        return self.names.exists(path)
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str | None:
@@ -325,7 +324,7 @@ def _renamed_tag(name: str, old: str, new: str) -> str | None:
 def _refuse_other_tags(document: Document, edits: Sequence[TextEdit], old: str, new: str) -> None:
     """Refuse edits after which the document would have other tags than those that are wanted."""
     wanted = [_renamed_tag(tag.name, old, new) or tag.name for tag in document.tags]
-    after = parse_text(document.path, splice(document.text, edits), document.limits)
+    after = spliced(document, edits)
     if [tag.name for tag in after.tags] != wanted:
         remedy = "use letters, digits, _ and -, with / between its parts, and not digits alone"
         raise EditRefused(path=document.path, reason=f"{new!r} cannot be a tag here", remedy=remedy)

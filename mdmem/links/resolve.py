@@ -17,7 +17,7 @@ shared one, everything), and a path of two parts or more that is complete, seen 
 one. What is left is ambiguous. Its winner is one in the same folder, else the one with the fewest parts, else
 the first by code points: a read takes it and says so, a write refuses. Titles name nothing.
 
-Spelling: what a link has to say to mean a memory, in its own style. Pure.
+The other way round, `spell` says what a link has to say to mean a memory, in its own style.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Names(Protocol):
     def named(self, kind: str, key: str) -> Sequence[str]:
         """The memories that a link can call `key`.
 
-        `kind` is "stem" (`key` as `record.key_of`), "id" (exactly) or "alias" (`key` as `record.alias_key`).
+        `kind` is "stem" (`key` as `key_of`), "id" (exactly) or "alias" (`key` as `alias_key`).
         """
         ...
 

@@ -209,11 +209,9 @@ def _places(error: MdmemError) -> dict[str, Any]:
 
 def _hider(memory: Memory) -> Callable[[str], str]:
     """Takes the host's folders out of a text."""
-    vault = memory.vault
-    base = f"{vault.root}/{vault.namespace}".rstrip("/")
 
     def hide(text: str) -> str:
-        for folder in (base, vault.root, vault.workspace):
+        for folder in (memory.folder, memory.root, memory.workspace):
             text = text.replace(f"{folder}/", "").replace(folder, "the memory")
         return text
 

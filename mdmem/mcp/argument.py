@@ -44,7 +44,7 @@ class Argument(NamedTuple):
         kind: what it may be; a "count" is a whole number or "all".
         about: what a model has to know beyond the name.
         is_needed: whether it has to be given.
-        aliases: other names that models use; they are not in the schema.
+        aliases: other names that models use, with blanks between them; they are not in the schema.
         choices: the only values, where there are few.
         least: the least value of a whole number.
     """
@@ -53,7 +53,7 @@ class Argument(NamedTuple):
     kind: Kind = "text"
     about: str = ""
     is_needed: bool = False
-    aliases: tuple[str, ...] = ()
+    aliases: str = ""
     choices: tuple[str, ...] = ()
     least: int = 0
 
@@ -93,7 +93,8 @@ class Argument(NamedTuple):
         if self.kind == "text":
             return value if isinstance(value, str) else None
         if self.kind == "flag":
-            return _FLAGS.get(value.lower()) if isinstance(value, str) else _flag(value)
+            flag = _FLAGS.get(value.lower()) if isinstance(value, str) else value
+            return flag if isinstance(flag, bool) else None
         if self.kind == "texts":
             return _texts(value)
         if self.kind == "fields":
@@ -114,7 +115,7 @@ def read(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, A
     Raises:
         Usage: one is unknown, missing, given twice, or of a wrong kind.
     """
-    by_name = {name: a for a in arguments for name in (*a.aliases, a.name)}
+    by_name = {name: a for a in arguments for name in (*a.aliases.split(), a.name)}
     by_name |= {a.name: a for a in arguments}
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -151,36 +152,26 @@ def _integer(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
 def _texts(value: Any) -> list[str] | None:
     if isinstance(value, str):
-        value = _list_in(value)
+        written = _json(value) if value.startswith('["') and value.endswith("]") else None
+        value = [value] if written is None else written
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value
     return None
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+    value = _json(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) and value else None
 
 
-def _list_in(text: str) -> list[Any]:
-    """A list that was written as a text, or the text alone."""
-    if text.startswith('["') and text.endswith("]"):
-        try:
-            found: list[Any] = json.loads(text)
-        except (ValueError, RecursionError):
-            return [text]
-        return found
-    return [text]
+def _json(text: str) -> Any:
+    """What was written as JSON; None where it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _shown(value: Any) -> str:

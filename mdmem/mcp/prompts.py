@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem import fenced
 from mdmem.errors import Usage
-from mdmem.mcp import reading
+from mdmem.mcp import verbs
 from mdmem.mcp.answer import Bound, Call, Tick, encodable, no_tick
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ class Prompt(NamedTuple):
 
 
 def _with_found(message: str, call: Call, about: str) -> str:
-    found = fenced("\n".join(reading.search(call, about).texts), "text")
+    found = fenced("\n".join(verbs.search(call, about).texts), "text")
     return message.format(about=about, found=found)
 
 
 def _review(call: Call, within: str) -> str:
     memory = call.memory
     findings = [str(finding) for finding in memory.check([within] if within else [])]
-    stale = reading.references(call, within=[within] if within else [], stale=True)
+    stale = verbs.references(call, within=[within] if within else [], stale=True)
     parts = ["What a check finds:", *(findings[:_MOST_FINDINGS] or ["nothing"])]
     if len(findings) > _MOST_FINDINGS:
         parts.append(f"[{len(findings) - _MOST_FINDINGS:,} more left out]")
@@ -82,21 +82,10 @@ def _review(call: Call, within: str) -> str:
     return _REVIEW.format(about=f" below {within}" if within else "", found=found)
 
 
+_recall, _remember = partial(_with_found, _RECALL), partial(_with_found, _REMEMBER)
 PROMPTS: tuple[Prompt, ...] = (
-    Prompt(
-        name="recall",
-        about="Say what memory holds about something.",
-        argument="about",
-        meaning="what to recall",
-        write=partial(_with_found, _RECALL),
-    ),
-    Prompt(
-        name="remember",
-        about="Keep something in memory, in the right place.",
-        argument="about",
-        meaning="what to keep",
-        write=partial(_with_found, _REMEMBER),
-    ),
+    Prompt("recall", "Say what memory holds about something.", "about", "what to recall", _recall),
+    Prompt("remember", "Keep something in memory, in the right place.", "about", "what to keep", _remember),
     Prompt(
         name="review",
         about="Check the memories, and mend what is wrong or outdated.",

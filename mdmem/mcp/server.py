@@ -19,16 +19,15 @@ from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import told
 from mdmem.mcp.argument import input_schema
-from mdmem.mcp.feed import Feed
-from mdmem.mcp.resources import ROOT
+from mdmem.mcp.resources import ROOT, Feed
 from mdmem.mcp.tools import NAMES, Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from mdmem import Keeper
     from mdmem.mcp.answer import Bound, Tick
     from mdmem.mcp.tools import ToolSpec
-    from mdmem.watch.watcher import Keeper
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

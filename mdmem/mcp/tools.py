@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import ConfigInvalid, MdmemError, Usage
 from mdmem.kind import KINDS
-from mdmem.mcp import argument, changing, reading
+from mdmem.mcp import argument, verbs
 from mdmem.mcp.answer import Answer, Bound, Call, Tick, encodable, no_tick, told
 from mdmem.mcp.argument import Argument
 from mdmem.mcp.resources import path_of
@@ -48,44 +48,23 @@ class ToolSpec:
 
 
 _PATH_ALIASES = (
-    *("file", "filename", "file_path", "filepath", "filePath", "memory", "identifier", "uri", "note"),
-    *("note_path", "memory_path", "permalink"),
+    "file filename file_path filepath filePath memory identifier uri note note_path memory_path permalink"
 )
-_FOLDER_ALIASES = (
-    "folder",
-    "directory",
-    "dir",
-    "path",
-    "in",
-    "namespace",
-    "prefix",
-    "dir_name",
-    "path_prefix",
-)
-_TEXT_ALIASES = ("content", "new_content", "new_text", "body", "insert_text", "entry", "lines")
-_LIMIT_ALIASES = (
-    "max_results",
-    "max",
-    "count",
-    "n",
-    "page_size",
-    "head_limit",
-    "top_k",
-    "num_results",
-    "max_count",
-)
+_FOLDER_ALIASES = "folder directory dir path in namespace prefix dir_name path_prefix"
+_TEXT_ALIASES = "content new_content new_text body insert_text entry lines"
+_LIMIT_ALIASES = "max_results max count n page_size head_limit top_k num_results max_count"
 
 _PATH = Argument("path", is_needed=True, aliases=_PATH_ALIASES)
-_WITHIN = Argument("within", about="folder", aliases=_FOLDER_ALIASES)
-_GLOBS = Argument("globs", "texts", aliases=("glob", "include", "file_glob", "file_name_glob"))
+_WITHIN = Argument("within", about="folder, or sessions/KEY", aliases=_FOLDER_ALIASES)
+_GLOBS = Argument("globs", "texts", aliases="glob include file_glob file_name_glob")
 _LIMIT = Argument("limit", "integer", aliases=_LIMIT_ALIASES, least=1)
-_OFFSET = Argument("offset", "integer", aliases=("skip", "start", "cursor"))
+_OFFSET = Argument("offset", "integer", aliases="skip start cursor")
 _BASE = Argument(
     "base",
     about="hash that you read",
-    aliases=("hash", "base_hash", "expected_hash", "etag", "if_match", "sha256", "checksum", "version"),
+    aliases="hash base_hash expected_hash etag if_match sha256 checksum version",
 )
-_DRY_RUN = Argument("dry_run", "flag", aliases=("dryRun", "preview"))
+_DRY_RUN = Argument("dry_run", "flag", aliases="dryRun preview")
 _CHANGE = (_BASE, _DRY_RUN)
 
 
@@ -100,17 +79,12 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="What you should know before you begin: rules, project memory, preferences, pinned notes,"
         " working memory, and passages that fit a query.",
         arguments=(
-            Argument("query", about="the task", aliases=("q", "task", "topic", "text", "about")),
-            Argument(
-                "files",
-                "texts",
-                about="only rules about these",
-                aliases=("file", "paths", "path", "for_file"),
-            ),
-            Argument("thread", aliases=("thread_id", "session", "session_id")),
-            Argument("budget", "integer", about="tokens", aliases=("max_tokens", "tokens", "limit"), least=1),
+            Argument("query", about="the task", aliases="q task topic text about"),
+            Argument("files", "texts", about="only rules about these", aliases="file paths path for_file"),
+            Argument("thread", aliases="thread_id session session_id"),
+            Argument("budget", "integer", about="tokens", aliases="max_tokens tokens limit", least=1),
         ),
-        run=reading.context,
+        run=verbs.context,
     ),
     ToolSpec(
         name="search",
@@ -118,16 +92,16 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="Find the memories that fit best by meaning of words, each with its best lines: take it for a"
         ' question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.',
         arguments=(
-            Argument("query", is_needed=True, aliases=("q", "text", "search", "topic", "words", "pattern")),
+            Argument("query", is_needed=True, aliases="q text search topic words pattern"),
             _WITHIN,
-            Argument("types", "texts", aliases=("type", "note_types")),
-            Argument("tags", "texts", aliases=("tag",)),
-            Argument("since", about="2026, 2026-01 or 2026-01-31", aliases=("after", "after_date", "from")),
-            Argument("before", aliases=("until", "to", "before_date")),
+            Argument("types", "texts", aliases="type note_types"),
+            Argument("tags", "texts", aliases="tag"),
+            Argument("since", about="2026, 2026-01 or 2026-01-31", aliases="after after_date from"),
+            Argument("before", aliases="until to before_date"),
             _LIMIT,
             _OFFSET,
         ),
-        run=reading.search,
+        run=verbs.search,
     ),
     ToolSpec(
         name="grep",
@@ -135,15 +109,15 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="Find every line that has exactly a text, or fits a regular expression: take it for a name, an"
         " identifier or to be complete.",
         arguments=(
-            Argument("pattern", is_needed=True, aliases=("query", "text", "search", "find", "regexp", "q")),
+            Argument("pattern", is_needed=True, aliases="query text search find regexp q"),
             _WITHIN,
             _GLOBS,
-            Argument("regex", "flag", aliases=("is_regex", "use_regex", "regexp_mode")),
-            Argument("context", "integer", about="lines around", aliases=("context_lines", "C", "-C")),
+            Argument("regex", "flag", aliases="is_regex use_regex regexp_mode"),
+            Argument("context", "integer", about="lines around", aliases="context_lines C -C"),
             _LIMIT,
             _OFFSET,
         ),
-        run=reading.grep,
+        run=verbs.grep,
     ),
     ToolSpec(
         name="ls",
@@ -153,37 +127,31 @@ TOOLS: tuple[ToolSpec, ...] = (
         arguments=(
             _WITHIN,
             _GLOBS,
-            Argument("where", "texts", aliases=("filter", "filters", "condition", "conditions")),
-            Argument("sort", about="field; -field: largest first", aliases=("sort_by", "order", "order_by")),
+            Argument("where", "texts", aliases="filter filters condition conditions"),
+            Argument("sort", about="field; -field: largest first", aliases="sort_by order order_by"),
             _LIMIT,
             _OFFSET,
         ),
-        run=reading.ls,
+        run=verbs.ls,
     ),
     ToolSpec(
         name="show",
         title="Read a memory",
-        about="Read a memory, or one section of it, with its hash.",
+        about="Read a memory, or one section of it, with its hash; or sessions/KEY#12, what was said.",
         arguments=(
             _PATH,
-            Argument("heading", about="only this section", aliases=("section", "title", "header")),
+            Argument("heading", about="only this section", aliases="section title header"),
             Argument(
                 "line",
                 "integer",
                 about="from here on",
-                aliases=("offset", "start", "first", "from_line", "start_line", "fromLine"),
+                aliases="offset start first from_line start_line fromLine",
                 least=1,
             ),
-            Argument(
-                "limit",
-                "integer",
-                about="lines",
-                aliases=("lines", "max_lines", "maxLines", "n", "head"),
-                least=1,
-            ),
+            Argument("limit", "integer", about="lines", aliases="lines max_lines maxLines n head", least=1),
             Argument("column", "integer", about="of a long line", least=1),
         ),
-        run=reading.show,
+        run=verbs.show,
     ),
     ToolSpec(
         name="references",
@@ -191,20 +159,15 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="What memories link to and cite, and whether it is still there: of one target (a memory, #tag,"
         " URL, file or symbol: its backlinks), or of all.",
         arguments=(
-            Argument("target", aliases=("path", "query", "identifier", "of", "to", "url", "tag", "symbol")),
+            Argument("target", aliases="path query identifier of to url tag symbol"),
+            Argument("within", "texts", about="memories or folders", aliases="paths folder in from"),
             Argument(
-                "within", "texts", about="memories or folders", aliases=("paths", "folder", "in", "from")
-            ),
-            Argument(
-                "stale",
-                "flag",
-                about="only cited code that moved, changed or is gone",
-                aliases=("only_stale",),
+                "stale", "flag", about="only cited code that moved, changed or is gone", aliases="only_stale"
             ),
             _LIMIT,
             _OFFSET,
         ),
-        run=reading.references,
+        run=verbs.references,
     ),
     ToolSpec(
         name="write",
@@ -214,19 +177,12 @@ TOOLS: tuple[ToolSpec, ...] = (
         " nothing else changes.",
         arguments=(
             _PATH,
-            Argument(
-                "content",
-                aliases=("text", "file_text", "body", "data", "new_content", "contents"),
-            ),
-            Argument(
-                "fields",
-                "fields",
-                aliases=("frontmatter", "metadata", "properties", "field", "set", "attributes"),
-            ),
-            Argument("overwrite", "flag", aliases=("force", "replace_existing")),
+            Argument("content", aliases="text file_text body data new_content contents"),
+            Argument("fields", "fields", aliases="frontmatter metadata properties field set attributes"),
+            Argument("overwrite", "flag", aliases="force replace_existing"),
             *_CHANGE,
         ),
-        run=changing.write,
+        run=verbs.write,
         changes=True,
         destructive=True,
         idempotent=True,
@@ -240,44 +196,25 @@ TOOLS: tuple[ToolSpec, ...] = (
             Argument(
                 "old",
                 is_needed=True,
-                aliases=(
-                    "find",
-                    "find_text",
-                    "old_text",
-                    "old_string",
-                    "old_str",
-                    "oldText",
-                    "search",
-                    "pattern",
-                ),
+                aliases="find find_text old_text old_string old_str oldText search pattern",
             ),
             Argument(
                 "new",
                 is_needed=True,
-                aliases=(
-                    *(
-                        "new_text",
-                        "new_string",
-                        "new_str",
-                        "newText",
-                        "replace",
-                        "replacement",
-                        "replace_with",
-                    ),
-                    *("with", "content", "text", "new_content"),
-                ),
+                aliases="new_text new_string new_str newText replace replacement replace_with with content "
+                "text new_content",
             ),
             Argument(
                 "count",
                 "count",
                 about='number or "all"',
-                aliases=("expected_replacements", "occurrences"),
+                aliases="expected_replacements occurrences",
                 least=1,
             ),
-            Argument("regex", "flag", aliases=("is_regex", "use_regex")),
+            Argument("regex", "flag", aliases="is_regex use_regex"),
             *_CHANGE,
         ),
-        run=changing.replace,
+        run=verbs.replace,
         changes=True,
         destructive=True,
     ),
@@ -289,18 +226,18 @@ TOOLS: tuple[ToolSpec, ...] = (
         " made if it is not there.",
         arguments=(
             _PATH,
-            Argument("heading", aliases=("section", "title", "header", "name", "section_title")),
+            Argument("heading", aliases="section title header name section_title"),
             Argument("text", is_needed=True, aliases=_TEXT_ALIASES),
             Argument(
                 "where",
                 about="default replace",
                 choices=("replace", "append", "before", "after"),
-                aliases=("operation", "mode", "position"),
+                aliases="operation mode position",
             ),
-            Argument("keep_subsections", "flag", aliases=("keep_children",)),
+            Argument("keep_subsections", "flag", aliases="keep_children"),
             *_CHANGE,
         ),
-        run=changing.section,
+        run=verbs.section,
         changes=True,
         destructive=True,
     ),
@@ -310,27 +247,16 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="Move a memory or a folder; links to it follow. A target that ends in / is a folder.",
         arguments=(
             Argument(
-                "source",
-                is_needed=True,
-                aliases=("src", "from", "old_path", "path", "old", "identifier", "file", "from_path"),
+                "source", is_needed=True, aliases="src from old_path path old identifier file from_path"
             ),
             Argument(
                 "target",
                 is_needed=True,
-                aliases=(
-                    "dst",
-                    "dest",
-                    "to",
-                    "new_path",
-                    "destination",
-                    "new",
-                    "destination_path",
-                    "to_path",
-                ),
+                aliases="dst dest to new_path destination new destination_path to_path",
             ),
             *_CHANGE,
         ),
-        run=changing.mv,
+        run=verbs.mv,
         changes=True,
     ),
     ToolSpec(
@@ -338,15 +264,13 @@ TOOLS: tuple[ToolSpec, ...] = (
         title="Delete a memory, or undo",
         about="Delete a memory or a folder (path), or undo a change.",
         arguments=(
-            _PATH._replace(is_needed=False, aliases=(*_PATH_ALIASES, "target", "folder")),
+            _PATH._replace(is_needed=False, aliases=f"{_PATH_ALIASES} target folder"),
             Argument(
-                "undo",
-                about="the change that a tool has named, or last",
-                aliases=("change", "change_id", "revert"),
+                "undo", about="the change that a tool has named, or last", aliases="change change_id revert"
             ),
             *_CHANGE,
         ),
-        run=changing.rm,
+        run=verbs.rm,
         changes=True,
         destructive=True,
     ),
@@ -356,33 +280,28 @@ TOOLS: tuple[ToolSpec, ...] = (
         about="Keep something where it belongs: note and project (AGENTS.md) add to what is there; working"
         " memory of a thread or resource and a preference are replaced.",
         arguments=(
-            Argument("kind", is_needed=True, choices=_remembered(KINDS), aliases=("type",)),
+            Argument("kind", is_needed=True, choices=_remembered(KINDS), aliases="type"),
             Argument(
                 "name",
                 about="note name; thread; category/key; heading in AGENTS.md",
-                aliases=("key", "path", "thread", "section", "heading", "category", "note", "id"),
+                aliases="key path thread section heading category note id",
             ),
             Argument(
                 "value",
                 "any",
                 about="text; a preference may be any JSON",
                 is_needed=True,
-                aliases=("text", *_TEXT_ALIASES),
+                aliases=f"text {_TEXT_ALIASES}",
             ),
             Argument("title", about="of a note's section"),
-            Argument("why", about="of a preference", aliases=("reason",)),
+            Argument("why", about="of a preference", aliases="reason"),
+            Argument("resource", about="whose working memory, in place of a thread's", aliases="resource_id"),
             Argument(
-                "resource", about="whose working memory, in place of a thread's", aliases=("resource_id",)
-            ),
-            Argument(
-                "ttl",
-                "integer",
-                about="seconds that working memory lives",
-                aliases=("ttl_seconds", "expires_in"),
+                "ttl", "integer", about="seconds that working memory lives", aliases="ttl_seconds expires_in"
             ),
             *_CHANGE,
         ),
-        run=changing.remember,
+        run=verbs.remember,
         changes=True,
         destructive=True,
     ),
@@ -398,6 +317,7 @@ class Toolbox:
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
+        self._remarks: set[str] = set()  # those that were told
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -409,7 +329,7 @@ class Toolbox:
         """All of them, with the kinds of memory that there are in this vault."""
         tools = {tool.name: tool for tool in TOOLS}
         with suppress(ConfigInvalid):  # told by whatever is called
-            kinds = self._bound.memory.vault.config.kinds
+            kinds = self._bound.memory.kinds
             if declared := _remembered(kinds[len(KINDS) :]):
                 tools["remember"] = _remembering(
                     tools["remember"], (*_remembered(KINDS), *declared), declared
@@ -424,8 +344,17 @@ class Toolbox:
             Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
-        answer = self._answer(tool, given or {}, tick)
+        answer = self._remarked(self._answer(tool, given or {}, tick))
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
+
+    def _remarked(self, answer: Answer) -> Answer:
+        """An answer with what had to give in the vault since the last one; each is told once."""
+        new = [remark for remark in self._bound.memory.remarks if remark not in self._remarks]
+        if answer.is_error or not new:
+            return answer
+        self._remarks.update(new)
+        texts = (*answer.texts, *(f"[{remark}]" for remark in new))
+        return Answer(texts, {**answer.data, "remarks": new})
 
     def _answer(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         try:

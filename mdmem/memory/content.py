@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.arguments import json_value
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
-from mdmem.memory.arguments import json_value
 from mdmem.text import edit as text_edit
 from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, between, splice
-from mdmem.text.field import set_field, unset_field
+from mdmem.text.edit import TextEdit, between, spliced
+from mdmem.text.field import unset_field, with_field
 from mdmem.text.regex import regex
 from mdmem.text.section import append_block
 
@@ -78,7 +78,6 @@ def appended(document: Document, new: str) -> Document:
             reason="nothing can be appended to JSON",
             remedy="merge members into it, or name the text to replace",
         )
-
     return spliced(document, append_block(document, new))
 
 
@@ -99,11 +98,6 @@ def replaced(document: Document, search: str, new: str) -> Document:
         near = tuple(line._replace(line=line.line + above) for line in error.near)
         raise error.but(near=near) from None
     return spliced(document, [TextEdit(start + e.start, start + e.end, e.new) for e in edits])
-
-
-def spliced(document: Document, edits: list[TextEdit]) -> Document:
-    """The document with the edits made."""
-    return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
 
 
 def refuse_unreadable(document: Document) -> None:
@@ -142,10 +136,9 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
     """
     for key, part in patch.items():
         if part is not None:
-            edits = set_field(document, [key], merged(document.fields.get(key), part))
-        else:
-            edits = unset_field(document, [key]) if key in document.fields else []
-        document = spliced(document, edits)
+            document = with_field(document, [key], merged(document.fields.get(key), part))
+        elif key in document.fields:
+            document = spliced(document, unset_field(document, [key]))
     return document
 
 
@@ -268,7 +261,7 @@ def with_life(document: Document, life: Life) -> Document:
         )
     for name, value in ((EXPIRES, life.until), (TTL, life.ttl)):
         if value is not None and document.fields.get(name) != value:
-            document = spliced(document, set_field(document, name, value))
+            document = with_field(document, name, value)
         elif value is None and name in document.fields:
             document = _without_empty(spliced(document, unset_field(document, name)))
     return document
@@ -329,7 +322,7 @@ def with_fields_of(after: Document, before: Document, names: Sequence[str]) -> D
         return after
     for name in names:
         if name in before.fields and name not in after.fields:
-            after = spliced(after, set_field(after, name, before.fields[name]))
+            after = with_field(after, name, before.fields[name])
     return after
 
 
@@ -351,7 +344,6 @@ def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
 
 
 def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Change:
-
     after, before = change.after(limits), change.before
     if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
         return change

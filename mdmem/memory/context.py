@@ -6,18 +6,33 @@ so that the beginning of the text stays the same from call to call and a prompt 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.errors import Usage
-from mdmem.memory.context_sources import Excerpt, Gathered, blocks, cut, gathered
-from mdmem.text.tokens import counter, fenced
+from mdmem.agents import generated
+from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
+from mdmem.kind import PREFERENCE, PROJECT, RULE, WORKING
+from mdmem.memory import content
+from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, passages, real_path
+from mdmem.memory.preferences import Preference, name_of, read_preference
+from mdmem.memory.rules import workspace_path
+from mdmem.memory.working import Working
+from mdmem.text.document import PROJECT_FILE
+from mdmem.text.tokens import counter, fenced, in_line, visible
+from mdmem.vault.paths import join
 
 if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
+    from mdmem.index.hit import Hit
     from mdmem.kind import Kind
     from mdmem.memory.memory import Memory
+    from mdmem.text.document import Document
+    from mdmem.vault.vault import Vault
 
 Count = Callable[[str], int]
 
@@ -27,6 +42,7 @@ _LEAST_CHARACTERS = 1_000_000
 _LIST_SHARE = 10  # one part in so many of the budget is for the list of what was left out
 _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
 _BETWEEN = 1  # a token for the blank lines around a fence
+_MOST_FOUND = 50
 
 
 class _Place(NamedTuple):
@@ -139,16 +155,231 @@ def context(
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
     places = _places(memory.vault.config.kinds)
-    there = gathered(memory, query, files, thread, now, besides)
+    there = _Sources(memory, now, besides).gathered(query, files, thread)
     return _Composer(places, there, count, budget, render, frame).context()
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What there is for a part of a context.
+
+    Attributes:
+        excerpts: in the order in which they are given.
+        unread: what could not be read: place, and reason.
+        further: how many more passages fit the query than were looked at.
+    """
+
+    excerpts: list[Excerpt] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    further: int = 0
+
+
+class _Sources:
+    """Gathers the parts of a context, each from the layers of the vault that speak to the memory's scope.
+
+    Args:
+        memory: whose.
+        now: the moment at which memories expire and preferences have faded.
+        besides: files that are left out; see `context`.
+    """
+
+    def __init__(self, memory: Memory, now: datetime, besides: Collection[str] = ()) -> None:
+        self._memory = memory
+        self._now = now
+        self._besides = besides
+        # From everyone's to the scope's own, as `Scope.layers`.
+        self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
+
+    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
+        """What there is for each part of a context; the arguments are those of `context`."""
+        own: dict[str, Callable[[], _Gathered]] = {
+            RULE.name: partial(self.rules, files),
+            PROJECT.name: self.project,
+            PREFERENCE.name: self.preferences,
+            WORKING.name: _Gathered if thread is None else partial(self.working, thread),
+        }
+        kinds = [kind for kind in self._memory.vault.config.kinds if kind.title]
+        parts = {kind.part: own.get(kind.name, partial(self.kind, kind))() for kind in kinds}
+        # What is pinned besides stands in the part of its kind only.
+        given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
+        pinned = self.pinned()
+        parts[_PINNED.name] = _Gathered(
+            [each for each in pinned.excerpts if each.path not in given], pinned.unread
+        )
+        parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
+        return parts
+
+    def rules(self, files: Sequence[str]) -> _Gathered:
+        """The rules that apply to one of the files, or without files all: the highest priority first."""
+        gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
+        about = [workspace_path(self._memory.vault, file) for file in files]
+        for rule in everything:
+            if not rule.enabled or (about and not any(map(rule.applies_to, about))):
+                continue
+            vault = next(v for v in self._layers if v.namespace == rule.layer)
+            path = rule.path[len(join(rule.layer, "x")) - 1 :]
+            told = f"for {', '.join(rule.globs)}" if rule.globs else ""
+            source = self._source(vault, path, gathered)
+            gathered.excerpts.extend(
+                source.whole(note=in_line(told), rank=(-rule.priority,)) if source else []
+            )
+        known = {rule.path for rule in everything}
+        for vault in self._layers:
+            for found in vault.walk(RULE.folder):
+                if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
+                    self._source(vault, found.path, gathered)
+        return gathered
+
+    def project(self) -> _Gathered:
+        """The sections of the project memory of every layer; where not all fit, the narrower layer counts.
+
+        What `project sync` has written there is left out: those are the rules, which have their own part.
+        """
+        gathered = _Gathered()
+        for number, vault in enumerate(self._layers):
+            shown = self._shown(vault, PROJECT_FILE)
+            document = (
+                self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
+            )
+            if document:
+                source = ExcerptSource(vault, document, shown, _synced(document))
+                gathered.excerpts.extend(source.sections((-number,)))
+        return gathered
+
+    def preferences(self) -> _Gathered:
+        """The preferences by their names, those of a narrower layer over the others; the strongest count."""
+        gathered = _Gathered()
+        found: dict[str, Excerpt] = {}
+        for vault in self._layers:
+            for entry in vault.walk(PREFERENCE.folder):
+                if name_of(entry.path) is None:
+                    continue
+                shown = self._shown(vault, entry.path)
+                try:
+                    read = read_preference(vault.read(entry.path), self._now)
+                except MemoryNotFound:
+                    continue
+                except (DocumentRefused, FieldNotFound, PathRefused) as error:
+                    gathered.unread.append((in_line(shown), error.message))
+                    continue
+                if not read.hidden:
+                    found[read.name] = _of_preference(read, shown)
+        gathered.excerpts.extend(found[name] for name in sorted(found))
+        return gathered
+
+    def pinned(self) -> _Gathered:
+        """The memories whose `tier` is `pinned` and that have not expired, by their paths."""
+        gathered = _Gathered()
+        for listed in self._memory.ls(where=["tier=pinned"]):
+            document = self._read(self._memory.vault, listed.path, gathered)
+            if document and not content.has_passed(content.expiry_of(document), self._now):
+                gathered.excerpts.extend(ExcerptSource(self._memory.vault, document).whole())
+        return gathered
+
+    def kind(self, kind: Kind) -> _Gathered:
+        """The memories of a kind that has no source of its own, as far as there are not too many to read."""
+        gathered = _Gathered()
+        met = [
+            (vault, found) for vault in self._layers for found in vault.walk(kind.folder) if not found.problem
+        ]
+        newest = sorted(met, key=lambda each: each[1].mtime_ns, reverse=True)[:_MOST_FOUND]
+        for vault, found in sorted(newest, key=lambda each: each[1].path):
+            shown = self._shown(vault, found.path)
+            document = self._read(vault, found.path, gathered, shown)
+            if document and not content.has_passed(content.expiry_of(document), self._now):
+                gathered.excerpts.extend(ExcerptSource(vault, document, shown).whole())
+        if len(met) > _MOST_FOUND:
+            reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"
+            gathered.unread.append((f"{kind.folder}/", reason))
+        return gathered
+
+    def working(self, thread: str) -> _Gathered:
+        """The sections of the working memory of a thread, unless it has expired."""
+        gathered, vault = _Gathered(), self._memory.vault
+        for info in Working(vault, lambda build: build(), lambda: self._now).list():
+            if (info.kind, info.id, info.expired) == ("thread", thread, False):
+                source = self._source(vault, info.path, gathered)
+                gathered.excerpts.extend(source.sections() if source else [])
+        return gathered
+
+    def found(self, query: str) -> _Gathered:
+        """The passages that fit a query, the best first."""
+        results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
+        hits = [hit for hit in results.hits if not self._is_synced(hit)]
+        return _Gathered(passages(self._memory, hits), further=results.left_out)
+
+    def _is_synced(self, hit: Hit) -> bool:
+        """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
+        if hit.path != self._memory.vault.shown(PROJECT_FILE):
+            return False
+        first, last = self._synced_lines
+        return first <= hit.line <= last
+
+    @cached_property
+    def _synced_lines(self) -> tuple[int, int]:
+        with suppress(DocumentRefused, PathRefused):
+            document = self._memory.vault.within("").find(PROJECT_FILE)
+            span = _synced(document) if document else None
+            if document and span:
+                return document.lines.number(span.start), document.lines.number(span.end - 1)
+        return 0, 0
+
+    def _shown(self, vault: Vault, path: str) -> str:
+        """What the memory at `path` of a layer is called."""
+        return self._memory.vault.shown(join(vault.namespace, path))
+
+    def _source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
+        shown = self._shown(vault, path)
+        document = self._read(vault, path, gathered, shown)
+        return ExcerptSource(vault, document, shown) if document else None
+
+    def _read(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
+        if self._besides and real_path(vault, path) in self._besides:
+            return None
+        try:
+            document = vault.read(path)
+            _ = document.frontmatter  # which may pass a limit
+        except MemoryNotFound:
+            return None
+        except (DocumentRefused, PathRefused) as error:
+            gathered.unread.append((in_line(shown or path), error.message))
+            return None
+        return document
+
+
+def _synced(document: Document) -> Span | None:
+    """What `project sync` has written into a project memory."""
+    try:
+        found = generated.find(document.text)
+    except generated.Broken:
+        return None
+    return found.span if found else None
+
+
+def _of_preference(read: Preference, shown: str) -> Excerpt:
+    value = (
+        read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
+    )
+    told = f"- {read.name}: {in_line(value)}" + (f" ({in_line(read.why)})" if read.why else "")
+    day = f"{read.updated:%Y-%m-%d}" if read.updated else ""
+    text = f"{told}  [{', '.join(filter(None, (in_line(shown), day)))}]"
+    return Excerpt(
+        path=shown,
+        first=0,
+        last=0,
+        text=visible(text),
+        day=day,
+        together=PREFERENCE.folder,
+        rank=(-read.strength,),
+    )
 
 
 @dataclass(slots=True)
 class _Filled:
-    """A part while it is filled: what is in, by its number; the rests of what was cut; what is in costs."""
+    """A part while it is filled: what is in, by its number; what follows what was cut; what is in costs."""
 
     kept: dict[int, Excerpt]
-    rests: dict[int, Excerpt]
+    remainders: dict[int, Excerpt]
     tokens: int = 0
 
     @property
@@ -171,7 +402,7 @@ class _Composer:
     def __init__(
         self,
         places: Sequence[_Place],
-        gathered: dict[str, Gathered],
+        gathered: dict[str, _Gathered],
         count: Count,
         budget: int,
         render: Callable[[dict[str, Any]], str],
@@ -238,7 +469,7 @@ class _Composer:
         filled = _Filled({}, {})
         order = sorted(range(len(excerpts)), key=lambda number: excerpts[number].day, reverse=True)
         for number in sorted(order, key=lambda number: excerpts[number].rank):
-            if name == "found" and _is_given(excerpts[number], before):
+            if name == _FOUND.name and _is_given(excerpts[number], before):
                 continue
             left = room - filled.tokens
             if costs[number] <= left:
@@ -247,7 +478,7 @@ class _Composer:
             elif costs[number] > room and left >= _LEAST_CUT:
                 parted = cut(excerpts[number], lambda kept, left=left: self._cost(kept) <= left)  # type: ignore[misc]
                 if parted:
-                    filled.kept[number], filled.rests[number] = parted
+                    filled.kept[number], filled.remainders[number] = parted
                     filled.tokens += self._cost(parted.kept)
         return filled
 
@@ -262,7 +493,7 @@ class _Composer:
             while order and gained < excess:
                 number = order.pop()
                 cost = self._cost(part.kept.pop(number))
-                part.rests.pop(number, None)
+                part.remainders.pop(number, None)
                 part.tokens -= cost
                 gained += cost
         return gained > 0
@@ -274,10 +505,10 @@ class _Composer:
         for name, part in filled.items():
             there = self._gathered[name]
             for number, excerpt in enumerate(there.excerpts):
-                if number in part.rests:
-                    rest = part.rests[number]
+                if number in part.remainders:
+                    rest = part.remainders[number]
                     left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost(rest)))
-                elif number not in part.kept and not (name == "found" and _is_given(excerpt, filled)):
+                elif number not in part.kept and not (name == _FOUND.name and _is_given(excerpt, filled)):
                     cost = self._costs[name][number]
                     left_out.append(LeftOut(part=name, place=excerpt.place, tokens=cost))
             left_out += [LeftOut(part=name, place=p, tokens=0, reason=r) for p, r in there.unread]
@@ -328,7 +559,7 @@ class _Composer:
 
 def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
     """Whether another part gives all of these lines."""
-    others = (each for name, part in filled.items() if name != "found" for each in part.kept.values())
+    others = (each for name, part in filled.items() if name != _FOUND.name for each in part.kept.values())
     return any(
         each.path == excerpt.path and each.first <= excerpt.first and excerpt.last <= each.last
         for each in others

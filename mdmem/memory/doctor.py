@@ -10,16 +10,17 @@ from itertools import islice
 from shutil import rmtree
 from typing import TYPE_CHECKING, TypeAlias
 
-from mdmem.diagnostic import Diagnostic, Position, Span, about_file
+from mdmem.diagnostic import Diagnostic, about_file, at_line
 from mdmem.errors import MdmemError
-from mdmem.git.repository import Repository
+from mdmem.git import Repository
 from mdmem.index import ripgrep
 from mdmem.index.database import key_of
 from mdmem.links.graph import astray
 from mdmem.links.move import known, repair
 from mdmem.links.references import occurrences
+from mdmem.sessions.logs import FOLDER, SUFFIX
 from mdmem.vault import files
-from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.config import CONFIG_PATH, SESSIONS_IGNORED
 from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
@@ -55,7 +56,7 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
     if mended:
         facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (_files, _mounts, _schemas, _templates, _programs):
+    for look in (_files, _mounts, _schemas, _templates, _programs, _sessions):
         findings += _looked(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _looked(partial(_leftovers, vault))
@@ -91,9 +92,10 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         if state == "dangling":
             new = moves.get(key_of(found.written.partition("#")[0]))
             hint = f"it has moved to {new}: mdmem doctor --fix" if new else "make it, or take the link away"
-            yield _at_line(path, line, "dangling-link", detail, hint)
+            yield at_line(path, line, "dangling-link", detail, hint, severity="warning")
         elif state == "ambiguous":
-            yield _at_line(path, line, "ambiguous-link", detail, "name its folder, or its id")
+            hint = "name its folder, or its id"
+            yield at_line(path, line, "ambiguous-link", detail, hint, severity="warning")
     yield from (found for found in astray(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
         for path in paths:
@@ -127,19 +129,6 @@ def unlike(view: View) -> Iterator[str]:
     yield from sorted(texts)
 
 
-def _at_line(path: str, line: int, code: str, message: str, hint: str) -> Diagnostic:
-    position = Position(line, 1)
-    return Diagnostic(
-        path=path,
-        span=Span(0, 0),
-        position=position,
-        code=code,
-        message=message,
-        hint=hint,
-        severity="warning",
-    )
-
-
 def mend(vault: Vault, view: View) -> EditPlan:
     """Put right what is safe: remove leftovers, make a wrong index anew, and say which links to mend.
 
@@ -157,7 +146,6 @@ def mend(vault: Vault, view: View) -> EditPlan:
 
 
 def _remove_other_indexes(vault: Vault) -> None:
-
     own = _own_index(vault)
     index = os.path.join(vault.root, LOCAL, "index")
     for name in _names(index) if own and files.is_folder(index) else ():
@@ -257,6 +245,28 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     if aside := _names(os.path.join(vault.root, ASIDE)):
         message = f"{len(aside)} files that stood in {STAGING} and were not written here"
         yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
+
+
+def _sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+    """Conversations that git would take, and locks that may not keep their writers apart."""
+    walked = {found.path.rpartition("/")[0] for found in vault.store.walk(vault.wall, (".jsonl",))}
+    folders = sorted(folder for folder in walked if folder.rpartition("/")[2] == FOLDER)
+    if not folders:
+        return
+    if repository := Repository.find(vault.root):
+        taken = repository.taken(list(map(repository.name, folders)))
+        for folder in folders:
+            name = repository.name(folder) + "/"
+            if count := sum(each.startswith(name) and each.endswith(SUFFIX) for each in taken):
+                message = f"conversations that git takes: {count}; they are private, and grow all the time"
+                hint = f"add {' and '.join(SESSIONS_IGNORED)} to the .gitignore of the vault"
+                shown = relative(folder, vault.namespace)
+                yield about_file(shown, "sessions-in-git", message, hint, severity="warning")
+    if why := files.doubtful_locks(vault.disk.local("logs")):
+        message = f"conversations that are written at once may lose lines: {why}"
+        yield about_file(
+            LOCAL, "locks-doubtful", message, "keep the vault on a disk of this machine", severity="warning"
+        )
 
 
 def _tracked(vault: Vault) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, parse
-from mdmem.text.merge import merge
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
 
@@ -53,7 +52,6 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     full = next((h for h in _hashes(vault, document.path) if h.startswith(digits(base))), None)
     content = vault.content(full) if full else None
     text = content.decode("utf-8", "replace") if content is not None else None
-
     diff = unified(text, document.text, document.path) if text is not None else ""
     raise Conflict(path=document.path, base=base, actual=document.hash, diff=diff)
 
@@ -169,6 +167,8 @@ def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document
     after = _data(vault, file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
+    from mdmem.text.merge import merge  # noqa: PLC0415 - few changes are undone behind later ones
+
     base = parse(file.path, after, now.limits)
     merged = merge(base, parse(file.path, before, now.limits), now)
     if merged.text is None:

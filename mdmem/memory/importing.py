@@ -129,7 +129,7 @@ def _change(vault: Vault, new: Document) -> Change | None:
     """What makes a memory; None where it stands there already.
 
     Raises:
-        _LeftOut: another one does, or it breaks its schema.
+        _Refused: another one does, or it breaks its schema.
         DocumentRefused, PathRefused: it cannot be a memory.
     """
     before = vault.find(new.path)
@@ -149,9 +149,6 @@ def _change(vault: Vault, new: Document) -> Change | None:
 
 def _twin(vault: Vault, path: str) -> str | None:
     """The working memory that stands in the other form for the same id, of which only one may be."""
-    if "working/" not in path:
-        return None
-
     if not is_working(path):
         return None
     stem = path.rpartition(".")[0]

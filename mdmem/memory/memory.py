@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from mdmem.arguments import checked
 from mdmem.diagnostic import Diagnostic, about_file, told
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage, VaultNotFound
-from mdmem.memory.arguments import checked
-from mdmem.memory.verbs import Build, Verbs
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
+from mdmem.memory.kinds import Kinds
 from mdmem.text.document import SUFFIXES, Document
 from mdmem.text.globs import matcher
 from mdmem.text.tree import LINEAGE
+from mdmem.vault.config import find
 from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.vault import Vault
 
@@ -28,110 +29,20 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress, Synced
     from mdmem.index.view import View
+    from mdmem.kind import Kind
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
-    from mdmem.memory.notes import Notes
-    from mdmem.memory.preferences import Preferences
-    from mdmem.memory.project import Project
-    from mdmem.memory.references import References
-    from mdmem.memory.rules import Rules
     from mdmem.memory.verbs import Listed
-    from mdmem.memory.working import Working
+    from mdmem.schema import Schemas
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.template.templates import Templates
     from mdmem.text.inline import Citation
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
     from mdmem.watch.events import Watch
     from mdmem.watch.watcher import Keeper
-
-R = TypeVar("R")
-
-
-class Kinds(Verbs[R], Generic[R]):
-    """The verbs for any memory, and the kinds with their own verbs."""
-
-    def __init__(
-        self, vault: Vault, scope: Scope, run: Callable[[Build], R], view: Callable[[], View]
-    ) -> None:
-        super().__init__(vault, run, view)
-        self.scope = scope
-
-    @cached_property
-    def notes(self) -> Notes[R]:
-        """The notes."""
-        from mdmem.memory.notes import Notes  # noqa: PLC0415 - start-up
-
-        return Notes(self._vault, self._run)
-
-    @cached_property
-    def working(self) -> Working[R]:
-        """The working memory of threads and resources."""
-        from mdmem.memory.working import Working  # noqa: PLC0415 - start-up
-
-        return Working(self._vault, self._run)
-
-    @cached_property
-    def preferences(self) -> Preferences[R]:
-        """The preferences."""
-        from mdmem.memory.preferences import Preferences  # noqa: PLC0415 - start-up
-
-        return Preferences(self._vault, self._run)
-
-    @cached_property
-    def project(self) -> Project[R]:
-        """The project memory."""
-        from mdmem.memory.project import Project  # noqa: PLC0415 - start-up
-
-        return Project(self._vault, self._run)
-
-    @cached_property
-    def references(self) -> References[R]:
-        """What memories point at: links, tags, URLs, and code."""
-        from mdmem.memory.references import References  # noqa: PLC0415 - start-up
-
-        return References(self._vault, self._run, self._view)
-
-    @cached_property
-    def rules(self) -> Rules:
-        """The rules."""
-        from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
-
-        return Rules(self._vault, self.scope)
-
-    def remember(
-        self,
-        kind: str,
-        name: str,
-        value: Any,
-        *,
-        title: str | None = None,
-        why: str | None = None,
-        resource: str | None = None,
-        ttl: int | None = None,
-        base: str | None = None,
-    ) -> R:
-        """Keep something where its kind is kept, by the verb of that kind.
-
-        Args:
-            kind: note, working, preference, project, or a kind that the vault declares.
-            name: of a note; the id of a thread; `category/key` of a preference; a heading of project memory.
-            value: a text. A preference and working memory may be any JSON value. For a kind that the vault
-                declares a text is added as a section, and an object fills in its template for a new memory.
-            title: of the section.
-            why: the reason of a preference.
-            resource: whose working memory, in place of a thread's; `name` is empty then.
-            ttl: seconds that working memory lives from each change on; 0 for ever.
-            base: the hash that the caller saw of working memory or a preference.
-
-        Raises:
-            Usage: there is no such kind, or it does not take what is given.
-            As the verb of the kind.
-        """
-        from mdmem.memory.kind import remember  # noqa: PLC0415 - start-up
-
-        options = {"title": title, "why": why, "resource": resource, "ttl": ttl}
-        return remember(self, self._vault, self._run, kind, name, value, base=base, **options)
 
 
 def _pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
@@ -160,6 +71,46 @@ class Memory(Kinds["Applied"]):
         # What it has opened stays in this process.
         return partial(Memory, actor=self.vault.actor), (self.vault.root, self.scope)
 
+    @property
+    def root(self) -> str:
+        """The absolute path of the vault's folder."""
+        return self.vault.root
+
+    @property
+    def folder(self) -> str:
+        """The absolute path of the namespace's folder, which is made with its first memory."""
+        return os.path.join(self.vault.root, self.vault.namespace).rstrip(os.sep)
+
+    @property
+    def workspace(self) -> str:
+        """What the memories talk about: the git root that holds the vault, else its parent folder."""
+        return self.vault.workspace
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of memory, the built-in ones first.
+
+        Raises:
+            ConfigInvalid: the config cannot be read.
+        """
+        return self.vault.config.kinds
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas, the vault's own over the built-in ones."""
+        return self.vault.schemas
+
+    @property
+    def templates(self) -> Templates:
+        """The templates, the vault's own over the built-in ones."""
+        return self.vault.templates
+
+    @property
+    def remarks(self) -> list[str]:
+        """What had to give in the vault and in the index so far, in words, each once."""
+        of_index = self.index.notes if "index" in vars(self) else []
+        return list(dict.fromkeys((*self.vault.notes, *of_index)))
+
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
@@ -171,6 +122,13 @@ class Memory(Kinds["Applied"]):
         from mdmem.memory.instructions import WorkspaceProject  # noqa: PLC0415 - start-up
 
         return WorkspaceProject(self.vault, self.vault.transact)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The conversations: logs of messages by key."""
+        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
+
+        return Sessions(self._vault)
 
     @cached_property
     def index(self) -> Index:
@@ -234,6 +192,19 @@ class Memory(Kinds["Applied"]):
         if hidden or not full.endswith(SUFFIXES) or not self.vault.wall.holds(full):
             return None
         return relative(full, self.vault.namespace)
+
+    def exists(self, path: StrPath) -> bool:
+        """Whether a memory stands at `path`."""
+        return self.vault.exists(path)
+
+    def state_folder(self, name: str) -> str:
+        """The absolute path of a folder for what can be made anew, made when missing; git ignores it.
+
+        Raises:
+            PathRefused: it cannot be a name, or a part of it is a link.
+            StorageFailed: it cannot be made.
+        """
+        return self.vault.disk.local(check_folder(name))
 
     def show(self, path: StrPath) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
@@ -535,30 +506,3 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
         VaultNotFound: no vault there.
     """
     return Memory(find(vault), scope, actor=actor)
-
-
-def find(vault: StrPath | None = None) -> str:
-    """The absolute path of a vault's folder; see `open`.
-
-    Raises:
-        VaultNotFound: no vault there.
-    """
-    named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
-    if named:
-        folder = os.path.abspath(os.path.expanduser(named))
-        if not _is_vault(folder):
-            raise VaultNotFound(start=folder)
-        return folder
-    start = folder = os.getcwd()
-    while True:
-        for candidate in (folder, os.path.join(folder, "memories")):
-            if _is_vault(candidate):
-                return candidate
-        above = os.path.dirname(folder)
-        if above == folder:
-            raise VaultNotFound(start=start)
-        folder = above
-
-
-def _is_vault(folder: str) -> bool:
-    return os.path.isfile(os.path.join(folder, ".mdmem", "config.toml"))

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from mdmem.arguments import Checked
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
-from mdmem.memory.arguments import Checked
 from mdmem.memory.content import new_body, unpadded
+from mdmem.template.filters import escaped, line
 from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import Lines
-from mdmem.text.regex import regex
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 _SUFFIX = ".md"
 _MARKS = "##"
-_CLOSING_MARKS = regex(r"(?:\A|(?<= ))(?=#+\Z)")
-_BLOCK_ID = regex(r"(?:\A|(?<= ))(?=\^[A-Za-z0-9-]+\Z)")
 # Only behind one of these can a text end inside something that swallows a heading.
 _VERBATIM_MARKS = ("```", "~~~", "<")
 
@@ -186,12 +184,9 @@ class Notes(Checked, Generic[R]):
 def heading_text(title: str) -> str:
     r"""A title as it stands behind the marks of a heading: one line that renders as the title reads.
 
-    Runs of whitespace and control characters become one space. A closing run of `#` and a block id at the
-    end get a backslash, since Markdown and mdmem would take them for marks (CommonMark 0.31.2, section 4.2).
+    Runs of whitespace and control characters become one space.
     """
-    plain = "".join(" " if unicodedata.category(c) == "Cc" else c for c in title)
-    text = " ".join(plain.split())
-    return _BLOCK_ID.sub(r"\\", _CLOSING_MARKS.sub(r"\\", text))
+    return escaped(line("".join(" " if unicodedata.category(c) == "Cc" else c for c in title)))
 
 
 def _title_of(document: Document) -> str:

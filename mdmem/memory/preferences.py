@@ -7,20 +7,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from mdmem.errors import (
-    DocumentRefused,
-    FieldNotFound,
-    LimitReached,
-    MemoryNotFound,
-    NamedNotFound,
-    Usage,
-)
+from mdmem.arguments import Checked, json_value
+from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
 from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
-from mdmem.memory.arguments import Checked, json_value
 from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, fitted, splice
-from mdmem.text.field import set_field
+from mdmem.text.edit import TextEdit, fitted, spliced
+from mdmem.text.field import with_field
 from mdmem.text.regex import regex
 from mdmem.text.tree import same
 from mdmem.vault.config import POLICIES
@@ -268,12 +261,8 @@ def _merged(old: Any, new: Any) -> Any:
 def _written(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
     """`document` with these fields, and with another body where there is a `why`."""
     for name, value in fields.items():
-        edits = set_field(document, (name,), value)
-        document = parse_text(document.path, splice(document.text, edits), document.limits)
-    if why is None:
-        return document
-    edits = [_body(document, fitted(document, why).strip())]
-    return parse_text(document.path, splice(document.text, edits), document.limits)
+        document = with_field(document, (name,), value)
+    return document if why is None else spliced(document, [_body(document, fitted(document, why).strip())])
 
 
 def _body(document: Document, why: str) -> TextEdit:

@@ -6,15 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from mdmem.arguments import Checked, json_value
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
-from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import utc_now
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text import section as text_section
 from mdmem.text.bullets import Bullet, bullets, normal, written
 from mdmem.text.document import PROJECT_FILE, Document, parse_text
-from mdmem.text.edit import TextEdit, splice
+from mdmem.text.edit import TextEdit, splice, spliced
 from mdmem.text.field import merged
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
@@ -341,7 +341,7 @@ def _verified(
     document: Document, section: str, found: Section | None, wanted: _Wanted, edits: list[TextEdit]
 ) -> list[TextEdit]:
     """The edits, when they change no heading, and their texts stand where they should."""
-    after = parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+    after = spliced(document, edits)
     titles = [(h.level, h.title) for h in document.headings]
     if found is None:
         level, title = _heading(section)

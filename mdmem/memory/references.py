@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from mdmem.arguments import Checked
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, STALE, STATES
 from mdmem.errors import MemoryNotFound, Usage
@@ -23,7 +24,6 @@ from mdmem.links.references import (
     lookup_key,
     occurrences,
 )
-from mdmem.memory.arguments import Checked
 from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory
 

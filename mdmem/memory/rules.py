@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from mdmem.arguments import Checked
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
-from mdmem.memory.arguments import Checked
 from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, join
 from mdmem.vault.vault import Vault
@@ -148,7 +148,7 @@ def workspace_path(vault: Vault, file: str) -> str:
 def _rule(document: Document, layer: str) -> Rule:
     fields = document.fields
     name = document.path[len(RULE.folder) + 1 : -len(_SUFFIX)]
-    title, priority = fields.get("title"), fields.get("priority")
+    title, priority, description = (fields.get(name) for name in ("title", "priority", "description"))
     heading = document.headings[0].title if document.headings else ""
     return Rule(
         name=name,
@@ -160,7 +160,7 @@ def _rule(document: Document, layer: str) -> Rule:
         priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
         text=document.body.strip("\r\n"),
         enabled=fields.get("enabled") is not False,
-        description=_text(fields.get("description")),
+        description=description if isinstance(description, str) else "",
     )
 
 
@@ -172,10 +172,6 @@ def _scope(layer: str) -> str:
         scope = parts[start].removesuffix("s")
         start += NAMESPACES[parts[start]]
     return scope
-
-
-def _text(written: Any) -> str:
-    return written if isinstance(written, str) else ""
 
 
 def _compiles(glob: str) -> bool:

@@ -11,21 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.errors import (
-    AlreadyExists,
-    DocumentRefused,
-    MemoryNotFound,
-    StorageFailed,
-    TextNotFound,
-    Usage,
-)
+from mdmem.arguments import Checked, json_value
+from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
 from mdmem.index import view as conditions
 from mdmem.memory import history
-from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import sliding
 from mdmem.memory.history import change_named, restored, undone
 from mdmem.text import edit as text_edit, field, section as text_section
-from mdmem.text.document import SUFFIXES, Document, parse, parse_text
+from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
@@ -157,11 +150,10 @@ class Verbs(Checked, Generic[R]):
         values = json_value(fields)
 
         def change(document: Document) -> list[TextEdit]:
-            text, changed = document.text, document
+            changed = document
             for key, value in values.items():
-                text = text_edit.splice(text, field.set_field(changed, key, value), path)
-                changed = parse_text(document.path, text, document.limits)
-            return text_edit.between(document.text, text)
+                changed = field.with_field(changed, key, value)
+            return text_edit.between(document.text, changed.text)
 
         return self._edit(path, base, "set fields of", change)
 
@@ -440,11 +432,4 @@ class Verbs(Checked, Generic[R]):
         return self._change(build)
 
     def _change(self, build: Build) -> R:
-        def lasting() -> EditPlan:
-            plan = build()
-            if not any("working/" in change.path for change in plan.changes):
-                return plan
-
-            return sliding(self._vault, plan)
-
-        return self._run(lasting)
+        return self._run(lambda: sliding(self._vault, build()))

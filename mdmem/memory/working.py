@@ -7,17 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.errors import (
-    DocumentRefused,
-    EditRefused,
-    Invalid,
-    MemoryNotFound,
-    PathRefused,
-    Usage,
-)
+from mdmem.arguments import Checked, json_value
+from mdmem.errors import DocumentRefused, EditRefused, Invalid, MemoryNotFound, PathRefused, Usage
 from mdmem.kind import WORKING
 from mdmem.memory import history
-from mdmem.memory.arguments import Checked, json_value
 from mdmem.memory.content import (
     EXPIRES,
     TTL,
@@ -35,7 +28,6 @@ from mdmem.memory.content import (
     refuse_unreadable,
     renewed,
     replaced,
-    spliced,
     ttl_of,
     unpadded,
     utc_now,
@@ -45,7 +37,7 @@ from mdmem.memory.content import (
 from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit
 from mdmem.text.document import SUFFIXES, Document, parse_text
-from mdmem.text.field import set_field
+from mdmem.text.field import with_field
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
@@ -407,7 +399,7 @@ class Working(Checked, Generic[R]):
         refuse_unreadable(given)
         document = given
         if before and not is_json and not given.frontmatter.present:
-            document = spliced(before, [new_body(before, given.text)])
+            document = text_edit.spliced(before, [new_body(before, given.text)])
         elif slot.live and (schema is None or schema.name == known):
             document = with_fields_of(given, slot.live, _OWN)
         document = self._lasting(document, given, slot.live, ttl, now)
@@ -442,7 +434,7 @@ class Working(Checked, Generic[R]):
         """
         name = schema.name if schema else known
         if name and is_object(document):
-            return _with_schema(document, name)
+            return with_field(document, ["$schema"], name)
         if schema or name:
             schemas = self._vault.schemas if name else self._with(schema.text if schema else "")
             findings = schemas.check(document, name or _GIVEN)
@@ -527,8 +519,3 @@ def _name(identifier: str) -> str | None:
 def _schema_of(document: Document | None) -> str | None:
     value = document.fields.get("$schema") if document else None
     return value if isinstance(value, str) else None
-
-
-def _with_schema(document: Document, name: str) -> Document:
-
-    return spliced(document, set_field(document, ["$schema"], name))

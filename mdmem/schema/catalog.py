@@ -6,10 +6,9 @@ import json
 import os
 from difflib import get_close_matches
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem import builtin
-from mdmem.errors import NamedNotFound
+from mdmem.kind import builtin_folder
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -81,14 +80,6 @@ class Catalog:
     def near(self, name: str) -> tuple[str, ...]:
         """The names most like `name`; all of them where none is."""
         return tuple(get_close_matches(name, self.names, n=3)) or self.names
-
-    def refuse(self, name: str) -> NoReturn:
-        """Say that there is no schema of this name.
-
-        Raises:
-            NamedNotFound: always.
-        """
-        raise NamedNotFound(kind="schema", name=name, near=self.near(name))
 
     def contents(self, name: str) -> Schema | None:
         """The schema without the `$id` and `$schema` at its top, or None when the text is not a schema.
@@ -191,11 +182,11 @@ def _json(text: str) -> Any:
 
 @cache
 def _builtin_names() -> frozenset[str]:
-    files = os.listdir(builtin.folder("schemas"))
+    files = os.listdir(builtin_folder("schemas"))
     return frozenset(file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
 
 
 @cache
 def _builtin_text(name: str) -> str:
-    with open(os.path.join(builtin.folder("schemas"), f"{name}.json"), encoding="utf-8") as file:
+    with open(os.path.join(builtin_folder("schemas"), f"{name}.json"), encoding="utf-8") as file:
         return file.read()

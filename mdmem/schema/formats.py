@@ -88,32 +88,22 @@ def _is_idn_hostname(text: str) -> bool:
         return False
 
 
-def _is_email(text: str) -> bool:
-    return text.isascii() and _is_idn_email(text)
-
-
 def _is_idn_email(text: str) -> bool:
     local, at, host = text.rpartition("@")
     return bool(at) and _LOCAL.fullmatch(local) is not None and _is_idn_hostname(host)
 
 
-def _is_ipv4(text: str) -> bool:
-    import ipaddress  # noqa: PLC0415 - start-up
+def _ip_address(version: int) -> Callable[[str], bool]:
+    def accepts(text: str) -> bool:
+        import ipaddress  # noqa: PLC0415 - start-up
 
-    try:
-        ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return True
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return address.version == version and not getattr(address, "scope_id", None)
 
-
-def _is_ipv6(text: str) -> bool:
-    import ipaddress  # noqa: PLC0415 - start-up
-
-    try:
-        return ipaddress.IPv6Address(text).scope_id is None
-    except ValueError:
-        return False
+    return accepts
 
 
 def _is_iri_reference(text: str) -> bool:
@@ -128,14 +118,6 @@ def _is_iri_reference(text: str) -> bool:
 
 def _is_iri(text: str) -> bool:
     return _SCHEME.match(text) is not None and _is_iri_reference(text)
-
-
-def _is_uri_reference(text: str) -> bool:
-    return text.isascii() and _is_iri_reference(text)
-
-
-def _is_uri(text: str) -> bool:
-    return text.isascii() and _is_iri(text)
 
 
 def _is_regex(text: str) -> bool:
@@ -156,6 +138,10 @@ def expression(pattern: str) -> Pattern[str]:
     return foreign(_DOLLAR.sub(lambda found: found[1] or r"\Z", pattern))
 
 
+def _in_ascii(accepts: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda text: text.isascii() and accepts(text)
+
+
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
@@ -165,14 +151,14 @@ FORMATS: dict[str, Format] = {
     "date-time": Format("a date with a time such as 2024-01-31T12:30:00Z", is_date_time),
     "time": Format("a time such as 12:30:00", is_time),
     "duration": Format("a duration such as P1DT12H", _matches(_DURATION)),
-    "email": Format("an e-mail address", _is_email),
+    "email": Format("an e-mail address", _in_ascii(_is_idn_email)),
     "idn-email": Format("an e-mail address", _is_idn_email),
     "hostname": Format("a host name", is_hostname),
     "idn-hostname": Format("a host name", _is_idn_hostname),
-    "ipv4": Format("an IPv4 address such as 192.0.2.1", _is_ipv4),
-    "ipv6": Format("an IPv6 address such as 2001:db8::1", _is_ipv6),
-    "uri": Format("an address with a scheme such as https://example.com/", _is_uri),
-    "uri-reference": Format("an address, whole or relative", _is_uri_reference),
+    "ipv4": Format("an IPv4 address such as 192.0.2.1", _ip_address(4)),
+    "ipv6": Format("an IPv6 address such as 2001:db8::1", _ip_address(6)),
+    "uri": Format("an address with a scheme such as https://example.com/", _in_ascii(_is_iri)),
+    "uri-reference": Format("an address, whole or relative", _in_ascii(_is_iri_reference)),
     "iri": Format("an address with a scheme such as https://example.com/", _is_iri),
     "iri-reference": Format("an address, whole or relative", _is_iri_reference),
     "uri-template": Format("an address template such as /notes/{name}", _matches(_TEMPLATE)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from mdmem.diagnostic import Diagnostic, Position, Severity, Span
+from mdmem.diagnostic import Diagnostic, Severity, Span, about_file
 from mdmem.errors import DocumentRefused, PatternInvalid
 from mdmem.schema import violation
 from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, Schema, children
@@ -40,7 +41,7 @@ def inspect(catalog: Catalog, name: str, meter: Meter) -> list[Diagnostic]:
         document = parse_text(catalog.path(name), catalog.text(name), _LIMITS)
         findings = list(document.findings)
     except DocumentRefused as error:
-        return [_refused(catalog.path(name), error)]
+        return [about_file(catalog.path(name), error.code, error.message, error.hint)]
     if document.tree is not None:
         findings += _Inspection(document, catalog, name, meter).findings()
     return sorted(dict.fromkeys(findings), key=lambda found: (found.span.start, found.code, found.rule))
@@ -55,28 +56,17 @@ def _within(schema: Schema | None) -> Iterator[Schema]:
         waiting += (child for _, child in children(each))
 
 
-def _refused(path: str, error: DocumentRefused) -> Diagnostic:
-    return Diagnostic(
-        path=path,
-        span=Span(0, 0),
-        position=Position(1, 1),
-        code=error.code,
-        message=error.message,
-        hint=error.hint,
-    )
-
-
+@dataclass(slots=True, eq=False)
 class _Inspection:
     """One pass over one schema that is JSON."""
 
-    def __init__(self, document: Document, catalog: Catalog, name: str, meter: Meter) -> None:
-        self.document = document
-        self.catalog = catalog
-        self.name = name
-        self.meter = meter
-        self.found: list[Diagnostic] = []
-        self.visited: set[int] = set()
-        self.known: set[int] = set()
+    document: Document
+    catalog: Catalog
+    name: str
+    meter: Meter
+    found: list[Diagnostic] = field(default_factory=list)
+    visited: set[int] = field(default_factory=set)
+    known: set[int] = field(default_factory=set)
 
     def findings(self) -> list[Diagnostic]:
         value = self.document.tree.value if self.document.tree else None

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
+from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
 from mdmem.schema.catalog import Catalog
@@ -76,7 +77,9 @@ class Schemas:
             NamedNotFound: there is none of this name.
         """
         found = self._catalog.resolve(name)
-        return self._catalog.text(found) if found is not None else self._catalog.refuse(name)
+        if found is None:
+            raise NamedNotFound(kind="schema", name=name, near=self._catalog.near(name))
+        return self._catalog.text(found)
 
     def choose(self, document: Document) -> str:
         """The name of the schema that a memory follows.
@@ -250,9 +253,9 @@ class Schemas:
             return []
         used = self.choose(document)
         message = f"`$schema` names no schema of the vault: {printable(written)}; checked as {used}"
-        foreign = "://" in written
-        hint = f"nothing is fetched from elsewhere; nearest names: {', '.join(self._catalog.near(written))}"
-        hint = hint if foreign else hint.partition("; ")[2]
+        hint = f"nearest names: {', '.join(self._catalog.near(written))}"
+        if "://" in written:
+            hint = f"nothing is fetched from elsewhere; {hint}"
         span = document.tree.nearest(("$schema",)).span
         return [
             document.diagnose(Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning"))

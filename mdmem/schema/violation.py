@@ -344,11 +344,6 @@ def example(values: Any) -> str:
     return f", for example {written}" if len(written) <= _MOST_CHARACTERS else ""
 
 
-def choices(values: Iterable[Any]) -> str:
-    """The values of an `enum`."""
-    return _listed(map(shown, values))
-
-
 def either(phrases: Iterable[str]) -> str:
     """The phrases, each once, with `or` between them."""
     return _listed(dict.fromkeys(phrases), " or ")
@@ -402,7 +397,7 @@ _fitting = _size("a list of items that fit `contains`", "minContains", "maxConta
 
 _PHRASES: dict[str, Callable[[Any, dict[str, Any]], str]] = {
     "type": _type,
-    "enum": lambda value, _: f"one of {choices(value)}" if len(value) != 1 else shown(value[0]),
+    "enum": lambda value, _: f"one of {_listed(map(shown, value))}" if len(value) != 1 else shown(value[0]),
     "const": lambda value, _: shown(value),
     "format": lambda value, _: FORMATS[value].means,
     "pattern": lambda value, _: f"a string that matches {cut(value)}",

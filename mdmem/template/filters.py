@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from mdmem.text import yaml_edit
+from mdmem.text import anchor, yaml_edit
 from mdmem.text.blocks import scan
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import with_newline
@@ -72,11 +71,17 @@ def line(value: Any) -> str:
 def heading(value: Any) -> str:
     """A text that is safe behind the marks of a heading, and stays what it says.
 
-    It is one line, without leading `#`; a closing `#` and a block id at its end are escaped, since Markdown
-    and mdmem would take them for marks. A text of which nothing is left becomes `Untitled`.
+    It is one line, without leading `#`, and escaped. A text of which nothing is left becomes `Untitled`.
     """
-    text = _LEADING_MARKS.sub("", line(value))
-    return _BLOCK_ID.sub(r"\\^", _CLOSING_MARKS.sub(r"\\\1", text)) or "Untitled"
+    return escaped(_LEADING_MARKS.sub("", line(value))) or "Untitled"
+
+
+def escaped(title: str) -> str:
+    """A title with a backslash before a closing run of `#` and before a block id at its end.
+
+    Markdown and mdmem would take them for marks (CommonMark 0.31.2, section 4.2).
+    """
+    return _BLOCK_ID.sub(r"\\^", _CLOSING_MARKS.sub(r"\\\1", title))
 
 
 def under(value: Any, level: int) -> str:
@@ -121,12 +126,7 @@ def _fence_marks(text: str, found: Scan) -> list[str]:
 
 def slug(value: Any) -> str:
     """A text as GitHub writes a heading's anchor: lower case, hyphens for spaces, no punctuation."""
-    words = line(value).lower().replace(" ", "-")
-    return "".join(c for c in words if c == "-" or _in_slug(unicodedata.category(c)))
-
-
-def _in_slug(category: str) -> bool:
-    return category[0] in "LM" or category in ("Nd", "Nl", "Pc")
+    return anchor.slug(line(value))
 
 
 def listed(value: Any) -> list[Any]:

@@ -49,17 +49,16 @@ class Variable:
 def read_by(name: str, load: Load) -> tuple[Variable, ...]:
     """The variables that a template and those that it extends and includes read.
 
-    The required ones come first, each group in order of first use.
-
-    Names that are computed while rendering cannot be followed.
-
-    Raises:
-        TemplateSyntaxError: one of the templates uses what there is not.
-        TemplateRuntimeError: it names too many others.
+    The required ones come first, each group in order of first use. Names that are computed while rendering
+    cannot be followed.
 
     Args:
         name: the template's name.
         load: gives the tree of a template by its name, or None when there is no such template.
+
+    Raises:
+        TemplateSyntaxError: one of the templates uses what there is not.
+        TemplateRuntimeError: it names too many others.
     """
     reader = _VariableReader(load)
     reader.template(name, _Scope())

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mdmem import builtin
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
+from mdmem.kind import builtin_folder
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _description(source: str) -> str:
 
 @cache
 def _builtin_sources() -> dict[str, str]:
-    top = builtin.folder("templates")
+    top = builtin_folder("templates")
     sources = {}
     for name in os.listdir(top):
         with open(os.path.join(top, name), encoding="utf-8", newline="") as file:

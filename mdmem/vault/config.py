@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, WrongType
+from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound, WrongType
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
 from mdmem.text.document import DEFAULT_LIMITS, SUFFIXES, Limits
 from mdmem.text.regex import regex
 from mdmem.vault import files
-from mdmem.vault.paths import check_folder, check_memory, unportable
+from mdmem.vault.paths import above, check_folder, check_memory, unportable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +56,14 @@ DEFAULT_TEXT = """\
 [secrets]
 # policy = "refuse"               # what happens to a secret that a change adds; or "redact", "warn", "off"
 # allow = []                      # secrets that may stand here: the first 16 digits of their SHA-256
+
+[sessions]
+# ignored = ["heartbeat"]         # keys of which nothing is kept: * stands for no colon, ** for anything
+# stateless = []                  # keys that are kept, and never compacted
+# secrets = "redact"              # what happens to a secret that is said; or "refuse", "keep"
+# max_line_bytes = 268435456      # of one line of a log
+# summary_every = 10              # messages after which the memory of a session is due again
+# capture = ""                    # "hooks": hooks of coding tools import their transcripts
 
 # A kind of memory of your own: its folder, and its schema and template below .mdmem.
 # [kinds.recipe]
@@ -97,6 +105,20 @@ class Secrets(NamedTuple):
     allow: tuple[str, ...] = ()
 
 
+class SessionSettings(NamedTuple):
+    """Sessions: keys that are not kept or not compacted, what happens to secrets, and how much is one line.
+
+    `summary_every` is in messages. `capture`: "hooks" where coding tools' hooks import their transcripts.
+    """
+
+    ignored: tuple[str, ...] = ("heartbeat",)
+    stateless: tuple[str, ...] = ()
+    secrets: str = "redact"
+    max_line_bytes: int = 256 * 1024 * 1024
+    summary_every: int = 10
+    capture: str = ""
+
+
 class DeclaredKind(NamedTuple):
     """What a vault says of a kind of its own: its folder, and the names of its schema and its template."""
 
@@ -107,7 +129,12 @@ class DeclaredKind(NamedTuple):
 
 POLICIES = ("keep-latest", "keep-stronger", "merge")
 SECRET_POLICIES = ("refuse", "redact", "warn", "off")
-_CHOICES = {"preferences": POLICIES, "secrets": SECRET_POLICIES}
+_CHOICES = {
+    ("preferences", "policy"): POLICIES,
+    ("secrets", "policy"): SECRET_POLICIES,
+    ("sessions", "secrets"): ("redact", "refuse", "keep"),
+    ("sessions", "capture"): ("", "hooks"),
+}
 _DIGEST = regex(r"[0-9a-f]{16,64}")
 _KIND_NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
 _MOST_KINDS = 100
@@ -129,6 +156,7 @@ class Config(NamedTuple):
     working: WorkingSettings = WorkingSettings()
     preferences: PreferenceSettings = PreferenceSettings()
     secrets: Secrets = Secrets()
+    sessions: SessionSettings = SessionSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
 
@@ -160,6 +188,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         "working": WorkingSettings,
         "preferences": PreferenceSettings,
         "secrets": Secrets,
+        "sessions": SessionSettings,
     }
     parts = {name: _table(path, name, types[name], table) for name, table in tables.items()}
     return Config(kinds=kinds, mounts=mounts, **parts)
@@ -249,7 +278,8 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
     for key, value in table.items():
         wanted = type(getattr(defaults, key))
         if wanted is tuple:
-            given[key] = _digests(path, f"[{name}] {key}", value)
+            read = _digests if name == "secrets" else _texts
+            given[key] = read(path, f"[{name}] {key}", value)
             continue
         if type(value) is not wanted or (wanted is int and not 0 <= value <= _MOST):
             expected = "a whole number, 0 or more, of 64 bits" if wanted is int else "a string"
@@ -257,8 +287,9 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
         if name == "limits" and value > getattr(_BOUNDS, key):
             reason = f"[limits] {key} is at most {getattr(_BOUNDS, key):,}, not {value:,}"
             raise ConfigInvalid(path=path, reason=reason)
-        if key == "policy" and value not in _CHOICES[name]:
-            raise ConfigInvalid(path=path, reason=f"[{name}] {key} is one of {', '.join(_CHOICES[name])}")
+        if value not in (choices := _CHOICES.get((name, key), (value,))):
+            reason = f"[{name}] {key} is one of {', '.join(filter(None, choices))}"
+            raise ConfigInvalid(path=path, reason=reason)
     return kind(**given)
 
 
@@ -267,6 +298,12 @@ def _digests(path: str, where: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) and _DIGEST.fullmatch(v) for v in value):
         reason = f"{where} is a list of hashes, each 16 to 64 small hexadecimal digits"
         raise ConfigInvalid(path=path, reason=reason, remedy="a refused change names the hash to add")
+    return tuple(value)
+
+
+def _texts(path: str, where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ConfigInvalid(path=path, reason=f"{where} is a list of texts")
     return tuple(value)
 
 
@@ -281,16 +318,31 @@ def _refuse_unknown(path: str, where: str, found: Mapping[str, Any], known: tupl
 _MOUNTS_MOST = 100
 
 
+def find(vault: str | os.PathLike[str] | None = None) -> str:
+    """The absolute path of a vault's folder; see `mdmem.open`.
+
+    Raises:
+        VaultNotFound: no vault there.
+    """
+    named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
+    if named:
+        folder = os.path.abspath(os.path.expanduser(named))
+        if not _is_vault(folder):
+            raise VaultNotFound(start=folder)
+        return folder
+    start = os.getcwd()
+    folders = (start, *above(start))
+    candidates = (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
+    found = next(filter(_is_vault, candidates), None)
+    if found is None:
+        raise VaultNotFound(start=start)
+    return found
+
+
 def workspace_of(root: str) -> str:
     """What the memories of the vault at `root` talk about: the git root that holds it, else its parent."""
-    parent = os.path.dirname(root)
-    folder = parent
-    while not os.path.exists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return parent
-        folder = above
-    return folder
+    roots = (folder for folder in above(root) if os.path.exists(os.path.join(folder, ".git")))
+    return next(roots, os.path.dirname(root))
 
 
 def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, tuple[str, ...]]:
@@ -342,7 +394,11 @@ def _fault(parts: tuple[str, ...], file: str, root: str) -> str:
     return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"
 
 
-_GITIGNORE = "".join(f"{kind.folder}/\n" for kind in KINDS if kind.is_ignored)
+SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
+"""What git leaves out of the sessions, which are private and grow all the time."""
+_GITIGNORE = "".join(
+    f"{line}\n" for line in (*(f"{k.folder}/" for k in KINDS if k.is_ignored), *SESSIONS_IGNORED)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,14 +445,10 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
 def _refuse_nested(root: str) -> None:
     """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
-    above = os.path.dirname(root)
-    while not _is_vault(above):
-        if above == os.path.dirname(above):
-            break
-        above = os.path.dirname(above)
-    else:
+    around = next(filter(_is_vault, above(root)), None)
+    if around:
         remedy = "use that vault, which is found from here, or make this one outside of it"
-        raise PathRefused(path=root, reason=f"it is inside the vault {above}", remedy=remedy)
+        raise PathRefused(path=root, reason=f"it is inside the vault {around}", remedy=remedy)
     inner = os.path.join(root, "memories")
     if _is_vault(inner):
         remedy = f"use that vault, which is found from {root}"

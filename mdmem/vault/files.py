@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.errors import LockTimeout, MemoryNotFound, PathRefused, StorageFailed, SystemFailing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
@@ -35,6 +35,11 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | 
 _CHUNK = 1 << 20
 BUSY_SECONDS = 2.0
 """How long a change waits for a program that has a file open for writing."""
+# File systems that several machines write to, and on which a lock may count for one of them alone.
+_SHARED = {
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "virtiofs", "vboxsf"),
+    *("fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.vmhgfs-fuse"),
+}
 _PAUSE, _LONGEST_PAUSE = 0.00002, 0.02
 _POLL = 0.001
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
@@ -161,6 +166,11 @@ def twin_of(folder: int, name: str) -> str | None:
     return next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == name), None)
 
 
+def spelled_in(folder: int, name: str) -> str:
+    """A name as it is spelled in `folder`; as given, where nothing stands."""
+    return name if name.isascii() or exists(folder, name) else twin_of(folder, name) or name
+
+
 def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
     """The names `parts` below `root` as they are spelled there; as given, where nothing stands."""
     names: list[str] = []
@@ -168,7 +178,7 @@ def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
         name = part
         if not part.isascii():
             with contextlib.suppress(OSError), opened(root, names) as folder:
-                name = part if exists(folder, part) else twin_of(folder, part) or part
+                name = spelled_in(folder, part)
         names.append(name)
     return tuple(names)
 
@@ -258,7 +268,12 @@ def _content(descriptor: int, name: str) -> Content:
 
 
 def write_new(
-    folder: int, name: str, data: bytes, like: Content | None = None, *, durable: bool = True
+    folder: int,
+    name: str,
+    data: bytes | Iterable[bytes],
+    like: Content | None = None,
+    *,
+    durable: bool = True,
 ) -> None:
     """Write a file that must not exist, with permissions and owner of `like`; `durable` waits for the disk.
 
@@ -269,7 +284,8 @@ def write_new(
     try:
         if like:
             _keep_owner(descriptor, like)
-        _write(descriptor, data)
+        for part in (data,) if isinstance(data, bytes) else data:
+            write(descriptor, part)
         if durable:
             os.fsync(descriptor)
     except BaseException:
@@ -311,7 +327,7 @@ def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
             start = status.st_size
             torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
             try:
-                _write(descriptor, b"\n" + lines if torn else lines)
+                write(descriptor, b"\n" + lines if torn else lines)
                 os.fsync(descriptor)
             except OSError:
                 with contextlib.suppress(OSError):
@@ -324,7 +340,8 @@ def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
             os.close(descriptor)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def write(descriptor: int, data: bytes) -> None:
+    """Write all of `data` to an open file, in as many steps as the system takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -505,6 +522,40 @@ def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = 
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:
             return
+
+
+def doubtful_locks(folder: str) -> str:
+    """Why locks in a folder may not keep other writers out, in words; empty where nothing says so.
+
+    Where the system tells of its mounts, as Linux does, those of other machines are known as well.
+
+    Raises:
+        StorageFailed: nothing can be written there.
+    """
+    path = os.path.join(folder, f"probe-{os.urandom(4).hex()}.lock")
+    try:
+        with held(path, 0), contextlib.suppress(LockTimeout), held(path, 0):
+            return "two programs can hold the same lock there"
+    except StorageFailed as error:
+        if error.reason != os.strerror(errno.ENOTSUP):
+            raise
+        return "its file system has no locks"
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    kind = _file_system(os.stat(folder).st_dev)
+    return f"other machines may write to its file system ({kind})" if kind in _SHARED else ""
+
+
+def _file_system(device: int) -> str:
+    """The kind of the file system on a device; empty where the system does not tell."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            fields = [line.split() for line in mounts]
+    except OSError:
+        return ""
+    return next((f[f.index("-") + 1] for f in fields if f[2] == number and "-" in f), "")
 
 
 def _is_stopped(descriptor: int) -> bool:

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mdmem.errors import ConfigInvalid, FileBusy, LockTimeout, MdmemError, TooLarge, VaultNotFound
-from mdmem.text.document import SUFFIXES
+from mdmem.text.document import SUFFIXES, digest
 from mdmem.vault import config, files
 from mdmem.vault.files import BUSY_SECONDS, Place
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
+from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
 from mdmem.vault.paths import Namespace
 from mdmem.vault.trash import TrashFolder
@@ -34,7 +35,7 @@ LOCK_SECONDS = 10.0
 _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
 _READ_SETTLE_SECONDS = 0.2
 LOCAL = ".mdmem/local"
-_TRASH = f"{LOCAL}/trash"
+_TRASH, _LOGS = f"{LOCAL}/trash", f"{LOCAL}/logs"
 _LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, _TRASH)
 
 
@@ -103,8 +104,7 @@ class LocalStore:
         with files.translated(path, "read it"):
             try:
                 with files.opened(place.root, folders, exact=exact) as folder:
-                    if not exact and not name.isascii() and not files.exists(folder, name):
-                        name = files.twin_of(folder, name) or name
+                    name = name if exact else files.spelled_in(folder, name)
                     size = files.size(folder, name)
                     if size > limit:
                         raise TooLarge(path=path, size=size, limit=limit)
@@ -168,16 +168,23 @@ class LocalStore:
         """As `Store.kept`."""
         return self.trash.kept(digest)
 
-    def append(self, path: str, lines: Sequence[bytes]) -> None:
-        """As `Store.append`. The log has a lock of its own: nobody waits for changes of memories."""
-        if any(b"\n" in line for line in lines):
-            raise ValueError("a line has no line end in it")
-        *folders, name = path.split("/")
-        with (
-            files.translated(path, "append to it"),
-            files.opened(self.root, folders, create=True) as folder,
-        ):
-            files.append(folder, name, b"".join(line + b"\n" for line in lines), LOCK_SECONDS)
+    # -- logs ---------------------------------------------------------------------------------------------
+
+    def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
+        """As `Store.log`."""
+        return LogFile(self.root, path).opened(writing=False)
+
+    @contextlib.contextmanager
+    def appending(self, *paths: str) -> Iterator[tuple[LogFile, ...]]:
+        """As `Store.appending`: each log has a lock of its own, and several are taken in one order."""
+        self._make_local()
+        with files.translated(LOCAL, "make it"), files.opened(self.root, _LOGS.split("/"), create=True):
+            pass
+        with contextlib.ExitStack() as stack:
+            for path in sorted(set(paths)):
+                lock = os.path.join(self.root, _LOGS, f"{digest(path.encode())}.lock")
+                stack.enter_context(files.held(lock, LOCK_SECONDS))
+            yield tuple(stack.enter_context(LogFile(self.root, path).opened(writing=True)) for path in paths)
 
     # -- the lock, and what a crash left ------------------------------------------------------------------
 

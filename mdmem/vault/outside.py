@@ -17,11 +17,10 @@ from mdmem.text.diff import unified
 from mdmem.text.document import digest
 from mdmem.vault import files, mark
 from mdmem.vault.files import BUSY_SECONDS, Content, Place, Raced, take
+from mdmem.vault.paths import above
 from mdmem.vault.store import FileChange, new_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mdmem.vault.trash import TrashFolder
 
 _LOCK_SECONDS = 10.0
@@ -40,18 +39,12 @@ def of_user(path: str) -> Place:
         EditRefused: a link leads to a file or a folder of somebody else.
     """
     target = os.path.realpath(path)
-    folder, *_ = (above for above in _above(target) if os.path.isdir(above))
+    folder, *_ = filter(os.path.isdir, above(target))
     known = target if os.path.exists(target) else folder
     if target != os.path.abspath(path) and os.stat(known).st_uid != os.geteuid():
         reason = f"it is a link to {target}, which belongs to another user"
         raise EditRefused(path=path, reason=reason, remedy="make it a file of your own")
     return Place(folder, tuple(os.path.relpath(target, folder).split(os.sep)))
-
-
-def _above(path: str) -> Iterator[str]:
-    while path != os.path.dirname(path):
-        path = os.path.dirname(path)
-        yield path
 
 
 def read(place: Place, shown: str) -> Content | None:

@@ -5,6 +5,7 @@ A path is relative to the vault, with `/` between its parts. Nothing here looks 
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # What a verb takes for a path: a text or an `os.PathLike`, which is a text by the time that the verb sees it
-# (`mdmem.memory.arguments`). A type cannot say both.
+# (`mdmem.arguments`). A type cannot say both.
 StrPath: TypeAlias = Any
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
@@ -123,18 +124,18 @@ def unportable(part: str) -> tuple[str, str]:
     return "", ""
 
 
-def encode_id(identifier: str) -> str:
+def encode_id(identifier: str, *, most: int | None = MAX_NAME_BYTES - max(map(len, SUFFIXES))) -> str:
     """The file name for an id: the id itself where a file name can carry it, else with %-escapes.
 
     Reversible (`decode_id`) and one to one: two ids never share a name.
 
     Raises:
-        PathRefused: the id is empty, `.` or `..`, cannot be encoded, or its name has over 255 bytes.
+        PathRefused: the id is empty, `.` or `..`, cannot be encoded, or its name has over `most` bytes.
     """
     if identifier in {"", ".", ".."} or re.search("[\ud800-\udfff]", identifier):
         raise PathRefused(path=identifier, reason="this cannot be an id", remedy="give a name")
     name = _encoded(identifier)
-    if len(name.encode()) > MAX_NAME_BYTES - max(map(len, SUFFIXES)):
+    if most is not None and len(name.encode()) > most:
         raise PathRefused(path=identifier, reason="an id that long has no file name", remedy="shorten it")
     return name
 
@@ -175,6 +176,13 @@ def decode_id(name: str) -> str:
         lambda escape: bytes.fromhex(escape[1].decode()), name.encode("utf-8", "surrogateescape")
     )
     return data.decode("utf-8", "replace")
+
+
+def above(path: str) -> Iterator[str]:
+    """The folders above an absolute path of the system, from the nearest to the root."""
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        yield path
 
 
 def is_under(path: str, namespace: str) -> bool:

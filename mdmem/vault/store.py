@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mdmem.vault.config import Config
     from mdmem.vault.files import Content
+    from mdmem.vault.log import Log
     from mdmem.vault.paths import Namespace
     from mdmem.vault.walk import Found
 
@@ -110,14 +111,23 @@ class Store(Protocol):
     def kept(self, digest: str) -> Content | None:
         """The version with this SHA-256 that a change replaced; None when it is not kept (any more)."""
 
-    def append(self, path: str, lines: Sequence[bytes]) -> None:
-        """Add lines, given without their ends, to a log, which is made when it is missing.
-
-        They stand together, whoever else appends, and are on the disk then. Where a crash tore the last
-        line they begin a new one.
+    def log(self, path: str) -> AbstractContextManager[Log]:
+        """A log as it is now, for reading; an empty one where there is none. No lock is taken.
 
         Raises:
-            LockTimeout, PathRefused, StorageFailed: they cannot be added; the log is as before.
+            PathRefused: a link, a folder or a device is in its place.
+            StorageFailed: the system refused.
+        """
+
+    def appending(self, *paths: str) -> AbstractContextManager[tuple[Log, ...]]:
+        """Logs, for reading and writing, with other writers of these logs kept out.
+
+        Nobody waits for changes of memories, and no change of a memory waits for this. Where a crash tore
+        the last line of a log, what is added begins a new one.
+
+        Raises:
+            LockTimeout: another writer does not go away.
+            As `log`.
         """
 
 

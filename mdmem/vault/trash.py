@@ -319,11 +319,11 @@ def _place_of(line: bytes, log: int) -> int | None:
     return start + found if found >= 0 else None
 
 
-def _write(folder: int, name: str, data: bytes, like: files.Content | None = None) -> None:
+def _write(folder: int, name: str, data: bytes) -> None:
     """Write a file whole, or replace it; the name is on the disk as well then."""
     part = name + _PART
     files.remove(folder, part)  # a crash may have left one
-    files.write_new(folder, part, data, like)
+    files.write_new(folder, part, data)
     try:
         os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:

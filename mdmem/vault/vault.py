@@ -34,17 +34,16 @@ from mdmem.vault.paths import (
     relative,
     seen_from,
 )
-from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats
-from mdmem.vault.screen import screen, standing
-from mdmem.vault.transaction import Applied, Transaction
+from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats, screen, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mdmem.schema import Schemas
-    from mdmem.template import Templates
+    from mdmem.template.templates import Templates
     from mdmem.vault.files import Place
     from mdmem.vault.store import Entry, Store
+    from mdmem.vault.transaction import Applied, Transaction
     from mdmem.vault.walk import Found
 
 _NAMED = 3  # of the memories of a change
@@ -162,7 +161,7 @@ class Vault:
         Raises:
             ConfigInvalid: a kind in the config names a template that is not there, or is named as another.
         """
-        from mdmem.template import Templates  # noqa: PLC0415 - as above
+        from mdmem.template.templates import Templates  # noqa: PLC0415 - as above
 
         own = self._own("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
@@ -438,6 +437,8 @@ class Vault:
             raise Invalid(findings=tuple(findings))
 
     def _transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
+        from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - what only reads changes nothing
+
         return Transaction(
             plan=prepared.plan,
             afters=prepared.afters,

@@ -47,21 +47,19 @@ class Look(NamedTuple):
     """What a look found.
 
     Attributes:
-        same: how many of the known files are as they were.
-        changed: those that are not, and those that are new, in the order of their paths as text.
+        changed: the files that differ from what is known, and new ones, in the order of their paths as text.
         gone: the known paths where nothing stands any more; none in a folder that cannot be listed.
         doubles: files with the path of another one: that one counts, and these are in no other list.
     """
 
-    same: int
     changed: list[Found]
     gone: list[str]
     doubles: list[Found]
 
 
 Known = Mapping[str, tuple[int, int, int, int]]
-# Of wanted paths: a name to what is wanted of the folder of that name; None: the file, or all of the folder.
 _MOST_BYTES = 4  # of a character
+# Of wanted paths: a name to what is wanted of the folder of that name; None: the file, or all of the folder.
 _Tree: TypeAlias = "dict[str, _Tree | None]"
 
 
@@ -312,20 +310,17 @@ class _Search:
 
     def result(self, known: Collection[str]) -> Look:
         """What was found; `known` are the known paths of which each is met or gone."""
-        met = set(self._same)
-        same, changed, doubles = len(met), [], []
+        met, changed, doubles = set(self._same), [], []
         for found in sorted(self._others, key=_precedence):
             if found.path in met:
                 doubles.append(found)
                 continue
             met.add(found.path)
-            if found.seen == self._known.get(found.path):
-                same += 1
-            else:
+            if found.seen != self._known.get(found.path):
                 changed.append(found)
         closed = tuple(self._closed)
         gone = sorted(path for path in known if path not in met and not path.startswith(closed))
-        return Look(same, changed, gone, doubles)
+        return Look(changed, gone, doubles)
 
 
 def _precedence(found: Found) -> tuple[str, bool, bool, int]:

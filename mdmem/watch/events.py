@@ -19,7 +19,6 @@ from mdmem.watch.watcher import Keeper, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
-    from types import TracebackType
 
     from mdmem.diagnostic import Diagnostic
     from mdmem.index.view import View
@@ -106,9 +105,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

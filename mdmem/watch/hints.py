@@ -171,14 +171,9 @@ class GatheredHints:
 
     def _is_covered(self, path: str) -> bool:
         """Whether a folder above `path` is to be looked at anyway."""
-        if not self._folders:
-            return False
-        at = path.find("/")
-        while at != -1:
-            if path[:at] in self._folders:
-                return True
-            at = path.find("/", at + 1)
-        return False
+        return bool(self._folders) and any(
+            path[:at] in self._folders for at, character in enumerate(path) if character == "/"
+        )
 
 
 def _is_setting(path: str) -> bool:

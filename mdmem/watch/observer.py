@@ -74,9 +74,8 @@ class Observed(FileSystemEventHandler):
         Returns:
             The ones that are not watched: in folders that are not there, or too many.
         """
-        folders = sorted({os.path.dirname(file) for file in files})
-        kept = {folder for folder in folders if os.path.isdir(folder)}
-        kept = set(sorted(kept)[:MOST_CODE_FOLDERS])
+        folders = filter(os.path.isdir, {os.path.dirname(file) for file in files})
+        kept = set(sorted(folders)[:MOST_CODE_FOLDERS])
         self._cited = frozenset(file for file in files if os.path.dirname(file) in kept)
         self._place()
         return frozenset(file for file in files if os.path.dirname(file) not in self._beside)

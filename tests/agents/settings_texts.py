@@ -75,25 +75,12 @@ def jsonc(draw: st.DrawFn) -> str:
 
 
 _LINES = [
-    "# a comment",
-    "",
-    "  ",
-    'title = "x"  # behind',
-    "a.b = 1",
-    "date = 2020-01-01T00:00:00Z",
-    "list = [\n  1, # one\n  2,\n]",
-    'text = """\n[mcp_servers.mdmem]\n"""',
-    "raw = '''\n[[hooks.Stop]]\n'''",
-    "inline = { a = 1, b = [2] }",
-    "[table]",
-    "[ table . 'sub' ]",
-    "[mcp_servers.git]",
-    'command = "git"',
-    "[mcp_servers]",
-    '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "true"',
-    "[[hooks.PreToolUse]]  # nothing yet",
-    "[[other]]",
-    "[hooks.state]",
+    *("# a comment", "", "  ", 'title = "x"  # behind', "a.b = 1", "date = 2020-01-01T00:00:00Z"),
+    *("list = [\n  1, # one\n  2,\n]", 'text = """\n[mcp_servers.mdmem]\n"""'),
+    *("raw = '''\n[[hooks.Stop]]\n'''", "inline = { a = 1, b = [2] }", "[table]", "[ table . 'sub' ]"),
+    *("[mcp_servers.git]", 'command = "git"', "[mcp_servers]"),
+    *('[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "true"', "[[hooks.PreToolUse]]  # nothing yet"),
+    *("[[other]]", "[hooks.state]"),
 ]
 
 

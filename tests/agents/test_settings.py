@@ -235,6 +235,16 @@ def test_a_file_that_was_made_stays_when_somebody_has_added_to_it(tmp_path: Path
     assert json.loads(path.read_text()) == {"mine": 1}
 
 
+def test_a_group_that_holds_hooks_of_others_as_well_stays(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    shared = {**GROUP, "hooks": [*GROUP["hooks"], {"type": "command", "command": "lint"}]}
+    path.write_text(json.dumps({"hooks": {"PostToolUse": [shared, GROUP]}}))
+    change = settings.uninstall(str(path), None)
+    assert change
+    settings.write([change])
+    assert json.loads(path.read_text()) == {"hooks": {"PostToolUse": [shared]}}
+
+
 def test_nothing_is_taken_out_of_a_file_without_our_entries(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     assert settings.uninstall(str(path), None) is None

@@ -176,60 +176,21 @@ def test_no_name_of_a_file_makes_it_fail(file: str, tool: str, tmp_path: Path) -
 
 NAMES = st.sampled_from(
     [
-        "AGENTS.md",
-        "AGENTS.override.md",
-        "src/AGENTS.md",
-        "CLAUDE.md",
-        "CLAUDE.local.md",
-        ".claude/CLAUDE.md",
-        "src/CLAUDE.md",
-        "GEMINI.md",
-        "src/GEMINI.md",
-        ".cursorrules",
-        ".cursor/rules/a.mdc",
-        ".cursor/rules/b.md",
-        ".claude/rules/a.md",
-        "docs/a.md",
-        "../CLAUDE.md",
-        ".github/copilot-instructions.md",
-        ".github/instructions/a.instructions.md",
-        "<managed>/CLAUDE.md",
-        "~/.codex/AGENTS.md",
-        "~/.codex/config.toml",
-        "~/.gemini/settings.json",
-        "~/.claude/settings.json",
-        "~/.claude/CLAUDE.md",
-        "~/.claude/rules/a.md",
+        *("AGENTS.md", "AGENTS.override.md", "src/AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"),
+        *(".claude/CLAUDE.md", "src/CLAUDE.md", "GEMINI.md", "src/GEMINI.md", ".cursorrules"),
+        *(".cursor/rules/a.mdc", ".cursor/rules/b.md", ".claude/rules/a.md", "docs/a.md", "../CLAUDE.md"),
+        *(".github/copilot-instructions.md", ".github/instructions/a.instructions.md"),
+        *("<managed>/CLAUDE.md", "~/.codex/AGENTS.md", "~/.codex/config.toml", "~/.gemini/settings.json"),
+        *("~/.claude/settings.json", "~/.claude/CLAUDE.md", "~/.claude/rules/a.md"),
     ]
 )
 PIECES = st.sampled_from(
     [
-        "---\n",
-        "globs: *.py\n",
-        "globs: ['a', {b: [}\n",
-        "paths:\n  - **/*.{py,md}\n",
-        "paths: '[a'\n",
-        "applyTo: '**'\n",
-        "alwaysApply: true\n",
-        "- x\n",
-        "{a,{b,c}}",
-        "@AGENTS.md\n",
-        "@docs/a.md ",
-        "@~/.claude/CLAUDE.md\n",
-        "@../CLAUDE.md\n",
-        "@/\n",
-        "@\\ \n",
-        "@a\x00b\n",
-        "```\n",
-        "`",
-        "<!--",
-        "-->\n",
-        "\r\n",
-        "\ufeff",
-        "text é 😀\n",
-        '{"context": {"fileName": [1, "AGENTS.md"]}}',
-        '{"claudeMdExcludes": ["**/src/*", 3]}',
-        "project_doc_max_bytes = 40\n",
+        *("---\n", "globs: *.py\n", "globs: ['a', {b: [}\n", "paths:\n  - **/*.{py,md}\n", "paths: '[a'\n"),
+        *("applyTo: '**'\n", "alwaysApply: true\n", "- x\n", "{a,{b,c}}", "@AGENTS.md\n", "@docs/a.md "),
+        *("@~/.claude/CLAUDE.md\n", "@../CLAUDE.md\n", "@/\n", "@\\ \n", "@a\x00b\n", "```\n", "`", "<!--"),
+        *("-->\n", "\r\n", "\ufeff", "text é 😀\n", '{"context": {"fileName": [1, "AGENTS.md"]}}'),
+        *('{"claudeMdExcludes": ["**/src/*", 3]}', "project_doc_max_bytes = 40\n"),
         "project_doc_fallback_filenames = ['x', 3]\n",
     ]
 )
@@ -264,6 +225,7 @@ def test_codex_never_keeps_more_than_its_budget_and_cuts_the_deepest_first(
     files = resolve(f"{'d/' * (len(sizes) - 1)}a.py", "codex", made).files
     assert [found.bytes for found in files] == [2 * size + 1 for size in sizes]
     assert sum(found.bytes_kept for found in files) == min(most, sum(found.bytes for found in files))
+    assert all(len(found.text.encode()) <= found.bytes_kept for found in files)
     cut = [found.bytes_kept < found.bytes for found in files]
     assert cut == sorted(cut)
     assert all(bool(found.limit) == is_cut for found, is_cut in zip(files, cut, strict=True))

@@ -30,16 +30,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     "text",
     [
-        "- one more",
-        "-\tone",
-        "---\ntype: note\n---\n\n# T\n",
-        "---",
-        "--- a",
-        "- help me -h --help",
-        "- a=b",
-        "-- ",
-        "* starred",
-        "-",
+        *("- one more", "-\tone", "---\ntype: note\n---\n\n# T\n", "---", "--- a", "- help me -h --help"),
+        *("- a=b", "-- ", "* starred", "-"),
     ],
 )
 def test_a_text_may_begin_with_a_dash(cli: Cli, files: Files, text: str) -> None:

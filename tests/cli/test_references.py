@@ -45,10 +45,8 @@ def test_refs_prints_a_line_for_each_place(cli: Cli) -> None:
     assert cli.ok("refs").out.splitlines() == [
         "note       notes/db.md  ok  notes/new.md:2",
         "note       nowhere  dangling  notes/db.md:3  there is no memory 'nowhere'",
-        "heading    notes/new.md#Why  ok  notes/db.md:3",
-        "tag        #Storage  ok  notes/db.md:3",
-        "tag        #db  ok  notes/db.md:3",
-        "tag        #db  ok  notes/new.md:8",
+        *("heading    notes/new.md#Why  ok  notes/db.md:3", "tag        #Storage  ok  notes/db.md:3"),
+        *("tag        #db  ok  notes/db.md:3", "tag        #db  ok  notes/new.md:8"),
         "url        https://example.org/x  ok  notes/new.md:8",
         "line_range src/app.py#L4-L6  unchanged  notes/db.md:3",
     ]

@@ -240,6 +240,12 @@ def test_two_places_that_are_as_near_are_ambiguous(project: Project) -> None:
     assert judged[:4] == ("ambiguous", "a.py", 5, 7)
 
 
+def test_where_two_places_are_as_near_a_third_one_is_told_as_well(project: Project) -> None:
+    project.noted("a.py", FILE)
+    project.write("a.py", ["x = 1", *BLOCK, *OTHERS[:10], "y = 1", *BLOCK, *OTHERS[10:], "z = 1", *BLOCK])
+    assert project.judge("a.py:5-7").reason.startswith("the same lines stand in 3 places: ")
+
+
 def test_lines_of_which_some_are_others_are_changed_and_their_place_is_given(project: Project) -> None:
     project.noted("a.py", FILE)
     project.write("a.py", ["import os", *OTHERS[:4], BLOCK[0], "    total = 0", *BLOCK[1:], *OTHERS[4:]])

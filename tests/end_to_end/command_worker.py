@@ -1,10 +1,11 @@
-"""Runs commands of mdmem, each in a fork of this process, where the file system or the user is a special one.
+"""Runs commands of mdmem in forks of this process, where the file system or the user is a special one.
 
-Run as `command_worker.py [USER]`: with USER, a number, as that user and group. For each line on standard
-input, `{"arguments": […], "given": "…", "limit": BYTES}`, it prints `{"code": …, "out": …, "errors": …,
-"seconds": …, "kilobytes": …}`: of processor, and of memory at most, with the programs that the command ran.
-`given` is the command's standard input; with a limit no file can grow over so many bytes. A command that
-hangs is killed, and its code is -9.
+Run as `command_worker.py [USER]`: with USER, a number, as that user and group. Each line on standard input is
+a list of orders, `{"arguments": […], "given": "…", "limit": BYTES}`, which one fork runs in turn. For each
+order it prints `{"code": …, "out": …, "errors": …, "seconds": …, "kilobytes": …}`: of processor, and of
+memory at most since the fork, with the programs that it ran. `given` is the command's standard input; with a
+limit no file can grow over so many bytes. A command that hangs is killed, and its code is -9, and that of
+those after it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,18 @@ import resource
 import signal
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem.cli.main import main
+from mdmem.text.tokens import counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HANG_SECONDS = 20.0
+EVERYONE = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+KILLED = json.dumps({"code": -9, "out": "", "errors": "killed: it hung", "seconds": 0, "kilobytes": 0})
 
 
 def run(arguments: list[str], given: str, limit: int | None) -> dict[str, Any]:
@@ -44,27 +51,41 @@ def _text(stream: io.TextIOWrapper) -> str:
     return stream.read()
 
 
-def in_fork(order: dict[str, Any]) -> str:
+def answer(order: dict[str, Any]) -> str:
+    """Run what is ordered: what it returns and prints, and what it took."""
+    before = _processor()
+    try:
+        told = run(**order)
+    except BaseException as error:  # noqa: BLE001 - the report names whatever came out
+        told = {"code": -1, "out": "", "errors": repr(error)}
+    most = max(resource.getrusage(who).ru_maxrss for who in EVERYONE)
+    return json.dumps({**told, "seconds": _processor() - before, "kilobytes": most})
+
+
+def _processor() -> float:
+    used = map(resource.getrusage, EVERYONE)
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def in_fork(orders: list[dict[str, Any]]) -> Iterator[str]:
+    """Run what is ordered, and say after each what `answer` says."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        try:
-            answer = json.dumps(run(**order))
-        except BaseException as error:  # noqa: BLE001 - the report names whatever came out
-            answer = json.dumps({"code": -1, "out": "", "errors": repr(error)})
         with os.fdopen(writer, "w", encoding="utf-8") as pipe:
-            pipe.write(answer)
+            for order in orders:
+                print(answer(order), file=pipe, flush=True)
         os._exit(0)
     os.close(writer)
-    killer = threading.Timer(HANG_SECONDS, os.kill, (child, signal.SIGKILL))
-    killer.start()
     with os.fdopen(reader, encoding="utf-8") as pipe:
-        answer = pipe.read()
-    _, _, used = os.wait4(child, 0)
-    killer.cancel()
-    told = json.loads(answer or '{"code": -9, "out": "", "errors": "killed: it hung"}')
-    return json.dumps({**told, "seconds": used.ru_utime + used.ru_stime, "kilobytes": used.ru_maxrss})
+        for _ in orders:
+            killer = threading.Timer(HANG_SECONDS, os.kill, (child, signal.SIGKILL))
+            killer.start()
+            told = pipe.readline()
+            killer.cancel()
+            yield told.rstrip("\n") or KILLED
+    os.wait4(child, 0)
 
 
 def serve() -> None:
@@ -84,6 +105,7 @@ def serve() -> None:
         "jinja2",
     ):  # imported when they are used
         importlib.import_module(name)
+    counter()("")  # a tokenizer loads its vocabulary with the first text
     gc.freeze()  # a collection would copy the memory that the forks share
     if sys.argv[1:]:
         os.setgroups([])
@@ -91,9 +113,9 @@ def serve() -> None:
         os.setuid(int(sys.argv[1]))
         os.chdir("/")
     for line in sys.stdin:
-        answer = in_fork(json.loads(line))
-        sys.stdout.write(answer + "\n")
-        sys.stdout.flush()
+        for told in in_fork(json.loads(line)):
+            sys.stdout.write(told + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Lets the index meet crashes or a full disk, and reports what it was like after; prints JSON.
 
     index_fault_worker.py crash VAULT ELSEWHERE TRIALS SEED
+    index_fault_worker.py commit VAULT ELSEWHERE TRIALS SEED
     index_fault_worker.py full VAULT ELSEWHERE SPARE
     index_fault_worker.py check VAULT ELSEWHERE
 
 `crash`: in each trial some of 200 files change, and a process that makes the index current is ended at a
-random instant, as by SIGKILL. `full`: the disk of VAULT is filled but for so many pages (or files, if it has
-few of these), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder on another
-disk, for a rebuild to compare with.
+random instant, as by SIGKILL. `commit`: the same, but it is ended at one of the steps of the commit of the
+text index, each as it appears in its folder. `full`: the disk of VAULT is filled but for so many pages (or
+files, if it has few of these), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder
+on another disk, for a rebuild to compare with.
 
 Each trial runs in a fork of this process, which has one thread and everything imported.
 """
@@ -26,6 +28,8 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from inotify_simple import INotify, flags
 
 from mdmem.index.index import Index
 from mdmem.index.sync import Sync  # noqa: F401 - loaded before anything is timed
@@ -163,6 +167,52 @@ def crash(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]
     return {"killed": killed, "failures": failures}
 
 
+def steps(root: Path, last: int | None = None) -> int:
+    """Make the index current in a process that is killed behind the `last` step in the texts' folder.
+
+    Returns:
+        How many steps there were until then; all of them without `last`.
+    """
+    index = Index(str(root))
+    folder = index.text(lambda text: text.folder)
+    index.close()
+    watch = INotify()
+    watch.add_watch(folder, flags.CREATE | flags.MODIFY | flags.CLOSE_WRITE | flags.MOVED_TO | flags.DELETE)
+    child = os.fork()
+    if child == 0:
+        Index(str(root)).sync()
+        os._exit(0)
+    count, ended = 0, False
+    while not ended:
+        ended = os.waitpid(child, os.WNOHANG) != (0, 0)
+        count += len(watch.read(timeout=20))
+        if last is not None and count > last and not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            ended = True
+    watch.close()
+    return count
+
+
+def commit(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]:
+    chance = random.Random(seed)
+    make(root, chance)
+    forked(lambda: Index(str(root)).sync())
+    change(root, chance)
+    _, whole = forked(lambda: steps(root))
+    killed, failures = 0, []
+    for trial in range(trials):
+        change(root, chance)
+        last = trial * whole // trials
+        _, reached = forked(partial(steps, root, last))
+        killed += reached > last
+        code, found = forked(partial(wrong, root, elsewhere, rebuild=trial % 5 == 0))
+        if code or found:
+            failures.append(f"trial {trial}, behind step {last} of {whole}: {code}, {found}")
+    files = forked(lambda: len(os.listdir(Index(str(root)).text(lambda text: text.folder))))[1]
+    return {"killed": killed, "failures": failures, "steps": whole, "files": files}
+
+
 # ----------------------------------------------------------------------------------------------- a full disk
 
 
@@ -218,5 +268,5 @@ def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
 if __name__ == "__main__":
     what, vault, other, *numbers = sys.argv[1:]
     trials: dict[str, Callable[..., Any]]
-    trials = {"crash": crash, "full": full, "check": partial(wrong, rebuild=True)}
+    trials = {"crash": crash, "commit": commit, "full": full, "check": partial(wrong, rebuild=True)}
     sys.stdout.write(json.dumps(trials[what](Path(vault), Path(other), *map(int, numbers))))

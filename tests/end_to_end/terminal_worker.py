@@ -7,13 +7,16 @@ this one, which has imported everything.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import pty
 import sys
 
-from mdmem.cli import render  # noqa: F401 - what every run needs
-from mdmem.cli.main import main, program  # noqa: F401 - what every run needs
+import mdmem
+from mdmem.cli.main import program
+from mdmem.text.tokens import counter
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -31,5 +34,10 @@ def run(arguments: list[str]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode("utf-8", "surrogateescape")
 
 
+for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
+    # The SDKs of other packages take seconds, and none of the commands here uses one.
+    if not module.name.endswith("__main__") and not module.name.startswith(("mdmem.adapters.", "mdmem.mcp.")):
+        importlib.import_module(module.name)
+counter()("")  # a tokenizer loads its vocabulary with the first text
 commands = json.load(sys.stdin)
 sys.stdout.write(json.dumps([run(arguments) for arguments in commands]))

@@ -68,6 +68,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "alice.json").write_text(json.dumps([preference]))
     entity = {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Likes SQLite"]}
     (folder / "memory.jsonl").write_text(json.dumps(entity))
+    asked = [f"Which database, {number}? " + f"Number {number} says so. " * 60 for number in range(40)]
+    said = [{"role": "user", "content": each} for each in asked]
+    (folder / "messages.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    (folder / "chat.json").write_text(json.dumps(said[:2]))
+    memory.sessions.extend("t1", said[:30])
+    memory.summaries.summarize("t1")
+    memory.sessions.extend("t1", said[30:])
+    memory.sessions.compact("t1")
+    memory.sessions.set_summary("t1", "SQLite was chosen.")
+    memory.sessions.add("t2", "user", "Gone.")
+    memory.sessions.delete("t2")
     (folder / "src").mkdir()
     (folder / "src/app.py").write_text("import os\nimport sys\n")
     return folder

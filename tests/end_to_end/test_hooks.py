@@ -271,6 +271,18 @@ def test_a_session_is_not_told_what_its_host_reads_by_itself(repository: Reposit
     assert ("Use files" in repository.hook("session-start", given, codex=codex).context) != codex
 
 
+def test_a_session_is_told_of_a_file_that_its_host_cuts_off(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "home/.codex/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("project_doc_max_bytes = 10\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
+    assert repository.hook("session-start", given) == Said("", "")
+    assert "Use files" in repository.hook("session-start", given, codex=True).context
+
+
 def test_a_session_begins_with_its_own_thread_else_with_the_newest(repository: Repository) -> None:
     memory = open_memory(repository.vault)
     memory.working.update("State: mine.", thread="5e1f")
@@ -420,6 +432,55 @@ def test_a_stop_that_does_not_say_whether_it_was_stopped_before_is_let_go(reposi
     assert repository.hook("stop", {"session_id": "5e1f"}).out == ""
 
 
+# -- what was said ----------------------------------------------------------------------------------------
+
+
+def write_turns(transcript: Path, *, codex: bool, texts: list[str]) -> None:
+    """Go on with a transcript as its host writes it."""
+    with transcript.open("a", encoding="utf-8") as file:
+        if codex and not file.tell():
+            file.write(json.dumps({"type": "session_meta", "payload": {"id": transcript.stem}}) + "\n")
+        for text in texts:
+            if codex:
+                content = [{"type": "input_text", "text": text}]
+                said = {"type": "message", "role": "user", "content": content}
+                line = {"type": "response_item", "payload": said}
+            else:
+                line = {"type": "user", "message": {"role": "user", "content": text}}
+            file.write(json.dumps(line) + "\n")
+
+
+# README: With `[sessions] capture = "hooks"` in the config …
+@pytest.mark.parametrize("codex", [False, True])
+def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, codex: bool) -> None:
+    transcript = repository.root / "5e1f.jsonl"
+    write_turns(transcript, codex=codex, texts=["Which database?", "SQLite."])
+    told = {"session_id": "5e1f", "transcript_path": str(transcript), "cwd": str(repository.root)}
+    repository.hook("stop", told, codex=codex)
+    sessions = open_memory(repository.vault).sessions
+    assert sessions.list() == []  # not unless the config says so
+    (repository.vault / ".mdmem" / "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    key = f"{'codex' if codex else 'claude-code'}:5e1f"
+    for event, more in (("stop", []), ("pre-compact", ["Why?"]), ("stop", ["It is one file."])):
+        write_turns(transcript, codex=codex, texts=more)
+        assert repository.hook(event, told, codex=codex).errors == ""
+    said = [message.text for message in open_memory(repository.vault).sessions.history(key)]
+    assert said == ["Which database?", "SQLite.", "Why?", "It is one file."]
+
+
+def test_only_the_file_that_the_host_names_is_read(repository: Repository) -> None:
+    (repository.vault / ".mdmem" / "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    real = repository.root / "elsewhere.jsonl"
+    write_turns(real, codex=False, texts=["secret"])
+    link = repository.root / "5e1f.jsonl"
+    link.symlink_to(real)
+    os.mkfifo(repository.root / "pipe.jsonl")
+    for path in (link, repository.root, repository.root / "pipe.jsonl", "elsewhere.jsonl", "", None, 3):
+        given = {"session_id": "5e1f", "transcript_path": path and str(path), "cwd": str(repository.root)}
+        assert repository.hook("stop", given).out == ""
+    assert open_memory(repository.vault).sessions.list() == []
+
+
 # -- whatever goes wrong ----------------------------------------------------------------------------------
 
 EVENTS = ["session-start", "user-prompt", "post-edit", "pre-compact", "stop"]
@@ -430,25 +491,19 @@ def test_without_a_vault_it_is_silent(tmp_path: Path, event: str) -> None:
     assert Repository(tmp_path).hook(event, {"tool_input": {"file_path": "a.md"}}) == Said("", "")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "",
-        "nonsense",
-        "[]",
-        "5",
-        '{"tool_input": 5}',
-        '{"tool_input": {"file_path": 5}}',
-        '{"tool_input": {"file_path": "a\\u0000.md"}}',
-        '{"prompt": "a\\ud800 b"}',
-    ],
-)
+GIVEN = [
+    *("", "nonsense", "[]", "5", '{"tool_input": 5}', '{"tool_input": {"file_path": 5}}'),
+    *('{"tool_input": {"file_path": "a\\u0000.md"}}', '{"prompt": "a\\ud800 b"}'),
+]
+
+
 @pytest.mark.parametrize("event", [*EVENTS, "no-such-event"])
-def test_whatever_it_is_given_the_turn_goes_on(repository: Repository, event: str, given: str) -> None:
-    said = repository.hook(event, given)
-    assert event == "session-start" or said.out == ""
-    assert said.errors == "" or said.errors.startswith("mdmem hook: ")
-    assert "Traceback" not in said.errors
+def test_whatever_it_is_given_the_turn_goes_on(repository: Repository, event: str) -> None:
+    for given in GIVEN:
+        said = repository.hook(event, given)
+        assert event == "session-start" or said.out == "", given
+        assert said.errors == "" or said.errors.startswith("mdmem hook: "), given
+        assert "Traceback" not in said.errors
 
 
 def test_a_word_that_is_no_event_is_a_note_that_names_them(repository: Repository) -> None:

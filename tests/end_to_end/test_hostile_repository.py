@@ -18,10 +18,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, closing, contextmanager, suppress
+from functools import partial
 from hashlib import sha256
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,15 @@ from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands
 from tests.mcp.test_stdio import call, lines_of
 
-MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000
+
+def pace() -> float:
+    """How many times slower this machine is than those on which the limit of seconds was set; 1 at least."""
+    began = time.process_time()
+    sum(number * number for number in range(2_000_000))
+    return max(1.0, (time.process_time() - began) / 0.2)
+
+
+MOST_SECONDS, MOST_KILOBYTES = 5.0 * pace(), 500_000
 GIGABYTES = 3 << 30
 HANG_SECONDS = 60.0
 TEMPLATE = "{% for i in range(10 ** 12) %}x{% endfor %}"
@@ -46,6 +56,9 @@ MEMORIES: Mapping[str, str] = {
 }
 READS: Sequence[Sequence[str]] = (
     ("ls",),
+    *(("sessions", name) for name in ("list", "check")),
+    *(("sessions", name, "apple", "--all") for name in ("grep", "search")),
+    ("summaries", "list"),
     ("ls", "--where", "tags=fruit"),
     ("show", "notes/a.md"),
     ("grep", "apple"),
@@ -133,6 +146,22 @@ WRITES: Sequence[Sequence[str]] = (
     ("restore", "notes/a.md"),  # which nobody here has changed
     ("append", "a.md", "More."),
 )
+# In one sweep: each writes its log, and most of them ask it first.
+LOGGING: Sequence[Sequence[str]] = (
+    *(("sessions", "add", "mine", "user", f"Mine, number {number}.") for number in range(3)),
+    ("sessions", "add-message", "mine", '{"role": "user", "content": "Mine."}'),
+    *(("sessions", name, "mine", "/dev/null") for name in ("extend", "sync")),
+    *(("sessions", name, "mine") for name in ("history", "summary", "resolve", "compress", "compact", "pop")),
+    *(("sessions", name, "mine", "1") for name in ("message", "expand", "above", "truncate")),
+    ("sessions", "assemble", "mine", "1000"),
+    ("sessions", "set-summary", "mine", "Mine."),
+    ("sessions", "alias", "me", "mine"),
+    *(("summaries", name, "mine") for name in ("due", "summarize", "get", "text", "keep", "delete")),
+    *(("sessions", name, "mine") for name in ("vacuum", "clear", "delete", "restore")),
+    ("sessions", "set-history", "mine", "/dev/null"),
+    ("sessions", "import", "openai-messages", "/dev/null"),
+)
+LOGS = "home/work/memories/sessions"
 ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md")}
 
 
@@ -492,13 +521,7 @@ def memories_that_are_no_files(place: Place) -> None:
 @guard
 def memories_with_odd_names(place: Place) -> None:
     names = (
-        "-rf.md",
-        "a\nb.md",
-        "\x1b]0;x\x07.md",
-        "Ä.md",
-        "A\u0308.md",
-        "A.md",
-        "$(touch x).md",
+        *("-rf.md", "a\nb.md", "\x1b]0;x\x07.md", "Ä.md", "A\u0308.md", "A.md", "$(touch x).md"),
         "--pre=sh.md",
     )
     for name in (*names, "x" * 250 + ".md"):
@@ -576,11 +599,7 @@ def settings_of_git_that_name_programs(place: Place) -> None:
         for setting in (
             *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
             *(
-                "diff.external",
-                "core.fsmonitor",
-                "core.pager",
-                "core.sshCommand",
-                "gpg.program",
+                *("diff.external", "core.fsmonitor", "core.pager", "core.sshCommand", "gpg.program"),
                 "alias.blame",
             ),
         ):
@@ -656,14 +675,15 @@ def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
 ) -> None:
     place = cloned(base, folder, (CASES | GUARDS)[name])
     before = place.state()
-    run = worker.on(place.vault).run
     edited = {"tool_input": {"file_path": str(place.vault / "notes/a.md")}, "cwd": str(place.work)}
-    for arguments in (*READS, *WRITES):
-        ran = run(*arguments, given=json.dumps(edited) if arguments[0] == "hook" else "")
-        assert ran.seconds < MOST_SECONDS, (arguments, ran)
-        assert ran.kilobytes < MOST_KILOBYTES, (arguments, ran)
-        if arguments in WRITES or arguments is READS[-1]:
-            assert place.changed(before) <= (ASKED_FOR if arguments in WRITES else set()), arguments
+    sweep = partial(worker.on(place.vault).sweep, given=json.dumps(edited))
+    writing = ([each] for each in WRITES)
+    for together, allowed in (READS, set()), *((each, ASKED_FOR) for each in (*writing, LOGGING)):
+        for arguments, ran in zip(together, sweep(together), strict=True):
+            assert ran.seconds < MOST_SECONDS, (arguments, ran)
+            assert ran.kilobytes < MOST_KILOBYTES, (arguments, ran)
+        changed = place.changed(before)
+        assert {path for path in changed if together is not LOGGING or not path.startswith(LOGS)} <= allowed
     assert os.listdir(place.marks) == []
 
 
@@ -735,14 +755,17 @@ def serving(place: Place, *words: str) -> Iterator[subprocess.Popen[str]]:
     told = errors.read_text()
     assert process.returncode in {0, 2, 130}, told
     assert "Traceback" not in told
-    assert used.ru_utime + used.ru_stime < MOST_SECONDS
+    assert used.ru_utime + used.ru_stime < 2 * MOST_SECONDS  # it holds several of them at once
     assert 0 < peak[0] < MOST_KILOBYTES
     assert place.changed(before) <= ASKED_FOR
     assert os.listdir(place.marks) == []
 
 
-@pytest.mark.parametrize("name", TOGETHER)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [*zip(TOGETHER, cycle((signal.SIGTERM, signal.SIGINT)))],
+    ids=lambda value: value.name if isinstance(value, signal.Signals) else value,
+)
 def test_watching_it_runs_hangs_and_writes_nothing(
     name: str, number: signal.Signals, base: Place, folder: Path
 ) -> None:
@@ -780,7 +803,7 @@ def test_serving_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder
 
 
 def test_every_command_is_run() -> None:
-    tried = {" ".join(words[:count]) for words in (*READS, *WRITES) for count in (1, 2)}
+    tried = {" ".join(words[:count]) for words in (*READS, *WRITES, *LOGGING) for count in (1, 2)}
     assert {name for name in LEAVES if name not in tried} == OTHERS
     together = {name for names in TOGETHER.values() for name in names}
     assert together <= CASES.keys() | GUARDS.keys()

@@ -33,17 +33,8 @@ WORDS = (
     *("[[a]]", "[[deep/a|A]]", "[x](../b.md#one)", "#tag"),
 )
 LINES = (
-    "# One",
-    "## Two ^id",
-    "---",
-    "id: x1",
-    "title: T",
-    "tags: [a, b]",
-    "```",
-    "`src/app.py#L1-L2`",
-    "<https://example.org>",
-    "",
-    "{",
+    *("# One", "## Two ^id", "---", "id: x1", "title: T", "tags: [a, b]", "```", "`src/app.py#L1-L2`"),
+    *("<https://example.org>", "", "{"),
 )
 
 

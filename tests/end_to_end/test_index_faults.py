@@ -38,6 +38,16 @@ def test_a_sync_that_is_killed_at_any_instant_leaves_a_sound_index(tmp_path: Pat
     assert report["killed"] > trials // 3  # most of them in the middle
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is of Linux")
+@pytest.mark.timeout(60 + 5 * TRIALS)
+def test_a_commit_of_the_texts_that_is_killed_at_any_step_leaves_a_sound_index(tmp_path: Path) -> None:
+    report = reported("commit", str(tmp_path / "vault"), str(tmp_path / "rebuilt"), str(TRIALS), "3")
+    assert report["failures"] == []
+    assert report["steps"] > 20
+    assert report["killed"] > TRIALS // 2
+    assert report["files"] < 200  # what a killed one leaves behind is removed by the next ones
+
+
 @pytest.mark.parametrize(("options", "spare"), [("size=4m", 120), ("size=100m,nr_inodes=330", 36)])
 def test_on_a_full_disk_the_index_stands_elsewhere_and_is_right(
     tmp_path: Path, options: str, spare: int

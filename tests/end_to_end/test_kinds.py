@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem.kind import KINDS
 from tests.mcp.conftest import on_stdio, run
-from tests.memory.test_kind import PANCAKES, vault
+from tests.memory.test_kinds import PANCAKES, vault
 
 if TYPE_CHECKING:
     from pathlib import Path

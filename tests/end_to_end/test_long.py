@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
+from tests.end_to_end.test_storage_faults import Commands, commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 SIZE = 1_000_000
-SECONDS = 20.0  # a hang, where any command takes one or two
-ROOM = 2 * 10**9  # bytes of addresses; ripgrep and the text index map what they do not use
-FINE = {0, 1, 2}
+ROOM = 2_000_000  # kilobytes of addresses; ripgrep and the text index map what they do not use
 SHAPES = {
     "words": ("a.md", "start {} needle\n", "lorem ipsum "),
     "tags": ("a.md", "start {} needle\n", " #a"),
@@ -37,19 +34,19 @@ COMMANDS = (
 )
 
 
-def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "mdmem", "--vault", str(root), *arguments],
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-        cwd=root.parent,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM)),
-    )
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """Ends commands that hang, and those that take more room."""
+    with commands(
+        tmp_path_factory.mktemp("none"), before=("sh", "-c", f'ulimit -v {ROOM} && exec "$@"', "sh")
+    ) as made:
+        yield made
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_command_ends_soon_on_a_memory_of_one_long_line(swift: Path, shape: str) -> None:
+def test_every_command_ends_soon_on_a_memory_of_one_long_line(
+    swift: Path, worker: Commands, shape: str
+) -> None:
     name, frame, unit = SHAPES[shape]
     root = swift / "memories"
     mdmem.init(root)
@@ -57,10 +54,9 @@ def test_every_command_ends_soon_on_a_memory_of_one_long_line(swift: Path, shape
     (root / "notes/other.md").write_text("# Other\n\nneedle\n")
     text = frame.format(unit * ((SIZE - len(frame)) // len(unit)))
     (root / "notes" / name).write_text(text, newline="")
-    for command in COMMANDS:
-        ended = run(root, *(each.format(name) for each in command))
-        assert ended.returncode in FINE, (command, ended.stderr)
-        assert len(ended.stdout) < 300_000, command
+    filled = [[each.format(name) for each in command] for command in COMMANDS]
+    for command, ran in zip(filled, worker.on(root).sweep(filled), strict=True):
+        assert len(ran.out.encode()) < 300_000, command
 
 
 @pytest.fixture
@@ -85,21 +81,23 @@ def deep(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["ls"], b"left out: notes/ddd"),
-        (["search", "needle"], b""),
-        (["grep", "needle"], b"File name too long"),
-        (["context", "needle"], b""),
-        (["check"], b"not-a-memory left out: a folder"),
-        (["doctor"], b"not-a-memory a folder"),
-        (["index", "--rebuild"], b"; 1 memory"),
-        (["replace", "--in", "notes", "needle", "found", "--dry-run"], b"left out: notes/ddd"),
-        (["rm", "notes"], b"is a folder that is left out"),
-        (["project", "audit"], b""),
+        (["ls"], "left out: notes/ddd"),
+        (["search", "needle"], ""),
+        (["grep", "needle"], "File name too long"),
+        (["context", "needle"], ""),
+        (["check"], "not-a-memory left out: a folder"),
+        (["doctor"], "not-a-memory a folder"),
+        (["index", "--rebuild"], "; 1 memory"),
+        (["replace", "--in", "notes", "needle", "found", "--dry-run"], "left out: notes/ddd"),
+        (["rm", "notes"], "is a folder that is left out"),
+        (["project", "audit"], ""),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_folders_that_are_too_deep_stop_no_command(deep: Path, command: list[str], told: bytes) -> None:
-    ended = run(deep, *command)
-    assert ended.returncode == (2 if command[0] == "rm" else 0), ended.stderr
-    assert told in ended.stdout + ended.stderr
-    assert command[0] not in {"search", "context", "grep"} or b"notes/a.md" in ended.stdout
+def test_folders_that_are_too_deep_stop_no_command(
+    deep: Path, worker: Commands, command: list[str], told: str
+) -> None:
+    ran = worker.on(deep).run(*command)
+    assert ran.code == (2 if command[0] == "rm" else 0), ran
+    assert told in ran.out + ran.errors
+    assert command[0] not in {"search", "context", "grep"} or "notes/a.md" in ran.out

@@ -16,8 +16,10 @@ from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
+from mdmem.memory.summaries import Summaries
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
+from mdmem.sessions.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +31,8 @@ KINDS: dict[str, type] = {
     "project": WorkspaceProject,
     "rules": Rules,
     "references": References,
+    "sessions": Sessions,
+    "summaries": Summaries,
 }
 
 # Commands that are called otherwise than their verb.
@@ -38,6 +42,7 @@ CALLED = {
     "tags": "references.tags",
     "graph": "references.graph",
     "import": "import_",  # a word of Python's own
+    "sessions.import": "sessions.import_",
 }
 
 # Verbs of one side only, with the reason.
@@ -46,6 +51,8 @@ ONLY_API = {
     "at": "what a hook asks: people know which file is a memory",
     "clear": "the memory tool: people name a folder",
     "edit": "takes a function of Python",
+    "exists": "the exit code of `show`",
+    "state_folder": "where a front end keeps what can be made anew",
     "prepared": "as diff",
     "diff": "--dry-run of the command that makes the plan",
     "remember": "the verb of the kind: notes append, working update, preferences set, project append, new",
@@ -59,6 +66,11 @@ ONLY_API = {
     "references.broken": "what a hook looks at behind an edit",
     "references.pin": "refs --pin",
     "references.fix": "refs --fix",
+    "sessions.capture": "what hooks do: people import",
+    "sessions.cleaned": "what a message becomes that is added",
+    "sessions.close": "lets go of what a process has read",
+    "sessions.is_kept": "what the config says of a key: people see it there",
+    "sessions.save": "for hosts that expect it: nothing is ever pending",
 }
 ONLY_CLI = {
     "tool": "mdmem.adapters.memory_tool.Tool: commands of a model, in its words",
@@ -100,6 +112,12 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 # Parameters that only Python has.
 ONLY_PYTHON = {
     **{name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")},
+    **{
+        f"sessions.{name}": {"generator": "a function of Python, which asks a language model"}
+        for name in ("compact", "compress")
+    },
+    "summaries.summarize": {"generator": "a function of Python, which asks a language model"},
+    "sessions.extend": {"by_id": "for programs that give all messages one id"},
     "search": {"depth": "for pages, which the command line has none of"},
 }
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.

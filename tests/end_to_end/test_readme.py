@@ -44,12 +44,9 @@ TRANSCRIPT = {
 }
 # Sentences that claim nothing that a test could show: they say where to look, or why a package was chosen.
 NO_CLAIMS = (
-    "It is a Python library and a program.",
-    "To install it for yourself:",
-    "In a repository of yours:",
-    "See [AGENTS.md]",
-    "Changes are in [CHANGELOG.md]",
-    "The licence is",
+    *("It is a Python library and a program.", "To install it for yourself:", "In a repository of yours:"),
+    *("See [AGENTS.md]", "Changes are in [CHANGELOG.md]", "The licence is"),
+    "How a log is written, and what each line says, is in",
 )
 
 

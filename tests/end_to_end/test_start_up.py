@@ -40,7 +40,7 @@ SDK = {
     *("pydantic", "pydantic_core", "python_multipart", "sniffio", "sse_starlette", "starlette"),
     *("typing_extensions", "typing_inspection", "uvicorn"),
 }
-CONTEXT = {"context", "context_sources", "rules", "project", "preferences", "working", "content"}
+CONTEXT = {"context", "excerpt", "rules", "project", "preferences", "working", "content"}
 
 # Which packages of others a command loads, and which kinds of memory. Click comes besides.
 COMMANDS: list[tuple[str, set[str], set[str]]] = [
@@ -87,7 +87,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("mcp", SDK, set()),
 ]
 # What any command loads that opens a vault.
-OPENED = {"arguments", "content", "memory", "verbs", "history"}
+OPENED = {"arguments", "content", "history", "kinds", "memory", "verbs"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:

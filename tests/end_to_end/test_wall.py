@@ -63,11 +63,7 @@ others = st.dictionaries(
     st.sampled_from(
         (
             *(
-                "notes/one.md",
-                "notes/two.md",
-                "notes/zebra.md",
-                "notes/nowhere.md",
-                "notes/Ones.md",
+                *("notes/one.md", "notes/two.md", "notes/zebra.md", "notes/nowhere.md", "notes/Ones.md"),
                 "a/b/c.md",
             ),
             *("AGENTS.md", "rules/secret.md", "preferences/ui/theme.md", "projects/demo/notes/plan.md"),

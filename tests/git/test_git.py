@@ -11,9 +11,7 @@ import pytest
 
 from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
-from mdmem.git.objects import Objects, TooLong
-from mdmem.git.program import environment, program, run
-from mdmem.git.repository import Renamed, Repository
+from mdmem.git import Objects, Renamed, Repository, TooLong, environment, program, run
 
 if TYPE_CHECKING:
     from pathlib import Path

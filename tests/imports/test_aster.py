@@ -498,13 +498,7 @@ def test_what_is_foreign_in_the_tree_is_left_out(memory: Memory, source: Path, t
 
     assert [file.path for file in applied.files] == ["notes/a.md"]
     assert sorted(reason.partition(":")[0] for reason in left_out(applied)) == [
-        "'notes/bad?.md'",
-        "memories/b.txt",
-        "memories/binary.md",
-        "memories/link.md",
-        "notes/e.md",
-        "src/notes.md",
-        "workspaces/AGENTS.md",
-        "workspaces/demo/deep/AGENTS.md",
+        *("'notes/bad?.md'", "memories/b.txt", "memories/binary.md", "memories/link.md", "notes/e.md"),
+        *("src/notes.md", "workspaces/AGENTS.md", "workspaces/demo/deep/AGENTS.md"),
     ]
     assert memory.show("notes/e.md").text == "mine\n"

@@ -66,19 +66,8 @@ def test_an_entity_is_a_note_with_its_observations_and_relations(memory: Memory,
 
 
 NAMES = [
-    "John Smith",
-    "a/b",
-    "C#",
-    "x|y",
-    "[[odd]]",
-    ".hidden",
-    "readme.md",
-    "naïve",
-    "日本",
-    "con",
-    "50%",
-    "A",
-    "a",
+    *("John Smith", "a/b", "C#", "x|y", "[[odd]]", ".hidden", "readme.md", "naïve", "日本", "con", "50%"),
+    *("A", "a"),
 ]
 
 
@@ -91,6 +80,20 @@ def test_a_relation_leads_to_the_entity_whatever_its_name(memory: Memory, source
     assert [place.state for place in link.places] == ["ok"]
     assert memory.show(link.target).fields["source"]["ids"] == [name]
     assert memory.check() == []
+
+
+@pytest.mark.parametrize("names", [["Ann", "ann", "ANN"], ["ann", "ANN", "Ann"]])
+def test_names_that_differ_only_in_case_get_files_that_differ_in_more(
+    memory: Memory, source: Path, names: list[str]
+) -> None:
+    write(source, *map(entity, names))
+    memory.import_("mcp-memory", str(source))
+    first, second, third = names
+    assert {memory.show(each.path).fields["title"]: each.path for each in memory.ls("notes")} == {
+        first: f"notes/{first}.md",
+        second: f"notes/{second}-2.md",
+        third: f"notes/{third}-3.md",
+    }
 
 
 def test_the_types_of_this_system_are_not_taken_for_ours(memory: Memory, source: Path) -> None:

@@ -475,12 +475,7 @@ def test_a_name_that_is_not_utf8_is_shown_with_replacements(vault: Folder) -> No
 @pytest.fixture
 def tree(vault: Folder) -> Folder:
     for path in (
-        "a.md",
-        "notes/a.md",
-        "notes/b.json",
-        "notes/deep/a.md",
-        "rules/a.md",
-        "rules/#x.md",
+        *("a.md", "notes/a.md", "notes/b.json", "notes/deep/a.md", "rules/a.md", "rules/#x.md"),
         "rules/x.py",
     ):
         vault.write(path, "needle")

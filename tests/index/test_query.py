@@ -14,20 +14,8 @@ HOSTILE = st.one_of(
     st.lists(
         st.sampled_from(
             [
-                "tag:",
-                "type:a",
-                'path:"',
-                "before:2026",
-                "after:",
-                "-",
-                "--",
-                '"',
-                "-tag:x",
-                "a*",
-                "*",
-                "OR",
-                "AND (",
-                "the",
+                *("tag:", "type:a", 'path:"', "before:2026", "after:", "-", "--", '"', "-tag:x", "a*", "*"),
+                *("OR", "AND (", "the"),
             ]
         ),
         max_size=30,

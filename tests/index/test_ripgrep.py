@@ -13,6 +13,7 @@ from mdmem.errors import PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepT
 from mdmem.index import ripgrep
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 OLD = """#!/bin/sh
@@ -203,3 +204,30 @@ def test_a_line_that_matched_without_saying_where_is_not_lost() -> None:
     assert matching({"text": "abc\n"}) == [(7, 0, "abc", ((0, 0),))]
     assert matching({"text": r"a\r"}, (0, 1)) == [(7, 0, r"a\r", ((0, 1),))]
     assert matching({"text": "abc\r\n"}, (4, 5)) == [(7, 0, "abc", ((3, 3),))]
+
+
+def test_what_it_is_given_is_searched_and_what_goes_wrong_in_making_that_is_raised() -> None:
+    command = [ripgrep.program(), "--no-config", "--fixed-strings", "b", "-"]
+    with ripgrep.Process(
+        command, given=(b"%s\n" % each for each in (b"a", b"b" * (1 << 17), b"ab"))
+    ) as process:
+        assert [len(line) for line in process.lines()] == [(1 << 17) + 1, 3]
+        assert process.ended() == 0
+
+    def failing() -> Iterator[bytes]:
+        yield b"b\n"
+        raise LookupError
+
+    with ripgrep.Process(command, given=failing()) as process:
+        assert list(process.lines()) == [b"b\n"]
+        with pytest.raises(LookupError):
+            process.ended()
+
+
+def test_what_it_is_given_may_go_on_when_it_has_ended() -> None:
+    endless = iter(lambda: b"b\n" * 10_000, b"")
+    with ripgrep.Process([ripgrep.program(), "--no-config", "("], given=endless) as process:
+        assert list(process.lines()) == []
+        assert process.ended() == 2
+    with ripgrep.Process([ripgrep.program(), "--no-config", "b", "-"], given=endless) as process:
+        assert next(process.lines()) == b"b\n"

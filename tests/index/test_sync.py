@@ -189,7 +189,7 @@ def test_a_file_is_read_with_what_it_was_like(tmp_path: Path) -> None:
     assert (found.path, found.data, found.problem) == ("a.md", b"# Title\r\ntext\n", "")
     assert found.hash == sha256(found.data).hexdigest()
     assert found.seen == (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    assert found.modified == pytest.approx(status.st_mtime)
+    assert found.seen.modified == pytest.approx(status.st_mtime)
     understood = understand(found, LIMITS)
     assert understood.record
     assert understood.indexed
@@ -624,6 +624,18 @@ def test_a_memory_that_moves_is_known_by_its_content(sync_root: Path, sync_index
     assert sync_index.sync() == Synced(moved=(("deep/c.md", "d.md"),))
     view = View(sync_index, sync_index.vault)
     assert view.moves() == {"a.md": "d.md", "deep/c.md": "d.md"}
+
+
+def test_a_move_over_a_wall_is_told_to_whom_both_sides_belong(sync_root: Path, sync_index: Index) -> None:
+    put(sync_root, {"a.md": "unlike any other", "users/al/b.md": "nor is this"})
+    sync_index.sync()
+    (sync_root / "a.md").rename(sync_root / "users/al/a.md")
+    (sync_root / "users/al/b.md").rename(sync_root / "users/al/c.md")
+    sync_index.sync()
+    own = mdmem.open(sync_root, scope=mdmem.Scope(user="al"))
+    assert View(sync_index, own.vault).moves() == {"b.md": "c.md"}
+    told = {"a.md": "users/al/a.md", "users/al/b.md": "users/al/c.md"}
+    assert View(sync_index, sync_index.vault).moves() == told
 
 
 RICH = """---

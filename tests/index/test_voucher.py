@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
 
 TABLE = [
-    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
-    "30 22 0:25 / /proc rw - proc proc rw",
+    *("22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw", "30 22 0:25 / /proc rw - proc proc rw"),
     "31 22 0:44 / /mnt/share rw - nfs4 server:/x rw,vers=4.2",
     "32 31 0:45 / /mnt/share/local\\040disk rw - ext4 /dev/sdb1 rw",
     "33 22 0:46 / /mnt/cloud rw,nosuid shared:9 master:2 - fuse.sshfs me@host:/ rw",
-    "34 22 0:47 / /mnt/twice rw - cifs //host/x rw",
-    "35 22 0:48 / /mnt/twice rw - tmpfs tmpfs rw",
+    *("34 22 0:47 / /mnt/twice rw - cifs //host/x rw", "35 22 0:48 / /mnt/twice rw - tmpfs tmpfs rw"),
 ]
 
 

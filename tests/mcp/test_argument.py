@@ -10,7 +10,7 @@ from mdmem.errors import Usage
 from mdmem.mcp.argument import Argument, Kind, input_schema, read
 
 ARGUMENTS = (
-    Argument("path", is_needed=True, aliases=("file",)),
+    Argument("path", is_needed=True, aliases="file"),
     Argument("count", "count", least=1),
     Argument("where", choices=("before", "after")),
 )

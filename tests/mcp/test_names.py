@@ -63,7 +63,9 @@ def test_what_is_offered_says_which_tool_to_take() -> None:
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_no_name_means_two_arguments(tool: ToolSpec) -> None:
     names = [argument.name for argument in tool.arguments]
-    aliases = [alias for argument in tool.arguments for alias in argument.aliases if alias not in names]
+    aliases = [
+        alias for argument in tool.arguments for alias in argument.aliases.split() if alias not in names
+    ]
     assert len(aliases) == len(set(aliases))
 
 

@@ -1,4 +1,4 @@
-"""Resources and prompts: the memories by URI, and messages that say what memory holds."""
+"""Resources and prompts: the memories by URI, who is told of changes, messages that say what memory holds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from mcp import Client
+from mcp.shared.subscriptions import ResourceUpdated
 
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import Bound
 from mdmem.mcp.resources import path_of, uri_of
+from mdmem.mcp.server import MemoryServer
+from tests.mcp.conftest import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mdmem.memory.memory import Memory
+
+URI = "mdmem:///notes/a.md"
 
 
 def test_the_memories_are_listed_page_by_page(memory: Memory, vault_root: Path) -> None:
@@ -53,20 +59,10 @@ def test_a_resource_is_the_whole_text_with_its_hash(memory: Memory) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "mdmem:///../a.md",
-        "mdmem:///%2e%2e/a.md",
-        "mdmem:///notes%2f..%2f..%2fa.md",
-        "mdmem:////etc/passwd.md",
-        "mdmem:///%2fetc%2fa.md",
-        "mdmem:///notes\\a.md",
-        "mdmem:///a%00.md",
-        "mdmem:///%ff.md",
-        "mdmem:///.mdmem/config.md",
-        "mdmem://notes/a.md",
-        "file:///etc/passwd",
-        "MDMEM:///a.md",
-        "mdmem:///",
-        "",
+        *("mdmem:///../a.md", "mdmem:///%2e%2e/a.md", "mdmem:///notes%2f..%2f..%2fa.md"),
+        *("mdmem:////etc/passwd.md", "mdmem:///%2fetc%2fa.md", "mdmem:///notes\\a.md", "mdmem:///a%00.md"),
+        *("mdmem:///%ff.md", "mdmem:///.mdmem/config.md", "mdmem://notes/a.md", "file:///etc/passwd"),
+        *("MDMEM:///a.md", "mdmem:///", ""),
     ],
 )
 def test_a_uri_that_means_no_memory_is_refused(uri: str) -> None:
@@ -111,3 +107,38 @@ def test_a_prompt_asks_for_its_argument(memory: Memory) -> None:
         prompts.written(bound, "recall", {"topic": "x"})
     with pytest.raises(KeyError):
         prompts.written(bound, "forget", {})
+
+
+# -- who is told ------------------------------------------------------------------------------------------
+
+
+def test_a_watcher_that_ends_begins_anew_and_streams_end_so_that_nothing_is_missed(
+    memory: Memory, vault_root: Path
+) -> None:
+    memory.write("notes/a.md", "one\n")
+    server = MemoryServer(Bound(memory=memory))
+
+    async def work() -> None:
+        async with Client(server.server) as client:
+            async with client.listen(resource_subscriptions=[URI]) as events:
+                assert server.feed._watch
+                server.feed._watch.close()
+                assert [event async for event in events] == []
+            async with client.listen(resource_subscriptions=[URI]) as events:
+                (vault_root / "notes/a.md").write_text("two\n")
+                async for event in events:
+                    assert event == ResourceUpdated(uri=URI)
+                    break
+
+    run(work)
+
+
+def test_no_events_are_followed_until_somebody_subscribes(memory: Memory) -> None:
+    server = MemoryServer(Bound(memory=memory))
+
+    async def work() -> None:
+        async with Client(server.server) as client:
+            await client.call_tool("search", {"query": "x"})
+            assert server.feed._watch is None
+
+    run(work)

@@ -413,3 +413,15 @@ def test_the_refusal_of_a_secret_does_not_teach_how_it_would_pass(tools: Tools) 
         assert answer.is_error
         assert "looks like" in answer.texts[0]
         assert not any(way in str(answer) for way in ("allow", "config.toml", secret))
+
+
+def test_what_had_to_give_in_the_vault_is_told_once(tools: Tools, memory: Memory) -> None:
+    memory.write("notes/a.md", "# A\n")
+    staged = Path(memory.root) / ".mdmem/local/staging/20260101T000000000000-dead"
+    staged.mkdir()
+    (staged / "plan.json").write_text("{}", encoding="utf-8")
+    answer = tools("show", path="notes/a.md")
+    (remark,) = answer.data["remarks"]
+    assert "what was not written here (1) was not used" in remark
+    assert answer.texts[-1] == f"[{remark}]"
+    assert "remarks" not in tools("show", path="notes/a.md").data

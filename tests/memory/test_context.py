@@ -72,13 +72,9 @@ def test_stable_parts_come_first_each_with_its_place_and_day(tmp_path: Path) -> 
         "found": ("notes/db.md#L4-L6",),
     }
     assert re.findall(r"^```memory (.*)$", found.text, re.MULTILINE) == [
-        "rules/style.md#L5-L7 2026-01-01",
-        "rules/python.md#L5 2026-01-02 for *.py",
-        "AGENTS.md#L4-L10 2026-01-03",
-        "preferences",
-        "notes/pin.md#L5-L7 2026-01-04",
-        "working/threads/t1.md#L4-L6 2026-01-06",
-        "notes/db.md#L4-L6 2026-01-05 (Database)",
+        *("rules/style.md#L5-L7 2026-01-01", "rules/python.md#L5 2026-01-02 for *.py"),
+        *("AGENTS.md#L4-L10 2026-01-03", "preferences", "notes/pin.md#L5-L7 2026-01-04"),
+        *("working/threads/t1.md#L4-L6 2026-01-06", "notes/db.md#L4-L6 2026-01-05 (Database)"),
     ]
     assert "- ui/theme: dark (Easy on the eyes.)  [preferences/ui/theme.md, 2026-11-01]" in found.text
     assert found.left_out == ()

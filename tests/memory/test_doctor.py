@@ -13,6 +13,7 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.memory.memory import Memory
+from mdmem.vault import files
 from mdmem.vault.config import init
 from mdmem.vault.files import held
 from mdmem.vault.mark import signed
@@ -492,3 +493,36 @@ def test_local_state_that_was_made_elsewhere_is_named_and_removed(root: Path) ->
     Memory(str(root)).doctor(fix=True)
     assert len(os.listdir(local / "index")) == 1
     assert Memory(str(root)).search("a").hits
+
+
+def test_conversations_that_git_would_take_are_a_finding(tmp_path: Path) -> None:
+    """In any namespace; not in a vault that `init` made, and not where there are none."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "AGENTS.md").touch()
+    root = Path(init(tmp_path / "memories").root)
+    for scope in (None, Scope(user="alice")):
+        Memory(str(root), scope).sessions.add("s", "user", "x")
+    assert findings(root) == []
+    Memory(str(root)).sessions.delete("s")
+    Memory(str(root)).sessions.add("t", "user", "x")
+    (root / ".gitignore").write_text("sessions/*.jsonl\n")  # neither the archive nor those of users
+    assert findings(root) == [
+        ("sessions", "sessions-in-git", "warning"),
+        ("users/alice/sessions", "sessions-in-git", "warning"),
+    ]
+    shutil.rmtree(root / "sessions")
+    shutil.rmtree(root / "users")
+    assert findings(root) == []
+
+
+@pytest.mark.parametrize("why", ["no lock", "nfs4"])
+def test_locks_that_may_keep_nobody_out_are_a_finding(
+    root: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    Memory(str(root)).sessions.add("s", "user", "x")
+    if why == "no lock":
+        monkeypatch.setattr(files, "take", lambda *_, **__: None)
+    else:
+        monkeypatch.setattr(files, "_file_system", lambda _: why)
+    assert (".mdmem/local", "locks-doubtful", "warning") in findings(root)
+    assert [each for each in os.listdir(root / ".mdmem/local/logs") if each.startswith("probe")] == []

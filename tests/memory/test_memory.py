@@ -16,9 +16,10 @@ from hypothesis import example, given, settings, strategies as st
 import mdmem
 from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, Usage, VaultNotFound
 from mdmem.index.grep import Hits
-from mdmem.memory.memory import Memory, find
+from mdmem.kind import KINDS
+from mdmem.memory.memory import Memory
 from mdmem.memory.verbs import Verbs
-from mdmem.vault.config import init
+from mdmem.vault.config import find, init
 from mdmem.vault.paths import Scope
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied
@@ -75,6 +76,28 @@ def test_grep_within_a_folder_gives_the_same_paths(root: Path) -> None:
 
 def test_grep_says_on_its_last_hit_how_much_it_left_out(root: Path) -> None:
     assert [hit.left_out for hit in Memory(str(root)).grep("needle", limit=3)] == [0, 0, 1]
+
+
+def test_a_memory_says_where_it_is_and_what_its_vault_has(root: Path, tmp_path: Path) -> None:
+    memory = Memory(str(root), Scope(user="alice"))
+    assert (memory.root, memory.folder) == (str(root), str(root / "users/alice"))
+    assert (Memory(str(root)).folder, memory.workspace) == (str(root), str(tmp_path))
+    assert memory.exists("notes/b.md")
+    assert not memory.exists("notes/a.md")
+    state = Path(memory.state_folder("sessions"))
+    assert state.is_dir()
+    assert state.is_relative_to(root / ".mdmem/local")
+    assert [kind.name for kind in memory.kinds] == [kind.name for kind in KINDS]
+    assert "note" in [info.name for info in memory.schemas.names()]
+    assert "note" in [info.name for info in memory.templates.names()]
+
+
+def test_what_had_to_give_is_remarked_once(root: Path) -> None:
+    memory = Memory(str(root))
+    assert memory.remarks == []
+    memory.vault.notes.extend(["a link was passed over"] * 2)
+    memory.index.notes.extend(["a link was passed over", "the index was made anew"])
+    assert memory.remarks == ["a link was passed over", "the index was made anew"]
 
 
 def test_a_search_is_asked_in_arguments_or_in_one_request(root: Path) -> None:
@@ -292,19 +315,8 @@ SECRET, NAME = "what only bob knows", "unguessed"
 PARTS = st.sampled_from(
     [
         *(
-            "..",
-            ".",
-            "",
-            "/",
-            "~",
-            "users",
-            "bob",
-            "alice",
-            "notes",
-            "secret.md",
-            "secret",
-            "SECRET.md",
-            "x.md",
+            *("..", ".", "", "/", "~", "users", "bob", "alice", "notes", "secret.md", "secret"),
+            *("SECRET.md", "x.md"),
         ),
         *("link", "link.md", "%2e%2e", "..%2f", "\\..\\bob", "bob\0", "alice/../bob", "*", "{bob,x}"),
     ]

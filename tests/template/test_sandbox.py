@@ -12,8 +12,9 @@ import pytest
 from jinja2.filters import FILTERS
 from jinja2.utils import Namespace
 
-from mdmem.template import Templates, sandbox
+from mdmem.template import sandbox
 from mdmem.template.sandbox import COMPILED, Sandbox
+from mdmem.template.templates import Templates
 
 
 @pytest.mark.parametrize(

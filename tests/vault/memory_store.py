@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mdmem.errors import TooLarge
 from mdmem.text.document import SUFFIXES, digest
 from mdmem.vault.config import CONFIG_PATH, Config, parse
 from mdmem.vault.files import Content, Raced
+from mdmem.vault.log import TORN_END
 from mdmem.vault.paths import Namespace, is_under
 from mdmem.vault.store import Entry, Step
 from mdmem.vault.walk import Found
@@ -94,13 +95,49 @@ class MemoryStore:
     def kept(self, digest: str) -> Content | None:
         return _content(self._kept[digest], 0) if digest in self._kept else None
 
-    def append(self, path: str, lines: Sequence[bytes]) -> None:
+    @contextmanager
+    def log(self, path: str) -> Iterator[MemoryLog]:
+        yield MemoryLog(self, path)
+
+    @contextmanager
+    def appending(self, *paths: str) -> Iterator[tuple[MemoryLog, ...]]:
+        with self._lock:
+            yield tuple(MemoryLog(self, path) for path in paths)
+
+
+class MemoryLog:
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        self.path = path
+        self.identity: tuple[int, ...] = (id(store),)
+        self._data = store._files.get(path, (0, b""))[1]
+        self.size = len(self._data)
+        self._store = store
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._data[max(start, 0) : end]
+
+    def append(self, lines: Sequence[bytes]) -> None:
         if any(b"\n" in line for line in lines):
             raise ValueError("a line has no line end in it")
-        with self._lock:
-            _, log = self._files.get(path, (0, b""))
-            torn = b"\n" if log and not log.endswith(b"\n") else b""
-            self.put(path, log + torn + b"".join(line + b"\n" for line in lines))
+        torn = TORN_END if lines and self._data and not self._data.endswith(b"\n") else b""
+        self._put(self.path, self._data + torn + b"".join(line + b"\n" for line in lines))
+
+    def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
+        fresh = None if lines is None else b"".join(line + b"\n" for line in lines)
+        self._store.put(path, self._data)
+        self._put(self.path, fresh)
+
+    def bring_back(self, path: str) -> None:
+        self._put(self.path, self._store._files[path][1])
+        self.purge(path)
+
+    def purge(self, path: str) -> None:
+        self._store.put(path, None)
+
+    def _put(self, path: str, data: bytes | None) -> None:
+        self._store.put(path, data)
+        self._data = data or b""
+        self.size = len(self._data)
 
 
 def _content(data: bytes, moment: int) -> Content:

@@ -11,9 +11,10 @@ import pytest
 
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, TooLarge
 from mdmem.index.view import View
-from mdmem.memory.memory import Kinds
+from mdmem.memory.kinds import Kinds
 from mdmem.text.document import digest
 from mdmem.vault.files import Content, Raced
+from mdmem.vault.log import lines, lines_back
 from mdmem.vault.paths import Layer, Namespace, Scope
 from mdmem.vault.store import Step, Store, changed_by, new_entry
 from mdmem.vault.transaction import Applied
@@ -53,11 +54,16 @@ def count(store: Store, times: int) -> None:
             times -= 1
 
 
+def append(store: Store, path: str, lines: Sequence[bytes]) -> None:
+    with store.appending(path) as (log,):
+        log.append(lines)
+
+
 def add_lines(store: Store, name: bytes) -> None:
     """Append pairs of lines, each a few pages long."""
     for number in range(10):
         line = b"%s %d %s" % (name, number, name * 5000)
-        store.append("a.jsonl", [line, line])
+        append(store, "a.jsonl", [line, line])
 
 
 def check_lines(store: Store, names: Sequence[bytes]) -> None:
@@ -200,19 +206,52 @@ class StoreConformance:
     # -- appending lines ----------------------------------------------------------------------------------
 
     def test_lines_are_appended_in_order(self, store: Store) -> None:
-        for lines in ([b"one", b""], [], [b'{"a": "\xc3\xa9\r"}']):
-            store.append("logs/a.jsonl", lines)
+        for added in ([b"one", b""], [], [b'{"a": "\xc3\xa9\r"}']):
+            append(store, "logs/a.jsonl", added)
         assert data_of(store.read("logs/a.jsonl", MOST)) == b'one\n\n{"a": "\xc3\xa9\r"}\n'
 
-    def test_a_line_that_a_crash_tore_gets_its_end_first(self, store: Store, put: Put) -> None:
-        put("a.jsonl", b"one\ntor")
-        store.append("a.jsonl", [b"two"])
-        assert data_of(store.read("a.jsonl", MOST)) == b"one\ntor\ntwo\n"
+    @pytest.mark.parametrize("torn", [b'{"a":', b'{"a":1}'])
+    def test_a_line_that_a_crash_tore_never_counts(self, store: Store, put: Put, torn: bytes) -> None:
+        """Not even one that lacks no more than its end, which it gets from the next one."""
+        put("a.jsonl", b"one\n" + torn)
+        append(store, "a.jsonl", [b"two"])
+        assert data_of(store.read("a.jsonl", MOST)) == b"one\n" + torn + b"~\ntwo\n"
 
     def test_a_line_with_a_line_end_in_it_is_refused(self, store: Store) -> None:
         with pytest.raises(ValueError, match="line end"):
-            store.append("a.jsonl", [b"one", b"t\nwo"])
+            append(store, "a.jsonl", [b"one", b"t\nwo"])
         assert not data_of(store.read("a.jsonl", MOST))
+
+    def test_a_log_is_read_as_it_was_when_it_was_opened(self, store: Store) -> None:
+        with store.log("a.jsonl") as log:
+            assert (log.size, log.read(0, 10)) == (0, b"")
+        append(store, "a.jsonl", [b"one", b"two"])
+        with store.log("a.jsonl") as log:
+            append(store, "a.jsonl", [b"three"])
+            assert [line.data for line in lines(log)] == [b"one", b"two"]
+            assert [line.data for line in lines_back(log)] == [b"two", b"one"]
+
+    def test_who_appends_sees_what_stands_and_what_it_added(self, store: Store) -> None:
+        append(store, "a.jsonl", [b"one"])
+        with store.appending("a.jsonl", "b.jsonl") as (log, other):
+            log.append([b"two"])
+            other.append([line.data or b"" for line in lines(log)])
+        assert data_of(store.read("b.jsonl", MOST)) == b"one\ntwo\n"
+
+    def test_a_log_is_put_aside_whole_and_brought_back(self, store: Store) -> None:
+        append(store, "n/a.jsonl", [b"one", b"two"])
+        with store.appending("n/a.jsonl") as (log,):
+            log.put_aside("n/.old/1", [b"two"])
+        assert data_of(store.read("n/.old/1", MOST)) == b"one\ntwo\n"
+        assert data_of(store.read("n/a.jsonl", MOST)) == b"two\n"
+        with store.appending("n/a.jsonl") as (log,):
+            log.put_aside("n/.old/2")
+        assert not store.stands("n/a.jsonl")
+        with store.appending("n/a.jsonl") as (log,):
+            log.bring_back("n/.old/1")
+            log.purge("n/.old/2")
+        assert data_of(store.read("n/a.jsonl", MOST)) == b"one\ntwo\n"
+        assert store.names("n/.old") == []
 
     def test_lines_of_many_writers_stand_whole_and_together(self, store: Store) -> None:
         names = (b"a", b"b", b"c", b"d")

@@ -40,7 +40,7 @@ from mdmem.vault.config import (
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
-TABLES = ("limits", "trash", "working", "preferences", "secrets")
+TABLES = ("limits", "trash", "working", "preferences", "secrets", "sessions")
 
 
 def test_nothing_means_the_defaults() -> None:
@@ -199,11 +199,7 @@ LINES = st.sampled_from(
     [
         *DEFAULT_TEXT.splitlines(),
         *(
-            "max_bytes = 1",
-            "max_bytes = -1",
-            "policy = 'merge'",
-            "limits = 1",
-            '"a.md" = "b.md"',
+            *("max_bytes = 1", "max_bytes = -1", "policy = 'merge'", "limits = 1", '"a.md" = "b.md"'),
             "[[limits]]",
         ),
         *("[limits.max_bytes]", "mounts.a = 1", "= 1", "max_days = inf", "ttl_seconds = 1_000"),
@@ -554,11 +550,11 @@ def files_below(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_vault_has_a_config_and_leaves_working_memory_out_of_git(tmp_path: Path) -> None:
+def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(tmp_path: Path) -> None:
     made = init(tmp_path / "memories")
     assert made.root == str(tmp_path / "memories")
     assert files_below(tmp_path / "memories") == {
-        ".gitignore": "working/\n",
+        ".gitignore": "working/\n**/sessions/*.jsonl\n**/sessions/.archive/\n",
         ".mdmem/config.toml": config.DEFAULT_TEXT,
     }
     assert made.files == files_below(tmp_path / "memories")

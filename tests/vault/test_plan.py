@@ -1,18 +1,31 @@
-"""An edit plan is a value: what it would result in, its diff and its JSON, with nothing written."""
+"""An edit plan is a value: what it would result in, its diff and its JSON, with nothing written.
+
+What a change adds is looked through for secrets; none is written, told or kept against the config.
+"""
 
 from __future__ import annotations
 
 import json
+import random
+import string
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import mdmem
 from mdmem.diagnostic import as_json
-from mdmem.errors import BinaryContent, EditRefused, NotEncodable, PathRefused, TooLarge
+from mdmem.errors import BinaryContent, EditRefused, Invalid, NotEncodable, PathRefused, TooLarge
+from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.text.document import Document, Limits, parse
 from mdmem.text.edit import TextEdit, splice
+from mdmem.text.secret import ALLOW_MARK
 from mdmem.vault.plan import Change, EditPlan, NewNames, edit, together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LIMITS = Limits()
 A = parse("a.md", b"\xef\xbb\xbfone\r\ntwo\r\n")
@@ -220,3 +233,302 @@ def test_a_twin_outside_of_the_namespace_is_not_named() -> None:
         refused(["users/bob/N.md"], ["n.md"], "users/bob") == "differs only in case from 'N.md', which exists"
     )
     assert refused([], ["n.md"], "users/con") == "", "a namespace's own names are encoded ids"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> str:
+    return "ghp_" + "".join(random.Random(seed).choices(string.ascii_letters, k=36))
+
+
+TOKEN, OTHER = drawn(1), drawn(2)
+WORD = "REDACTED-github-token"
+START = "# Deploy\n\nask the vault\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return Path(mdmem.init(tmp_path / "memories").root)
+
+
+@pytest.fixture
+def memory(root: Path) -> Memory:
+    return configured(root, "refuse")
+
+
+def configured(root: Path, policy: str, *allow: str) -> Memory:
+    text = f'[secrets]\npolicy = "{policy}"\nallow = {list(allow)}\n'
+    (root / ".mdmem" / "config.toml").write_text(text)
+    memory = open_memory(root)
+    if not (root / "notes" / "a.md").exists():
+        memory.write("notes/a.md", START)
+    return memory
+
+
+def everywhere(root: Path) -> bytes:
+    """Every byte of the vault: memories, trash, journal, history."""
+    return b"\0".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
+
+
+# Each way in which a memory can come to hold the token.
+WRITES: dict[str, Callable[[Memory], object]] = {
+    "write": lambda m: m.write("notes/b.md", f"key: {TOKEN}\n"),
+    "overwrite": lambda m: m.write("notes/a.md", f"key: {TOKEN}\n", overwrite=True),
+    "append": lambda m: m.append("notes/a.md", f"key: {TOKEN}"),
+    "append to a new one": lambda m: m.append("notes/b.md", f"key: {TOKEN}"),
+    "replace": lambda m: m.replace("notes/a.md", "ask", f"use {TOKEN}"),
+    "replace across": lambda m: m.replace(None, "ask", TOKEN, within="notes"),
+    "insert": lambda m: m.insert("notes/a.md", 1, TOKEN),
+    "section": lambda m: m.section("notes/a.md", "Deploy", TOKEN),
+    "set": lambda m: m.set("notes/a.md", {"source.ids": [TOKEN]}),
+    "json": lambda m: m.write("notes/b.json", f'{{"key": "{TOKEN}"}}'),
+    "notes": lambda m: m.notes.append("b", TOKEN),
+    "working": lambda m: m.working.update(TOKEN, thread="t1"),
+    "preferences": lambda m: m.preferences.set("ui", "token", TOKEN),
+    "template": lambda m: m.new("note", "notes/b.md", {"title": "Key", "body": TOKEN}),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_secret_is_refused_whoever_writes_it_and_stands_nowhere(
+    memory: Memory, root: Path, name: str
+) -> None:
+    before = everywhere(root)
+    with pytest.raises(Invalid) as refused:
+        WRITES[name](memory)
+    (finding,) = set(refused.value.findings)
+    assert finding.code == "secret"
+    assert "GitHub token ghp_…" in refused.value.message
+    assert TOKEN[5:] not in f"{refused.value} {as_json(refused.value)}"
+    assert everywhere(root) == before
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_secret_is_taken_out_and_that_is_said(root: Path, name: str) -> None:
+    memory = configured(root, "redact")
+    applied = WRITES[name](memory)
+    assert isinstance(applied, mdmem.Applied)
+    (warning,) = applied.plan.warnings
+    assert as_json(applied)["warnings"] == [as_json(warning)]
+    document = memory.show(applied.files[0].path)
+    assert document.text[slice(*warning.span)] == WORD
+    assert warning.position == document.lines.position(warning.span.start)
+    assert TOKEN[5:].encode() not in everywhere(root)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_secret_is_written_with_a_warning_where_the_config_says_so(root: Path, name: str) -> None:
+    memory = configured(root, "warn")
+    applied = WRITES[name](memory)
+    assert isinstance(applied, mdmem.Applied)
+    (warning,) = applied.plan.warnings
+    assert warning.severity == "warning"
+    assert TOKEN[5:] not in str(as_json(warning))
+    assert memory.show(applied.files[0].path).text[slice(*warning.span)] == TOKEN
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_nothing_is_looked_for_where_it_is_off(root: Path, name: str) -> None:
+    memory = configured(root, "off")
+    applied = WRITES[name](memory)
+    assert isinstance(applied, mdmem.Applied)
+    assert not applied.plan.warnings
+    assert TOKEN in memory.show(applied.files[0].path).text
+    assert memory.check() == []
+
+
+def test_the_line_and_the_ways_to_allow_it_are_told(memory: Memory) -> None:
+    with pytest.raises(Invalid) as refused:
+        memory.append("notes/a.md", f"first\nkey: {TOKEN}")
+    (finding,) = refused.value.findings
+    assert finding.position == (5, 6)
+    assert ALLOW_MARK in refused.value.hint
+    assert ".mdmem/config.toml" in refused.value.hint
+    memory.append("notes/a.md", f"key: {TOKEN} <!-- {ALLOW_MARK} -->")
+
+
+def test_the_hash_that_a_refusal_names_allows_the_secret(memory: Memory, root: Path) -> None:
+    with pytest.raises(Invalid) as refused:
+        memory.append("notes/a.md", TOKEN)
+    memory = configured(root, "refuse", refused.value.findings[0].rule)
+    assert memory.append("notes/a.md", TOKEN).files
+    with pytest.raises(Invalid):
+        memory.append("notes/a.md", OTHER)
+
+
+def test_every_secret_of_a_plan_is_told(memory: Memory) -> None:
+    changes = tuple(
+        Change(path=f"notes/{name}.md", before=None, content=token.encode())
+        for name, token in (("b", TOKEN), ("c", OTHER))
+    )
+    with pytest.raises(Invalid) as refused:
+        memory.apply(EditPlan(changes=changes))
+    assert [finding.path for finding in refused.value.findings] == ["notes/b.md", "notes/c.md"]
+
+
+def test_a_refused_value_is_not_quoted_by_what_a_schema_says_of_it(memory: Memory, root: Path) -> None:
+    schemas = root / ".mdmem" / "schemas"
+    schemas.mkdir(exist_ok=True)
+    (schemas / "note.json").write_text('{"properties": {"tier": {"enum": ["hot"]}}}')
+    with pytest.raises(Invalid) as refused:
+        memory.write("notes/b.md", f"---\ntype: note\ntier: {TOKEN}\n---\n")
+    assert TOKEN[5:] not in str(refused.value)
+    with pytest.raises(Invalid) as refused:
+        configured(root, "redact").write("notes/b.md", f"---\ntype: note\ntier: {TOKEN}\n---\n")
+    assert WORD in str(refused.value)
+    assert TOKEN[5:] not in str(refused.value)
+
+
+@pytest.fixture
+def leaked(root: Path) -> Memory:
+    """A memory in which a secret stands already."""
+    configured(root, "off").append("notes/a.md", f"key: {TOKEN}")
+    return configured(root, "refuse")
+
+
+def test_what_stood_there_before_is_not_looked_at(leaked: Memory) -> None:
+    leaked.append("notes/a.md", "more")
+    leaked.replace("notes/a.md", "key:", "the key:")
+    leaked.write("notes/a.md", leaked.show("notes/a.md").text.replace("ask", "tell"), overwrite=True)
+    leaked.mv("notes/a.md", "notes/c.md")
+    with pytest.raises(Invalid):
+        leaked.replace("notes/c.md", TOKEN, OTHER)
+    with pytest.raises(Invalid):
+        leaked.write("notes/b.md", TOKEN)
+
+
+def test_an_edit_that_completes_a_secret_adds_it(memory: Memory) -> None:
+    half = f"{TOKEN[:20]} {TOKEN[20:]}"
+    memory.append("notes/a.md", half)
+    with pytest.raises(Invalid):
+        memory.replace("notes/a.md", half, TOKEN)
+    with pytest.raises(Invalid):
+        memory.replace("notes/a.md", f"{TOKEN[15:20]} {TOKEN[20:25]}", TOKEN[15:25])
+    # Taking characters away can complete one, too.
+    document = memory.show("notes/a.md")
+    at = document.text.index(half) + 20
+    change = Change(path="notes/a.md", before=document, edits=(mdmem.TextEdit(at, at + 1, ""),))
+    with pytest.raises(Invalid):
+        memory.apply(EditPlan(changes=(change,)))
+
+
+def test_what_was_there_once_can_be_brought_back(leaked: Memory) -> None:
+    before = leaked.show("notes/a.md").hash
+    leaked.rm("notes/a.md")
+    leaked.undo()
+    assert leaked.show("notes/a.md").hash == before
+    leaked.replace("notes/a.md", TOKEN, "(taken out)")
+    leaked.restore("notes/a.md")
+    assert leaked.show("notes/a.md").hash == before
+
+
+def test_redaction_leaves_every_other_byte(root: Path) -> None:
+    memory = configured(root, "redact")
+    memory.write("notes/b.md", "---\r\nname: x # why\r\n---\r\nold\r\n")
+    memory.replace("notes/b.md", "old", f"a {TOKEN}, b\n{OTHER} c")
+    assert memory.show("notes/b.md").data == (
+        f"---\r\nname: x # why\r\n---\r\na {WORD}, b\r\n{WORD} c\r\n".encode()
+    )
+    memory.undo()
+    assert memory.show("notes/b.md").data == b"---\r\nname: x # why\r\n---\r\nold\r\n"
+
+
+def test_a_plan_shows_what_would_be_written(root: Path) -> None:
+    memory = configured(root, "redact")
+    plan = memory.plan.append("notes/a.md", TOKEN)
+    assert f"+{WORD}" in memory.diff(plan)
+    assert TOKEN not in memory.diff(plan)
+    assert memory.apply(plan).plan.warnings
+
+
+def test_a_change_that_is_merged_stays_without_its_secret(root: Path) -> None:
+    memory = configured(root, "redact")
+    plan = memory.plan.replace("notes/a.md", "ask the vault", TOKEN)
+    memory.replace("notes/a.md", "# Deploy", "# Deployment")
+    applied = memory.apply(plan)
+    assert applied.merged == ("notes/a.md",)
+    assert memory.show("notes/a.md").text == f"# Deployment\n\n{WORD}\n"
+
+
+# README: `mdmem check` names those that stand in memories. …
+def test_check_reports_the_secrets_that_stand_in_memories(leaked: Memory) -> None:
+    (finding,) = leaked.check()
+    assert (finding.path, finding.position.line, finding.code) == ("notes/a.md", 4, "secret")
+    assert finding.severity == "warning"
+    assert TOKEN[5:] not in str(as_json(finding))
+
+
+URL = "https://me:hunter2xyz@x.test"
+# Each way in which the name of a memory can come to hold the token.
+NAMES: dict[str, Callable[[Memory], object]] = {
+    "write": lambda m: m.write(f"notes/{TOKEN}.md", "x\n"),
+    "folder": lambda m: m.write(f"{TOKEN}/a.md", "x\n"),
+    "mv": lambda m: m.mv("notes/a.md", f"notes/{TOKEN}.md"),
+    "mv of a folder": lambda m: m.mv("notes", f"{TOKEN}/"),
+    "note": lambda m: m.notes.append(TOKEN, "x"),
+    "thread": lambda m: m.working.update("x", thread=TOKEN),
+    "escaped thread": lambda m: m.working.update("x", thread=f"a/{TOKEN}"),
+    "preference": lambda m: m.preferences.set("ui", TOKEN, "x"),
+    "template": lambda m: m.new("note", f"notes/{TOKEN}.md", {"title": "Key", "body": "x"}),
+    "URL": lambda m: m.working.update("x", thread=URL),
+}
+
+
+@pytest.mark.parametrize("policy", ["refuse", "redact"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_in_a_new_name_is_refused_and_stands_nowhere(root: Path, policy: str, name: str) -> None:
+    memory = configured(root, policy)
+    with pytest.raises(Invalid) as refused:
+        NAMES[name](memory)
+    assert {finding.code for finding in refused.value.findings} == {"secret"}
+    assert not any(part in f"{refused.value} {as_json(refused.value)}" for part in (TOKEN[5:], "hunter2"))
+    assert not any(each in everywhere(root) for each in (TOKEN.encode(), b"hunter2"))
+    assert not any(TOKEN in str(path) or "hunter2" in str(path) for path in root.rglob("*"))
+
+
+def test_a_name_that_holds_a_secret_is_let_pass_moved_and_reported_as_the_config_says(root: Path) -> None:
+    path = f"notes/{TOKEN}.md"
+    applied = configured(root, "warn").write(path, "x\n")
+    (warning,) = applied.plan.warnings
+    assert TOKEN[5:] not in str(as_json(warning))
+    memory = configured(root, "refuse")
+    (finding,) = memory.check([path])
+    assert (finding.path, finding.code, finding.severity) == (path, "secret", "warning")
+    memory.append(path, "more")
+    memory.mv(path, f"{TOKEN}.md")
+    memory.rm(f"{TOKEN}.md")
+    memory.undo()
+    with pytest.raises(Invalid):
+        memory.write(path, "x\n")
+    configured(root, "refuse", finding.rule).write(path, "x\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("notes/b.json", '{"key": "\\u0067hp_%s"}'),
+        ("notes/b.md", '---\nkey: "\\x67hp_%s"\n---\n'),
+        ("notes/b.md", '---\nkey: "gh\\\n  p_%s"\n---\n'),
+    ],
+)
+def test_a_secret_behind_escapes_is_refused_or_taken_out(root: Path, path: str, text: str) -> None:
+    written = text % TOKEN.removeprefix("ghp_")
+    with pytest.raises(Invalid):
+        configured(root, "refuse").write(path, written)
+    memory = configured(root, "redact")
+    memory.write(path, written)
+    assert memory.show(path).fields.get("key", memory.show(path).text.strip()) in (
+        WORD,
+        f'{{"key": "{WORD}"}}',
+    )
+
+
+def test_an_agent_is_not_told_how_a_secret_would_pass(memory: Memory) -> None:
+    with pytest.raises(Invalid) as refused:
+        memory.append("notes/a.md", TOKEN)
+    told = refused.value.for_agent()
+    way = (ALLOW_MARK, "[secrets]", "config.toml", refused.value.findings[0].rule)
+    assert all(each in str(refused.value) for each in way)
+    assert not any(each in f"{told} {as_json(told)}" for each in way)
+    assert "name where it is kept" in told.hint

@@ -19,7 +19,7 @@ from mdmem.vault.store import Step
 from mdmem.vault.vault import Vault
 
 from .memory_store import MemoryStore
-from .store_conformance import MOST, Put, StoreConformance, check_lines, commit, data_of, write
+from .store_conformance import MOST, Put, StoreConformance, append, check_lines, commit, data_of, write
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -115,7 +115,7 @@ def test_a_log_that_is_none_is_refused(tmp_path: Path, obstacle: str) -> None:
         log.parent.rmdir()
         log.parent.symlink_to(tmp_path)
     with pytest.raises((PathRefused, StorageFailed)) as refused:
-        store.append("logs/a.jsonl", [b"one"])
+        append(store, "logs/a.jsonl", [b"one"])
     assert refused.value.values["path"] == "logs/a.jsonl"
     assert not (tmp_path / "a.jsonl").exists()
     assert not (tmp_path / "profile").exists() or (tmp_path / "profile").read_bytes() == b""
@@ -128,7 +128,8 @@ from mdmem.vault.local_store import LocalStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    LocalStore(sys.argv[1]).append("a.jsonl", [b"x" * 600, b"y" * 600])
+    with LocalStore(sys.argv[1]).appending("a.jsonl") as (log,):
+        log.append([b"x" * 600, b"y" * 600])
 except StorageFailed as error:
     sys.exit(0 if error.path == "a.jsonl" else 2)
 """
@@ -136,26 +137,9 @@ except StorageFailed as error:
 
 def test_a_full_disk_leaves_nothing_of_the_lines(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
-    store.append("a.jsonl", [b"one"])
+    append(store, "a.jsonl", [b"one"])
     subprocess.run([sys.executable, "-c", FULL, store.root], check=True)
     assert data_of(store.read("a.jsonl", MOST)) == b"one\n"
-
-
-def test_a_log_that_was_replaced_while_its_lock_was_waited_for_is_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, take = LocalStore(str(tmp_path)), files.take
-    store.append("a.jsonl", [b"old"])
-
-    def replaced(descriptor: int, path: str, seconds: float) -> None:
-        monkeypatch.setattr(files, "take", take)
-        (tmp_path / "new").write_bytes(b"new\n")
-        os.replace(tmp_path / "new", tmp_path / "a.jsonl")
-        take(descriptor, path, seconds)
-
-    monkeypatch.setattr(files, "take", replaced)
-    store.append("a.jsonl", [b"line"])
-    assert (tmp_path / "a.jsonl").read_bytes() == b"new\nline\n"
 
 
 def test_a_log_that_somebody_keeps_locked_is_given_up(
@@ -163,15 +147,15 @@ def test_a_log_that_somebody_keeps_locked_is_given_up(
 ) -> None:
     monkeypatch.setattr(local_store, "LOCK_SECONDS", 0.02)
     store = LocalStore(str(tmp_path))
-    store.append("a.jsonl", [b"one"])
-    with files.held(str(tmp_path / "a.jsonl"), 1), pytest.raises(LockTimeout):
-        store.append("a.jsonl", [b"two"])
+    append(store, "a.jsonl", [b"one"])
+    (lock,) = (tmp_path / ".mdmem/local/logs").iterdir()
+    with files.held(str(lock), 1), pytest.raises(LockTimeout):
+        append(store, "a.jsonl", [b"two"])
 
 
 # Who asks a store on a disk for files, besides the vault: what ripgrep, the index, the watcher and other
 # programs need is where a file is. Each line that is added here is one more thing that no other store can do.
 BELOW = {
-    "adapters/hooks.py": "where its sessions are",
     "agents/settings.py": "writes outside of the vault",
     "agents/sync.py": "writes outside of the vault",
     "imports/batch.py": "other systems' files",
@@ -179,11 +163,14 @@ BELOW = {
     "index/index.py": "where the index is, and the look at what has changed",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",
-    "memory/context_sources.py": "when a file was changed last",
+    "memory/excerpt.py": "when a file was changed last",
     "memory/doctor.py": "what lies about in the vault's own folder",
     "memory/instructions.py": "which file of the workspace a memory is",
     "memory/memory.py": "ripgrep, and which memory a file is",
     "memory/verbs.py": "which memories are mounted",
+    "sessions/importing.py": "other programs' files",
+    "sessions/search.py": "where its index is",
+    "sessions/transcripts.py": "other programs' files",
     "watch/events.py": "the watcher",
     "watch/watcher.py": "the watcher",
 }

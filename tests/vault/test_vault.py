@@ -480,30 +480,11 @@ def shared(tmp_path: Path) -> Path:
 TOKENS = st.sampled_from(
     [
         *(
-            "..",
-            "../",
-            "/",
-            "users/",
-            "bob",
-            "alice",
-            "notes/",
-            "secret.md",
-            "../bob/notes/secret.md",
+            *("..", "../", "/", "users/", "bob", "alice", "notes/", "secret.md", "../bob/notes/secret.md"),
             "%2e%2e",
         ),
         *(
-            "%2E%2E%2F",
-            "\\",
-            "..\\",
-            "link.md",
-            "folder/",
-            ".",
-            "./",
-            "\0",
-            "secret",
-            ".md",
-            "~",
-            "//",
+            *("%2E%2E%2F", "\\", "..\\", "link.md", "folder/", ".", "./", "\0", "secret", ".md", "~", "//"),
             ".mdmem/",
         ),
     ]

@@ -7,7 +7,7 @@ import os
 import unicodedata
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from mdmem.errors import PathRefused
 from mdmem.vault.paths import check_memory
@@ -24,11 +24,7 @@ def test_memories_and_settings_count(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        ".git/a.md",
-        "notes/.a.md",
-        ".mdmem/local",
-        ".mdmem/local/index/a.md",
-        ".mdmem/.git/a",
+        *(".git/a.md", "notes/.a.md", ".mdmem/local", ".mdmem/local/index/a.md", ".mdmem/.git/a"),
         "notes/.mdmem/a.md",
     ],
 )
@@ -92,6 +88,7 @@ def test_hints_are_ready_when_it_is_quiet_or_has_been_long() -> None:
 
 @settings(max_examples=300)
 @given(st.lists(st.text(min_size=1).filter(lambda name: "/" not in name), min_size=1, max_size=4))
+@example(["cafe\u0301"])
 def test_every_name_leads_to_a_hint_that_a_vault_can_follow(names: list[str]) -> None:
     """Whatever a file is called, its hint is a path in normal form at or above it."""
     path = "/".join(names) + ".md"

@@ -1,23 +1,29 @@
-"""The tools that read: each is one call of the façade, and its answer within a bound."""
+"""What the tools do: each is one call of a verb of the façade, and its answer within a bound."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
+from mdmem.kind import WORKING
+from mdmem.mcp import sessions
 from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
+from mdmem.memory.kinds import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mdmem import Document, Hit, Reference
+    from mdmem import Applied, Document, EditPlan, Hit, Reference
     from mdmem.mcp.answer import Call
     from mdmem.memory.verbs import Listed
+
+Verb = Callable[[Kinds[Any]], Any]
 
 PAGE = 20
 LISTED = 200
@@ -29,20 +35,28 @@ _AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for
 # ranks as many, and its pages fit together.
 RANKED = 50
 _NARROW = "narrow it with within, types, tags, since or before"
+_MOST_FILES = 50
+_CHARACTERS_A_TOKEN = 3
+_LAST = "last"
+
+
+# -- reading ------------------------------------------------------------------------------------------------
 
 
 def context(call: Call, thread: str | None = None, budget: int = 4000, **options: Any) -> Answer:
     """What an agent should know of its memory."""
     call.sync()
     found = call.memory.context(thread=call.thread(thread), budget=min(budget, call.budget), **options)
-    data = as_json(replace(found, left_out=found.left_out[:PAGE]))
+    data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
     return Answer(
         (found.text or "there is nothing to know yet",), {**data, "total_left_out": len(found.left_out)}
     )
 
 
 def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0, column: int = 1) -> Answer:
-    """A memory, or a section of it, from a line on."""
+    """A memory, or a section of it, from a line on; or what was said in a session."""
+    if sessions.is_session(path):
+        return sessions.show(call, path, line, limit)
     document = call.memory.show(path)
     first, last = _lines_of(document, heading)
     first = max(first, line)
@@ -131,6 +145,8 @@ def _listed(listed: Listed, digest: str) -> str:
 
 def grep(call: Call, context: int = 0, limit: int = PAGE, offset: int = 0, **options: Any) -> Answer:
     """The lines that match."""
+    if sessions.is_session(str(options.get("within", ""))):
+        return sessions.grep(call, limit=limit, offset=offset, context=context, **options)
     most = offset + min(limit, _MOST_PAGE)
     hits = call.memory.grep(context=min(context, PAGE), limit=most, **options)
     try:
@@ -149,6 +165,8 @@ def grep(call: Call, context: int = 0, limit: int = PAGE, offset: int = 0, **opt
 
 def search(call: Call, query: str, limit: int = 10, offset: int = 0, **options: Any) -> Answer:
     """The memories that fit best."""
+    if sessions.is_session(str(options.get("within", ""))):
+        return sessions.search(call, query=query, limit=limit, offset=offset, **options)
     if offset >= RANKED:
         raise Usage(problem=f"search ranks the best {RANKED} only", remedy=_NARROW)
     call.sync()
@@ -279,3 +297,120 @@ def _paged(
     elif left_out > 0:
         told = f"[{left_out:,} more left out: {_NARROW}]"
     return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", told, *notes))), data)
+
+
+# -- changing -----------------------------------------------------------------------------------------------
+
+
+def change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+    """Make a change and say what it did, or with `dry_run` what it would do."""
+    memory = call.memory
+    if not dry_run:
+        return _applied(verb(memory))
+    plan = memory.prepared(verb(memory.plan))
+    diff = clipped(plan.diff(), call.budget * _CHARACTERS_A_TOKEN)
+    data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
+    notes = _notes(plan)
+    texts = ("nothing is written; this would change:", diff or "nothing", "\n".join(notes))
+    return Answer(tuple(filter(None, texts)), {**data, "notes": notes})
+
+
+def _applied(applied: Applied) -> Answer:
+    """What a change did: every memory with its new hash."""
+    files = [
+        {
+            "path": file.path,
+            "did": "created" if file.before is None else "deleted" if file.after is None else "changed",
+            "hash": short(file.after),
+            "merged": file.path in applied.merged,
+        }
+        for file in applied.files
+    ]
+    told = [_told(file) for file in files[:_MOST_FILES]]
+    if not files:
+        told = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+    left_out = len(files) - _MOST_FILES
+    if left_out > 0:
+        told.append(f"[{left_out:,} more memories left out]")
+    notes = _notes(applied.plan)
+    data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
+    named = [f"change {applied.id}"] if applied.id else []
+    return Answer(("\n".join((*told, *notes, *named)),), data)
+
+
+def _notes(plan: EditPlan) -> list[str]:
+    """What a plan could not look into, and what was found in it that does not refuse it."""
+    warnings = [f"warning: {finding}" for finding in plan.warnings]
+    return [*warnings, *(f"left out: {each}" for each in plan.left_out)][:_MOST_FILES]
+
+
+def _told(file: dict[str, Any]) -> str:
+    digest = f"hash {file['hash']}" if file["hash"] else ""
+    merged = "merged with a change made meanwhile" if file["merged"] else ""
+    return "  ".join(filter(None, (f"{file['did']} {file['path']}", digest, merged)))
+
+
+def write(
+    call: Call,
+    path: str,
+    content: str | None = None,
+    fields: Mapping[str, Any] | None = None,
+    base: str | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Answer:
+    """Write a whole memory, or some of its fields."""
+    if (content is None) == (fields is None):
+        raise Usage(problem="either content or fields must be given")
+    if content is None:
+        return change(call, lambda m: m.set(path, fields or {}, base=base), dry_run=dry_run)
+    return change(call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run)
+
+
+def replace(call: Call, dry_run: bool = False, **options: Any) -> Answer:
+    """Replace text in a memory."""
+    return change(call, lambda m: m.replace(**options), dry_run=dry_run)
+
+
+def section(
+    call: Call, path: str, text: str, heading: str = "", dry_run: bool = False, **options: Any
+) -> Answer:
+    """Change a section; without a heading, append to the memory."""
+    if heading:
+        return change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
+    if options.get("where") != "append" or options.get("keep_subsections"):
+        remedy = "only where=append can do without: it adds at the end of the memory"
+        raise Usage(problem="heading must be given", remedy=remedy)
+    return change(call, lambda m: m.append(path, text, base=options.get("base")), dry_run=dry_run)
+
+
+def mv(call: Call, dry_run: bool = False, **options: Any) -> Answer:
+    """Move a memory or a folder."""
+    call.sync()
+    return change(call, lambda m: m.mv(**options), dry_run=dry_run)
+
+
+def rm(call: Call, path: str = "", undo: str = "", base: str | None = None, dry_run: bool = False) -> Answer:
+    """Delete a memory or a folder, or take a change back."""
+    if bool(path) == bool(undo):
+        raise Usage(problem="either path or undo must be given")
+    if path:
+        return change(call, lambda m: m.rm(path, base=base), dry_run=dry_run)
+    if base is not None:
+        raise Usage(problem="undo keeps what has changed since", remedy="leave base out")
+    return change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
+
+
+def remember(
+    call: Call,
+    kind: str,
+    name: str = "",
+    resource: str | None = None,
+    dry_run: bool = False,
+    **options: Any,
+) -> Answer:
+    """Keep something where its kind is kept."""
+    resource = resource or None
+    if kind == WORKING.name and not resource:
+        name = call.thread(name) or ""
+    return change(call, lambda m: m.remember(kind, name, resource=resource, **options), dry_run=dry_run)

@@ -21,8 +21,8 @@ import frontmatter
 import pytest
 
 import mdmem
+from mdmem.arguments import json_value
 from mdmem.errors import MdmemError, Usage, VaultNotFound, WrongType
-from mdmem.memory.arguments import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,6 +18,8 @@ from mdmem.errors import Usage, WrongType
 F = TypeVar("F", bound=Callable[..., Any])
 _DEEPEST = 200
 _LARGEST = 10**3500  # longer integers cannot be read back
+# Functions, and texts of which a verb says itself what they may be.
+_OTHERS = {"Any", "R", "Where", "Case", "Each", "Generator", "HitScope", "Progress"}
 _JSON = "text, number, boolean, null, date, list or mapping"
 
 
@@ -95,7 +97,7 @@ def _kind(text: str) -> _Kind | None:
         return _Kind(f"a collection of {_PLAIN[inner].name}", functools.partial(_collection, _PLAIN[inner]))
     if outer == "Mapping":
         return _Kind("a mapping", lambda value: value if isinstance(value, Mapping) else _REFUSED)
-    if text.isidentifier() and text not in {"Any", "R", "Where", "Case", "Each", "Progress"}:
+    if text.isidentifier() and text not in _OTHERS:
         return _Kind(
             text, lambda value: value if text in {c.__name__ for c in type(value).__mro__} else _REFUSED
         )
@@ -129,6 +131,7 @@ _PLAIN = {
     **dict.fromkeys(("Where", "Case", "Each"), _STR),
     "StrPath": _Kind("str or os.PathLike", _path),
     "Key": _Kind("str or int", lambda value: value if isinstance(value, str) else _whole(value)),
+    "Mapping[str, Any]": _Kind("a mapping", lambda value: value if isinstance(value, Mapping) else _REFUSED),
     "int": _Kind("int", _whole),
     "float": _Kind("float", _number),
     "bool": _Kind("bool", lambda value: value if isinstance(value, bool) else _REFUSED),

@@ -1,1 +1,0 @@
-"""What git knows: the program, the objects of a repository, and who wrote which line."""

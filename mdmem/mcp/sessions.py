@@ -1,0 +1,137 @@
+"""Conversations through the tools for memories: `sessions/<key>` is a folder, `sessions/<key>#<seq>` a path.
+
+A host that has bound a thread lets its agent see the session of that name alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mdmem import as_json
+from mdmem.errors import Usage
+from mdmem.mcp.answer import Answer, beginning, within as fitting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mdmem import Message, SessionHits
+    from mdmem.mcp.answer import Call
+
+FOLDER = "sessions"
+_MEMORIES = (".md", ".json")
+_LAST = 20  # messages that are shown where none is named
+_MOST = 1_000
+_AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
+
+
+def is_session(path: str) -> bool:
+    """Whether a path or folder means a session or one of its messages; memories beside it have a suffix."""
+    folder, _, name = path.partition("/")
+    return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
+
+
+def show(call: Call, path: str, line: int = 1, limit: int = 0) -> Answer:
+    """A message, or what a summary stands for; of a session as a whole its last messages.
+
+    Args:
+        call: of the tool.
+        path: `sessions/<key>#<seq>`, or `sessions/<key>`.
+        line: of one message, the first line to show.
+        limit: lines of one message, or messages of a session; 0: as many as fit.
+    """
+    key, seq = _named(call, path)
+    if seq is None:
+        found = call.memory.sessions.history(key, last=min(limit or _LAST, _MOST))
+        if not found:
+            raise Usage(problem=f"nothing was said in the session {key!r}", remedy="name another one")
+        return _messages(call, key, found)
+    opened = call.memory.sessions.expand(key, [seq], call.budget // _AS_JSON)
+    is_one = [message.seq for message in opened.messages] == [seq]
+    if not is_one:
+        return _messages(call, key, opened.messages, opened.left_out)
+    message = call.memory.sessions.message(key, seq)
+    lines = message.text.split("\n")[line - 1 :]
+    wanted = lines[: limit or None]
+    taken = [text for _, text in fitting(((None, text) for text in wanted), call.budget // _AS_JSON)]
+    text = beginning("\n".join(taken), call.budget // _AS_JSON)
+    data: dict[str, Any] = {**_told(key, message), "line": line, "text": text}
+    data["left_out"] = len(lines) - len(taken)
+    tail = ""
+    if data["left_out"]:
+        data["next"] = {"line": line + len(taken)}
+        tail = f"[{data['left_out']:,} more lines left out: go on with line={line + len(taken)}]"
+    return Answer(tuple(filter(None, (_head(key, message), text, tail))), data)
+
+
+def grep(call: Call, within: str, pattern: str, limit: int, offset: int, **options: Any) -> Answer:
+    """The messages of a session that hold a text or fit a regular expression, the newest first."""
+    key = _asked(call, within, options, allowed={"regex", "context"})
+    found = call.memory.sessions.grep(
+        pattern, key, regex=bool(options.get("regex")), limit=offset + min(limit, _MOST)
+    )
+    return _hits(call, found, offset)
+
+
+def search(call: Call, within: str, query: str, limit: int, offset: int, **options: Any) -> Answer:
+    """The messages of a session that fit a query best."""
+    key = _asked(call, within, options, allowed={"since", "before"})
+    times = {name: options[name] for name in ("since", "before") if options.get(name)}
+    found = call.memory.sessions.search(query, key, limit=offset + min(limit, _MOST), **times)
+    return _hits(call, found, offset)
+
+
+def _named(call: Call, path: str) -> tuple[str, int | None]:
+    """The key and the number that a path names, of the session that the host has bound, where it has."""
+    name = path.partition("/")[2]
+    key, mark, number = name.rpartition("#")
+    if not (mark and number.isascii() and number.isdecimal()):
+        key, number = name, ""
+    call.thread(key)  # refuses another than the bound one
+    return key, int(number[:18]) if number else None
+
+
+def _asked(call: Call, within: str, options: dict[str, Any], allowed: set[str]) -> str:
+    """The key of the session to look into.
+
+    Raises:
+        Usage: the host has bound another one, or an option is about memories.
+    """
+    other = sorted(name for name, value in options.items() if value and name not in allowed)
+    if other:
+        raise Usage(problem=f"{other[0]} is about memories, not about what was said", remedy="leave it out")
+    return _named(call, within)[0]
+
+
+def _messages(call: Call, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
+    """Messages as an answer: those that fit, the newest of them where not all do."""
+    blocks = ((message, f"{_head(key, message)}\n{message.text}") for message in reversed(messages))
+    taken = fitting(blocks, call.budget // _AS_JSON)[::-1]
+    left_out += len(messages) - len(taken)
+    texts = [beginning(text, call.budget // _AS_JSON) for _, text in taken]
+    told = [{**_told(key, message), "text": text} for (message, _), text in zip(taken, texts, strict=True)]
+    tail = f"[{left_out:,} earlier messages left out: show {FOLDER}/{key}#<seq>]" if left_out else ""
+    data = {"messages": told, "left_out": left_out}
+    return Answer(tuple(filter(None, ("\n\n".join(texts) or "nothing was said", tail))), data)
+
+
+def _hits(call: Call, found: SessionHits, offset: int) -> Answer:
+    """What was found, as much as fits."""
+    hits = found.hits[offset:]
+    blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
+    taken = fitting(blocks, call.budget // _AS_JSON)
+    left_out = found.left_out + len(hits) - len(taken)
+    data: dict[str, Any] = {"hits": as_json([hit for hit, _ in taken]), "left_out": left_out}
+    data["notes"] = list(found.notes)
+    notes: Iterable[str] = [f"[{note}]" for note in found.notes]
+    if left_out:
+        data["next"] = {"offset": offset + len(taken)}
+        notes = [f"[{left_out:,} more left out: go on with offset={offset + len(taken)}]", *notes]
+    return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
+
+
+def _head(key: str, message: Message) -> str:
+    return f"{key}#{message.seq}  {message.role}  {message.created_at}"
+
+
+def _told(key: str, message: Message) -> dict[str, Any]:
+    return {"key": key, "seq": message.seq, "role": message.role, "time": message.created_at}

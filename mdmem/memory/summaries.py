@@ -1,0 +1,299 @@
+"""Session summaries: for each session one memory, `sessions/<key>.md`, that says what it came to.
+
+It grows: what was said since the last time adds a paragraph and bullets, and whatever people wrote or changed
+in it stays. The field `through` is the number of the last message that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from mdmem.arguments import Checked
+from mdmem.errors import AlreadyExists, MemoryNotFound, SessionConflict, Usage
+from mdmem.kind import NOTE, SESSION_SUMMARY
+from mdmem.memory import history
+from mdmem.sessions.logs import name_of
+from mdmem.sessions.outline import Outline, outline
+from mdmem.text.bullets import bullets
+from mdmem.text.document import Document, parse_text
+from mdmem.text.edit import between, spliced
+from mdmem.text.field import with_field
+from mdmem.text.regex import regex
+from mdmem.text.section import append_block, append_to_section
+from mdmem.text.tokens import visible
+from mdmem.vault.paths import StrPath, check_memory, is_under, join
+from mdmem.vault.plan import Change, EditPlan, edit
+
+if TYPE_CHECKING:
+    import builtins
+
+    from mdmem.memory.verbs import Build
+    from mdmem.sessions.message import Message
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.sessions.summarise import Generator
+    from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+_TARGET = 500  # tokens of what one time adds
+_HEADINGS = {"key_points": "Key points", "decisions": "Decisions", "action_items": "Action items"}
+_SUMMARY = "Summary"
+# What would be a link, a tag, HTML or a block of its own where a sentence stands.
+_MARKUP = regex(r"[\[<#\\]|\A[-+*>=|~]|\A[0-9]+(?=[.)])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """What a session came to, as its memory has it.
+
+    Attributes:
+        key: of the session.
+        path: of the memory.
+        through: the number of the last message that it knows.
+        messages: how many it was made of.
+        topics, key_points, decisions, action_items: its lists.
+        hash: of the memory.
+    """
+
+    JSON: ClassVar = (
+        *("key", "path", "through", "messages"),
+        *("topics", "key_points", "decisions", "action_items", "hash"),
+    )
+
+    key: str
+    path: str
+    through: int
+    messages: int
+    topics: tuple[str, ...]
+    key_points: tuple[str, ...]
+    decisions: tuple[str, ...]
+    action_items: tuple[str, ...]
+    hash: str
+
+
+class Summaries(Checked, Generic[R]):
+    """The summaries of the sessions of a namespace."""
+
+    def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
+        self._vault = vault
+        self._run = run
+        self._sessions = sessions
+
+    def summarize(self, key: str, generator: Generator | None = None) -> R:
+        """Write what was said since the last time into the memory of a session.
+
+        Args:
+            key: of the session.
+            generator: asks a model; without one, or where it fails, rules decide.
+
+        Raises:
+            Usage: nothing was said since.
+            SessionConflict: somebody else summarized the session meanwhile.
+            As `Vault.apply`.
+        """
+        key = self._sessions.resolve(key)
+        path = self._path(key)
+        before = self._vault.find(path)
+        with self._sessions.logs.opened(key) as conversation:
+            log = conversation.state.log
+            since = _through(before, log)
+            messages = list(conversation.messages(since + 1))
+        if not messages:
+            raise Usage(problem=f"nothing was said in {key!r} since it was summarized")
+        # Made before anything is built: a plan may be built again under the lock, and a model takes its time.
+        new = outline(messages, _TARGET, generator)
+
+        def build() -> EditPlan:
+            now = self._vault.find(path)
+            if (now.hash if now else None) != (before.hash if before else None):
+                raise SessionConflict(path=path, reason="it was changed while the session was summarized")
+            document = self._with(now or self._empty(path, key, log), new, messages, log)
+            message = f"summarize {key}"
+            if now:
+                return edit(now, between(now.text, document.text), message)
+            content = history.encoded(path, document.text)
+            return EditPlan(changes=(Change(path=path, before=None, content=content),), message=message)
+
+        return self._run(build)
+
+    def due(self, key: str) -> bool:
+        """Whether so many messages came since the last summary that another one is due.
+
+        How many, says `summary_every` under [sessions] in the config.
+        """
+        every = self._vault.config.sessions.summary_every
+        before = self._vault.find(self._path(self._sessions.resolve(key)))
+        with self._sessions.logs.reading(key) as conversation:
+            since = _through(before, conversation.state.log)
+            found = 0
+            for message in conversation.messages_back():
+                if message.seq <= since or found == every:
+                    break
+                found += 1
+        return 0 < every <= found
+
+    def get(self, key: str) -> SessionSummary | None:
+        """The summary of a session; None where it has none."""
+        key = self._sessions.resolve(key)
+        document = self._vault.find(self._path(key))
+        return _read(document) if document else None
+
+    def text(self, key: str) -> str:
+        """The summary of a session as Markdown, without its fields; empty where it has none."""
+        document = self._vault.find(self._path(self._sessions.resolve(key)))
+        return document.body.strip("\r\n") if document else ""
+
+    def list(self) -> builtins.list[SessionSummary]:
+        """The summaries of all sessions, by path."""
+        found = self._vault.walk(SESSION_SUMMARY.folder)
+        documents = [self._vault.find(each.path) for each in found if not each.problem]
+        return [_read(each) for each in documents if each and each.fields.get("type") == SESSION_SUMMARY.name]
+
+    def delete(self, key: str) -> R:
+        """Remove the summary of a session; the session stays, and undo brings the summary back.
+
+        Raises:
+            MemoryNotFound: there is none.
+        """
+        path = self._path(self._sessions.resolve(key))
+
+        def build() -> EditPlan:
+            document = self._vault.find(path)
+            if document is None:
+                raise MemoryNotFound(path=path)
+            change = Change(path=path, before=document, delete=True)
+            return EditPlan(changes=(change,), message=f"rm {path}")
+
+        return self._run(build)
+
+    def keep(self, key: str, to: StrPath | None = None, min_tokens: int = 0) -> R:
+        """Write a conversation as a note.
+
+        Args:
+            key: of the session.
+            to: name of the note; that of the session without one.
+            min_tokens: refuse a conversation that has fewer.
+
+        Raises:
+            Usage: it has no messages, or fewer tokens.
+            AlreadyExists: the note is there already.
+        """
+        messages = self._sessions.history(key)
+        tokens = sum(message.tokens for message in messages)
+        if not messages or tokens < min_tokens:
+            raise Usage(problem=f"{key!r} has {tokens:,} tokens, which is too short to keep")
+        name = name_of(key) if to is None else to
+        path = name if is_under(name, NOTE.folder) else join(NOTE.folder, name)
+        path = check_memory(path if path.endswith(".md") else f"{path}.md")
+        ids = [f"{key}#{messages[0].seq}", f"{key}#{messages[-1].seq}"]
+        document = parse_text(path, "", self._vault.config.limits)
+        source = {"type": "session", "ids": ids}
+        fields = {"type": NOTE.name, "title": key, "created": _today(), "source": source}
+        for name, value in fields.items():
+            document = with_field(document, name, value)
+        document = spliced(document, append_block(document, "\n\n".join(map(_quoted, messages))))
+
+        def build() -> EditPlan:
+            if self._vault.exists(path):
+                raise AlreadyExists(path=path, remedy="give another name")
+            change = Change(path=path, before=None, content=history.encoded(path, document.text))
+            return EditPlan(changes=(change,), message=f"keep {key}")
+
+        return self._run(build)
+
+    def _path(self, key: str) -> str:
+        return f"{SESSION_SUMMARY.folder}/{name_of(key)}.md"
+
+    def _empty(self, path: str, key: str, log: str) -> Document:
+        """The memory of a session before anything is in it."""
+        headings = [_SUMMARY, *_HEADINGS.values()]
+        text = f"# {_plain(key)}\n\n" + "\n\n".join(f"## {heading}" for heading in headings) + "\n"
+        document = parse_text(path, text, self._vault.config.limits)
+        fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today()}
+        for name, value in fields.items():
+            document = with_field(document, name, value)
+        return document
+
+    def _with(self, document: Document, new: Outline, messages: builtins.list[Message], log: str) -> Document:
+        """The memory with what came to be since."""
+        fields = document.fields
+        topics = [str(each) for each in fields.get("topics") or () if isinstance(each, str)]
+        known = _number(fields.get("messages")) if fields.get("log") == log else 0
+        changed = {
+            "log": log,
+            "through": messages[-1].seq,
+            "messages": known + len(messages),
+            "topics": list(dict.fromkeys([*topics, *new.topics])),
+            "by": new.by,
+        }
+        for name, value in changed.items():
+            document = with_field(document, name, value)
+        document = _added(document, _SUMMARY, _plain(new.summary))
+        for name, heading in _HEADINGS.items():
+            there = set(_listed(document, heading))
+            lines = [f"- {_plain(each)}" for each in getattr(new, name) if _plain(each) not in there]
+            document = _added(document, heading, "\n".join(lines))
+        return document
+
+
+def _added(document: Document, heading: str, text: str) -> Document:
+    """The memory with a text at the end of a section, which is made where somebody removed it."""
+    if not text:
+        return document
+    if any(each.heading.title == heading for each in document.sections):
+        return spliced(document, append_to_section(document, heading, text))
+    return spliced(document, append_block(document, f"## {heading}\n\n{text}"))
+
+
+def _listed(document: Document, heading: str) -> list[str]:
+    """The bullets of the first section with this heading."""
+    section = next((each for each in document.sections if each.heading.title == heading), None)
+    if section is None:
+        return []
+    return [bullet.text for bullet in bullets(document, section.own)]
+
+
+def _through(document: Document | None, log: str) -> int:
+    """The number of the last message that a summary knows; 0 where it is of another log."""
+    fields = document.fields if document else {}
+    return _number(fields.get("through")) if fields.get("log") == log else 0
+
+
+def _read(document: Document) -> SessionSummary:
+    fields = document.fields
+    topics = fields.get("topics")
+    lists = {name: tuple(_listed(document, heading)) for name, heading in _HEADINGS.items()}
+    return SessionSummary(
+        key=str(fields.get("session") or ""),
+        path=document.path,
+        through=_number(fields.get("through")),
+        messages=_number(fields.get("messages")),
+        topics=tuple(map(str, topics)) if isinstance(topics, list) else (),
+        key_points=lists["key_points"],
+        decisions=lists["decisions"],
+        action_items=lists["action_items"],
+        hash=document.hash,
+    )
+
+
+def _number(value: object) -> int:
+    """A whole number of a field; 0 where somebody made something else of it."""
+    return value if isinstance(value, int) else 0
+
+
+def _plain(text: str) -> str:
+    """A sentence of others as Markdown that says just that."""
+    return _MARKUP.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", text)
+
+
+def _quoted(message: Message) -> str:
+    """A message as a block quote behind who said it, and when."""
+    lines = visible(message.text).split("\n")
+    said = "\n".join(f"> {line}".rstrip() for line in lines)
+    return f"**{_plain(message.role)}**, {message.created_at}, {message.seq}:\n\n{said}"
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"

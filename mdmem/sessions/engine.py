@@ -1,0 +1,595 @@
+"""What of a conversation is summarised, what a summary stands for, and how a log follows a host's list.
+
+A *run* is a stretch of messages that no summary in the context covers. It ends beside a call of a tool and
+what that answered, never between them. Everything here is computed from the records of a log, and gives a
+record to append or a value. Tokens are those of `mdmem.text.tokens.estimate`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, islice, takewhile
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from mdmem.errors import NamedNotFound, SessionConflict
+from mdmem.sessions.conversation import Conversation
+from mdmem.sessions.logs import SessionLogs
+from mdmem.sessions.message import Message, answered, beside_pairs, is_asked, pairs
+from mdmem.sessions.prompt import TAIL, check_natural, newest_of, rendered
+from mdmem.sessions.record import LogRecord, Ranges, RunSummary
+from mdmem.sessions.summarise import SUMMARY, Generator, prompt_of, summarise
+from mdmem.text.tokens import estimate
+
+T = TypeVar("T")
+
+LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
+"""A run is summarised from so many messages on, or so many tokens; and about up to these tokens."""
+NEIGHBOURS, PRESSED_NEIGHBOURS = 4, 2
+"""How many summaries of one depth become one; and how many where the context is over its budget."""
+CONDENSED_TOKENS = 2_000
+"""How many tokens these have at least, where it is not."""
+THRESHOLD = 0.75
+"""The part of a budget from which on a context is compacted."""
+MOST_DISCARDED = 20
+"""How many summaries in a row may come to nothing because others changed what they stand for."""
+
+_TARGETS, _SHARE = (1_200, 2_000), 0.35  # tokens of a leaf and of others, at most; of what they stand for
+_LEAST_TARGET = 16  # tokens
+_FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
+_EARLIER = 2  # summaries of what was before, which a model gets to see
+_LOOK_AHEAD = 1_000  # messages in which an answer to a call is looked for
+_FILLED = ("reasoning", "reasoning_content", "model", "model_name", "created_at")
+
+
+# -- compacting -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What was compacted.
+
+    Attributes:
+        summaries: that were made.
+        tokens: of the context now: its summaries and the messages that none covers.
+        stuck: where that is over the budget, the numbers of the messages and summaries in it.
+        discarded: how many summaries came to nothing because others changed what they stood for.
+        problems: why a model made no summary that it was asked for.
+    """
+
+    JSON: ClassVar = ("summaries", "tokens", "stuck", "discarded", "problems")
+
+    summaries: tuple[RunSummary, ...] = ()
+    tokens: int = 0
+    stuck: tuple[int, ...] = ()
+    discarded: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class Stretch(NamedTuple):
+    """What one summary is to stand for.
+
+    Attributes:
+        log: the random id of the log.
+        messages: what is to be summarised; of summaries, their texts.
+        tokens: of these.
+        of: the summaries that it condenses; empty for messages.
+        earlier: what the summaries before it say.
+    """
+
+    log: str
+    messages: tuple[Message, ...]
+    tokens: int
+    of: tuple[RunSummary, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """Of the summary: one more than that of the deepest that it condenses."""
+        return max((each.depth for each in self.of), default=-1) + 1
+
+    @property
+    def target(self) -> int:
+        """How many tokens the summary may have."""
+        return max(_LEAST_TARGET, min(_TARGETS[bool(self.of)], int(self.tokens * _SHARE)))
+
+    @property
+    def prompt(self) -> str:
+        """What a model is asked."""
+        return prompt_of(self.depth, self.earlier)
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether a summary would be shorter, with what stands around it in a prompt."""
+        return self.tokens > self.target + _FORM
+
+    def summary(self, text: str, by: str) -> RunSummary:
+        """The summary with its text, before it has a number."""
+        leaves = not self.of
+        return RunSummary(
+            seq=0,
+            depth=self.depth,
+            first=self.messages[0].seq if leaves else self.of[0].first,
+            last=self.messages[-1].seq if leaves else self.of[-1].last,
+            messages=len(self.messages) if leaves else sum(each.messages for each in self.of),
+            of=tuple(each.seq for each in self.of),
+            tokens=estimate(text),
+            source_tokens=self.tokens if leaves else sum(each.source_tokens for each in self.of),
+            earliest=self.messages[0].created_at if leaves else self.of[0].earliest,
+            latest=self.messages[-1].created_at if leaves else self.of[-1].latest,
+            by=by,
+            text=text,
+        )
+
+
+def needs_compaction(tokens: int, budget: int) -> bool:
+    """Whether a context of so many tokens is compacted for a budget."""
+    return tokens >= budget * THRESHOLD
+
+
+def due(conversation: Conversation, budget: int | None = None) -> Stretch | None:
+    """What is summarised next; None where nothing is.
+
+    Without a budget, and first of all with one: the oldest run that is long enough, else summaries that are
+    neighbours. Where the context is over its budget, whatever makes it smaller, but for the latest message of
+    the user, and the last message with what it answers.
+    """
+    if budget is not None and not needs_compaction(_tokens_up_to(conversation, budget), budget):
+        return None
+    groups = _groups(conversation)
+    stretch = _leaf(conversation, TAIL) or _condensed(conversation, condensable(groups))
+    if stretch or budget is None:
+        return stretch
+    over = _tokens_up_to(conversation, None) - budget
+    if over <= 0:
+        return None
+    return (
+        _condensed(conversation, condensable(groups, PRESSED_NEIGHBOURS, 0))
+        or _leaf(conversation, 0, enough=int((over + _FORM) / (1 - _SHARE)))
+        or _condensed(conversation, next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ()))
+        or _bridge(conversation)
+    )
+
+
+def compact(
+    logs: SessionLogs,
+    key: str,
+    budget: int | None,
+    generator: Generator | None,
+    clean: Callable[[str], str],
+) -> Compacted:
+    """Summarise until nothing is due; `clean` takes secrets out of a summary.
+
+    Raises:
+        Usage: the budget is negative.
+    """
+    check_natural(budget=budget or 0)
+    made: list[RunSummary] = []
+    problems: list[str] = []
+    discarded = in_a_row = 0
+    while in_a_row < MOST_DISCARDED:
+        with logs.reading(key) as conversation:
+            stretch = due(conversation, budget)
+        if stretch is None:
+            break
+        said = summarise(stretch.messages, stretch.prompt, stretch.target, generator)
+        draft = stretch.summary(clean(said.text), said.by)
+        summary = logs.commit(key, partial(covering, stretch=stretch, summary=draft))
+        problems += [said.problem] if said.problem else []
+        made += [summary] if summary else []
+        discarded, in_a_row = (discarded, 0) if summary else (discarded + 1, in_a_row + 1)
+    with logs.reading(key) as conversation:
+        return replace(
+            compacted(conversation, budget),
+            summaries=tuple(made),
+            discarded=discarded,
+            problems=tuple(problems),
+        )
+
+
+def compacted(conversation: Conversation, budget: int | None) -> Compacted:
+    """How large a context is, and where that is over the budget, what it consists of."""
+    tokens = _tokens_up_to(conversation, None)
+    summaries = [(each.first, each.seq) for each in conversation.state.context]
+    messages = [(each.seq, each.seq) for each in conversation.uncovered_back()]
+    is_over = budget is not None and tokens > budget
+    stuck = tuple(number for _, number in sorted(summaries + messages)) if is_over else ()
+    return Compacted(tokens=tokens, stuck=stuck)
+
+
+def _tokens_up_to(conversation: Conversation, most: int | None) -> int:
+    """The tokens of the context, or some number above `most`."""
+    texts = (conversation.summary(each.seq) for each in conversation.state.context)
+    tokens = estimate(rendered(list(filter(None, texts))))
+    for message in conversation.uncovered_back():
+        if most is not None and tokens > most:
+            break
+        tokens += message.tokens
+    return tokens
+
+
+def _groups(conversation: Conversation) -> list[list[RunSummary]]:
+    """The summaries in the context, in groups between which there are messages."""
+    groups: list[list[RunSummary]] = []
+    for summary in conversation.state.context:
+        between = (groups[-1][-1].last + 1, summary.first - 1) if groups else (0, 0)
+        if not groups or (between[0] <= between[1] and next(conversation.messages(*between), None)):
+            groups.append([])
+        groups[-1].append(summary)
+    return groups
+
+
+def condensable(
+    groups: Iterable[Sequence[RunSummary]], count: int = NEIGHBOURS, least: int = CONDENSED_TOKENS
+) -> Sequence[RunSummary]:
+    """The neighbours that are condensed: of the least depth, the oldest ones; empty without any.
+
+    Args:
+        groups: of summaries between which there are no messages.
+        count: how many become one.
+        least: tokens that these have at least.
+    """
+    runs = [list(run) for group in groups for _, run in groupby(group, key=lambda each: each.depth)]
+    for run in sorted(runs, key=lambda each: each[0].depth):
+        for start in range(len(run) - count + 1):
+            if sum(each.tokens for each in run[start : start + count]) >= least:
+                return run[start : start + count]
+    return ()
+
+
+def _condensed(conversation: Conversation, neighbours: Sequence[RunSummary]) -> Stretch | None:
+    told = [conversation.summary(each.seq) for each in neighbours]
+    summaries = tuple(each for each in told if each)
+    if not summaries or len(summaries) < len(told):
+        return None
+    messages = (Message(each.seq, {"role": SUMMARY, "content": each.text}, each.latest) for each in summaries)
+    return _stretch(conversation, tuple(messages), summaries)
+
+
+def _stretch(
+    conversation: Conversation, messages: tuple[Message, ...], of: tuple[RunSummary, ...] = ()
+) -> Stretch:
+    start = of[0].first if of else messages[0].seq
+    before = [each for each in conversation.state.context if each.last < start]
+    earlier = filter(None, (conversation.summary(each.seq) for each in before[-_EARLIER:]))
+    tokens = sum(message.tokens for message in messages)
+    return Stretch(conversation.state.log, messages, tokens, of, tuple(each.text for each in earlier))
+
+
+def _leaf(conversation: Conversation, tail: int, enough: int = LEAF_TOKENS) -> Stretch | None:
+    """The oldest run outside the tail that a summary is worth; without a tail it may be of any length."""
+    for first, last in _runs_outside(conversation, tail):
+        run = _run(conversation, first, last, min(enough, LEAF_TOKENS)) if first <= last else ()
+        stretch = _stretch(conversation, run) if run else None
+        is_long = not tail or len(run) >= LEAF_MESSAGES or (stretch and stretch.tokens >= LEAF_TOKENS)
+        if stretch and is_long and stretch.is_worth_it:
+            return stretch
+    return None
+
+
+def _bridge(conversation: Conversation) -> Stretch | None:
+    """A run between two summaries, however short: once it is one itself, they can be condensed."""
+    context = conversation.state.context
+    for first, last in _runs_outside(conversation, 0):
+        if context and context[0].last < first <= last < context[-1].first:
+            run = _run(conversation, first, last, LEAF_TOKENS)
+            if run:
+                return _stretch(conversation, run)
+    return None
+
+
+def _runs_outside(conversation: Conversation, tail: int) -> Iterator[tuple[int, int]]:
+    """The gaps without the last messages and the latest one of the user, as ranges of numbers."""
+    newest = list(islice(conversation.uncovered_back(), tail or 1))
+    if len(newest) < (tail or 1):
+        return
+    asked = next(filter(is_asked, conversation.uncovered_back()), None)
+    since = list(takewhile(lambda message: message != asked, conversation.uncovered_back()))[::-1]
+    end = newest[-1].seq if tail else _last_turn(newest_of(conversation, 0)[0], asked)
+    for first, last in conversation.gaps:
+        limit = min(last, end - 1)
+        if asked and first <= asked.seq <= last:
+            yield first, min(limit, asked.seq - 1)
+            first = _since_pairs(since, asked)  # noqa: PLW2901 - the rest of the gap
+        yield first, limit
+
+
+def _since_pairs(since: Sequence[Message], asked: Message) -> int:
+    """The first number behind the latest message of the user at which no pair is parted."""
+    found = pairs(since)
+    before = max(found.answering, default=-1)
+    places = [place for place in beside_pairs(since, found.joined) if before < place < len(since)]
+    return since[places[0]].seq if places else asked.seq + len(since) + 1
+
+
+def _last_turn(newest: Sequence[Message], asked: Message | None) -> int:
+    """The number from which on the last messages belong together, calls that wait for an answer included."""
+    found = pairs(newest)
+    waiting = {place for place in found.calling if asked is None or newest[place].seq > asked.seq}
+    joined = [*found.joined, *((place, len(newest) - 1) for place in waiting)]
+    places = [place for place in beside_pairs(newest, joined) if place < len(newest)]
+    return newest[places[-1]].seq
+
+
+def _run(conversation: Conversation, first: int, last: int, enough: int) -> tuple[Message, ...]:
+    """The messages from a number on, until they have enough tokens or the last number is reached.
+
+    It ends beside a pair: behind it where that is possible, else before it.
+    """
+    messages: list[Message] = []
+    tokens = further = reached = 0
+    waiting = Counter[str]()  # calls of which the answer was not yet read
+    for message in conversation.messages(first):
+        if message.seq > last or tokens >= enough:
+            reached = reached or len(messages)
+            if not +waiting or further >= _LOOK_AHEAD:
+                break
+            further += 1
+        messages.append(message)
+        tokens += message.tokens
+        waiting.update(call.id for call in message.calls)
+        waiting.subtract(each for each in answered(message) if waiting[each] > 0)
+    within = sum(message.seq <= last for message in messages)
+    places = [place for place in beside_pairs(messages, pairs(messages).joined) if place <= within]
+    reached = reached or len(messages)
+    return tuple(messages[: next((place for place in places if place >= reached), places[-1])])
+
+
+def covering(
+    conversation: Conversation, *, stretch: Stretch, summary: RunSummary
+) -> tuple[LogRecord | None, RunSummary | None]:
+    """The record of a summary, and the summary with its number; None where what it stands for has changed.
+
+    Args:
+        conversation: with the log's lock held.
+        stretch: what was summarised.
+        summary: of it.
+    """
+    state = conversation.state
+    if state.log != stretch.log:
+        return None, None
+    if stretch.of:
+        is_same = {each.seq for each in stretch.of} <= {each.seq for each in state.context}
+    else:
+        free = all(state.covering(message.seq) is None for message in stretch.messages)
+        is_same = free and tuple(conversation.messages(summary.first, summary.last)) == stretch.messages
+    if not is_same:
+        return None, None
+    summary = summary._replace(seq=state.seq + 1)
+    return LogRecord(seq=0, summary=summary), summary
+
+
+# -- up and down ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """What summaries stand for.
+
+    Attributes:
+        summaries: those that were reached and not opened, in order.
+        messages: in order.
+        tokens: of both.
+        left_out: how many messages are neither here nor in these summaries, because of the budget.
+        cut: the numbers of messages of which the middle is left out.
+    """
+
+    JSON: ClassVar = ("summaries", "messages", "tokens", "left_out", "cut")
+
+    summaries: tuple[RunSummary, ...]
+    messages: tuple[Message, ...]
+    tokens: int
+    left_out: int
+    cut: tuple[int, ...] = ()
+
+
+def expanded(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth: int | None) -> Expanded:
+    """What numbers stand for, in the order of the ids, as much as fits into a budget.
+
+    Raises:
+        NamedNotFound: nothing has one of the numbers.
+        Usage: the budget or the depth is negative.
+    """
+    check_natural(budget=budget, depth=depth or 0)
+    parts: list[RunSummary | Message] = []
+    total = 0
+    for number in ids:
+        found, count = _holding(logs, key, number, partial(_below, number=number, depth=depth))
+        parts += found
+        total += count
+    return _within(parts, total, budget)
+
+
+def _holding(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
+    """What is found in the log, else in what vacuums put aside of it, the newest first.
+
+    Raises:
+        NamedNotFound: nowhere anything.
+    """
+    for conversation in logs.with_archive(key):
+        found = look(conversation)
+        if found is not None:
+            return found
+    raise NamedNotFound(kind="message or summary", name=f"{key}#{number}")
+
+
+def _below(
+    conversation: Conversation, number: int, depth: int | None
+) -> tuple[list[RunSummary | Message], int] | None:
+    """What a number stands for in a log, and how many messages that is."""
+    if summary := conversation.summary(number):
+        return list(_opened(conversation, summary, depth)), summary.messages
+    message = conversation.message(number)
+    return ([message], 1) if message else None
+
+
+def _opened(
+    conversation: Conversation, summary: RunSummary, depth: int | None
+) -> Iterator[RunSummary | Message]:
+    """What a summary stands for, so many levels down; down to the messages without a depth."""
+    waiting = [(summary, depth)]
+    while waiting:
+        each, levels = waiting.pop()
+        if levels == 0:
+            yield each
+        elif each.of:
+            below = None if levels is None else levels - 1
+            children = map(conversation.summary, reversed(each.of))
+            # What others wrote may name itself.
+            waiting += [(child, below) for child in children if child and child.seq < each.seq]
+        else:
+            yield from conversation.standing_for(each)
+
+
+def _within(parts: Iterable[RunSummary | Message], total: int, budget: int) -> Expanded:
+    """The first of some parts, of `total` messages, that fit into a budget; the very first one is cut."""
+    summaries: list[RunSummary] = []
+    messages: list[Message] = []
+    cut: list[int] = []
+    left = budget
+    for part in parts:
+        if isinstance(part, Message) and part.tokens > left and left == budget:
+            shorter = part.abridged(left)
+            cut += [part.seq] if shorter else []
+            messages += [shorter] if shorter else []
+            left -= shorter.tokens if shorter else 0
+            break
+        if part.tokens > left:
+            break
+        left -= part.tokens
+        if isinstance(part, Message):
+            messages.append(part)
+        else:
+            summaries.append(part)
+    told = len(messages) + sum(each.messages for each in summaries)
+    return Expanded(
+        summaries=tuple(summaries),
+        messages=tuple(messages),
+        tokens=budget - left,
+        left_out=total - told,
+        cut=tuple(cut),
+    )
+
+
+def above(logs: SessionLogs, key: str, number: int) -> list[RunSummary]:
+    """The summaries that stand for a message or a summary, the nearest first.
+
+    Raises:
+        NamedNotFound: nothing has the number.
+    """
+    for conversation in logs.with_archive(key):
+        if found := _above(conversation, number):
+            return found
+    _holding(logs, key, number, partial(_below, number=number, depth=0))
+    return []
+
+
+def _above(conversation: Conversation, number: int) -> list[RunSummary]:
+    own = conversation.summary(number)
+    first, last = (own.first, own.last) if own else (number, number)
+    top = conversation.state.covering(first)
+    nodes = [top.seq] if top and last <= top.last else []
+    if not nodes:  # what stands for it is no longer in the context
+        nodes = [record.summary.seq for record, _ in conversation.records(number) if record.summary]
+    lineage: dict[int, RunSummary] = {}
+    while nodes:
+        node = conversation.summary(nodes.pop())
+        if node and number < node.seq not in lineage and node.first <= first and last <= node.last:
+            lineage[node.seq] = node
+            nodes += node.of
+    leaves = [each for each in lineage.values() if not each.of]
+    spoken = (each.seq for leaf in leaves for each in conversation.standing_for(leaf))
+    if own is None and number not in spoken:  # it had left the history before
+        return []
+    return sorted(lineage.values(), key=lambda each: (each.depth, each.seq))
+
+
+# -- the list of a host -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncedHistory:
+    """What made a log equal to a host's list.
+
+    Attributes:
+        kept, dropped, added, amended: how many messages stayed, left the history, came, and got fields.
+        seq: the number of the last message, which the host gives as `expected` the next time.
+    """
+
+    JSON: ClassVar = ("kept", "dropped", "added", "amended", "seq")
+
+    kept: int = 0
+    dropped: int = 0
+    added: int = 0
+    amended: int = 0
+    seq: int = 0
+
+
+def synced(
+    conversation: Conversation,
+    given: Sequence[Mapping[str, Any]],
+    expected: int | None,
+    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> tuple[LogRecord | None, SyncedHistory]:
+    """The record that makes a history equal to a host's list, and what it does.
+
+    Args:
+        conversation: with the log's lock held.
+        given: the host's messages, as they are kept.
+        expected: the number of the last message that the host knows of; None where it does not say.
+        clean: what makes of a message how it would be kept now.
+
+    Raises:
+        SessionConflict: there are messages behind `expected`.
+    """
+    state = conversation.state
+    last = next(conversation.messages_back(), None)
+    end = last.seq if last else 0
+    if expected is not None and end > expected:
+        reason = f"it went on to message {end}, and the host knows it up to {expected}"
+        remedy = "read the history, and sync what it says now"
+        raise SessionConflict(path=conversation.log.path, reason=reason, remedy=remedy)
+    amend: dict[int, Mapping[str, Any]] = {}
+    kept, drop = 0, Ranges()
+    for message in conversation.messages():
+        missing = _missing(message.data, given[kept], clean) if kept < len(given) else None
+        if missing is None:
+            drop = Ranges([(message.seq, state.seq)])
+            break
+        if missing:
+            amend[message.seq] = missing
+        kept += 1
+        end = message.seq
+    added = tuple(given[kept:])
+    told = SyncedHistory(
+        kept=kept,
+        dropped=state.live - kept,
+        added=len(added),
+        amended=len(amend),
+        seq=state.seq + len(added) if added else end if kept else 0,
+    )
+    if not (drop or added or amend):
+        return None, told
+    record = conversation.dropping(drop, kept) if drop else LogRecord(seq=0)
+    return replace(record, messages=added, amend=amend), told
+
+
+def _missing(
+    known: Mapping[str, Any],
+    given: Mapping[str, Any],
+    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> Mapping[str, Any] | None:
+    """The fields that a message lacks which is the same otherwise; None where it is another one."""
+    missing = {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
+    passed_over = {name for name in _FILLED if not (given.get(name) and known.get(name))}
+    wanted = _sorted(given, passed_over)
+    is_same = wanted == _sorted(known, passed_over) or wanted == _sorted(clean(known), passed_over)
+    return missing if is_same else None
+
+
+def _sorted(data: Mapping[str, Any], passed_over: Container[str]) -> str:
+    """A message as JSON, by which it is told from others: to Python, true and 1 are equal."""
+    return json.dumps({name: data[name] for name in sorted(data) if name not in passed_over}, sort_keys=True)

@@ -1,0 +1,376 @@
+"""The logs of a namespace's sessions: whose which file is, what was read of it, and how it is written.
+
+What was read of a log stays in memory, so that the next look reads what came since. What is put aside goes to
+`sessions/.archive/<name>/`, and is read where the log no longer holds a message or a summary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, NamedTuple, TypeVar
+
+from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
+from mdmem.errors import (
+    AlreadyExists,
+    LimitReached,
+    MdmemError,
+    NamedNotFound,
+    PathRefused,
+    SessionConflict,
+    Usage,
+)
+from mdmem.sessions.conversation import Conversation, LogPosition, faults, header_in
+from mdmem.sessions.record import LAST_NUMBER, VERSION, LogHeader, LogRecord, header_line, line_of
+from mdmem.sessions.state import State
+from mdmem.text.document import digest
+from mdmem.text.regex import Allowance, foreign, regex
+from mdmem.vault.log import Log, next_start
+from mdmem.vault.paths import encode_id, join
+from mdmem.vault.vault import Vault
+
+T = TypeVar("T")
+
+FOLDER, ARCHIVE, SUFFIX = "sessions", ".archive", ".jsonl"
+_VACUUMED, _DELETED = f".vacuumed{SUFFIX}", f".deleted{SUFFIX}"
+_MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one what stays before its hash
+_HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
+_STARS = {"**": ".*", "*": "[^:]*"}
+_MOST_ALIASES = 10  # one behind the other
+_MOST_KNOWN = 1_000  # sessions of which the state is remembered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session in a list.
+
+    Attributes:
+        key: of the session.
+        messages: how many are in its history.
+        summaries: how many are in its context.
+        created, updated: when it was begun and written last (ISO 8601, UTC).
+        alias_of: the key that it is another name of; empty of most.
+        bytes: of its log.
+    """
+
+    JSON: ClassVar = ("key", "messages", "summaries", "created", "updated", "alias_of", "bytes")
+
+    key: str
+    messages: int
+    summaries: int
+    created: str
+    updated: str
+    alias_of: str
+    bytes: int
+
+
+class _Read(NamedTuple):
+    state: State
+    position: LogPosition
+
+
+class SessionLogs:
+    """The logs of the sessions of one namespace. Constructing it opens nothing."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+        self._known: dict[str, _Read] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def most(self) -> int:
+        """Bytes of one line, at most."""
+        return self.vault.config.sessions.max_line_bytes
+
+    def path(self, key: str) -> str:
+        """The log of a key, as a path of the whole vault.
+
+        Raises:
+            Usage: as `name_of`.
+        """
+        return join(self.vault.namespace, f"{FOLDER}/{name_of(key)}{SUFFIX}")
+
+    def paths(self) -> list[str]:
+        """The logs that there are."""
+        folder = join(self.vault.namespace, FOLDER)
+        names = self.vault.store.names(folder)
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]
+
+    def all(self) -> Iterator[Conversation]:
+        """The conversation of every log that there is; what cannot be read is passed over."""
+        for path in self.paths():
+            with contextlib.suppress(MdmemError), self.at(path) as conversation:
+                if conversation:
+                    yield conversation
+
+    def findings(self, path: str) -> Iterator[Diagnostic]:
+        """What is wrong with a log."""
+        try:
+            with self.vault.store.log(path) as log:
+                header = header_in(log, self.most)
+                if header and self.path(header.key) != path:
+                    message = f"it is the log of {header.key!r}, which has another name"
+                    yield about_file(path, "session-conflict", message, "rename it, or move it away")
+                for fault in faults(log, self.most):
+                    severity: Severity = "warning" if fault.code == "not-a-record" else "error"
+                    yield at_line(path, fault.line, fault.code, fault.message, severity=severity)
+        except MdmemError as error:
+            yield about_file(path, error.code, error.message, error.hint)
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def at(self, path: str) -> Iterator[Conversation | None]:
+        """The conversation of the log at a path of the whole vault, open inside the block; None without one.
+
+        Raises:
+            As `Conversation`.
+        """
+        with self.vault.store.log(path) as log:
+            header = header_in(log, self.most)
+            is_own = header and self.path(header.key) == path
+            yield self._conversation(path, log, header.key) if header and is_own else None
+
+    @contextlib.contextmanager
+    def opened(self, key: str) -> Iterator[Conversation]:
+        """The conversation of just this key, which may be an alias, as it is now, open inside the block.
+
+        Raises:
+            As `Conversation`.
+        """
+        path = self.path(key)
+        with self.vault.store.log(path) as log:
+            yield self._conversation(path, log, key)
+
+    @contextlib.contextmanager
+    def reading(self, key: str) -> Iterator[Conversation]:
+        """The conversation of a key, or of the session that it is another name of, open inside the block."""
+        with self.opened(self.resolve(key)) as conversation:
+            yield conversation
+
+    def resolve(self, key: str) -> str:
+        """The key that a key is another name of; itself where it is none.
+
+        Raises:
+            SessionConflict: one alias leads to another, and so on.
+        """
+        asked = key
+        for _ in range(_MOST_ALIASES):
+            with self.opened(key) as conversation:
+                if not conversation.state.alias_of:
+                    return key
+                key = conversation.state.alias_of
+        raise self._endless(asked)
+
+    def _endless(self, key: str) -> SessionConflict:
+        return SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
+
+    def _conversation(self, path: str, log: Log, key: str) -> Conversation:
+        known = self._known.get(path)
+        conversation = Conversation(log, key, self.most, known)
+        if known is None or conversation.state is not known.state:
+            self._remember(conversation)
+        return conversation
+
+    def _remember(self, conversation: Conversation) -> None:
+        """Let the next look begin here. Others read with this state from now on: who goes on copies it."""
+        path = conversation.log.path
+        with self._lock:
+            self._known.pop(path, None)
+            if not conversation.is_new:
+                self._known[path] = _Read(conversation.state, conversation.position)
+                if len(self._known) > _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
+
+    def forget(self) -> None:
+        """Let go of what was read."""
+        with self._lock:
+            self._known.clear()
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def commit(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, T]]) -> T:
+        """Append what `build` makes of a conversation, seen under the log's lock, with its next number.
+
+        Returns:
+            What `build` gives besides. Without a record nothing is written.
+
+        Raises:
+            SessionConflict: the log is of another key, or of a later version.
+            LimitReached: the line would be longer than one may be.
+            LockTimeout, PathRefused, StorageFailed: it cannot be written; the log is as before.
+        """
+        asked = key
+        for _ in range(_MOST_ALIASES):
+            with self.writing(key) as (conversation,):
+                if not conversation.state.alias_of:
+                    record, result = build(conversation)
+                    if record:
+                        self.append(conversation, record)
+                    return result
+                key = conversation.state.alias_of
+        raise self._endless(asked)
+
+    @contextlib.contextmanager
+    def writing(self, *keys: str) -> Iterator[tuple[Conversation, ...]]:
+        """The conversations of just these keys, their logs locked, to `append` to inside the block."""
+        paths = [self.path(key) for key in keys]
+        with self.vault.store.appending(*paths) as logs:
+            yield tuple(map(self._conversation, paths, logs, keys))
+
+    def append(self, conversation: Conversation, record: LogRecord) -> None:
+        """Append a record, with its next number, to a log whose lock is held; `commit` does both."""
+        log = conversation.log
+        refuse_later(conversation)
+        state = conversation.state = conversation.state.copy()
+        record = record.as_number(state.seq + 1, record.at or now())
+        if record.last >= LAST_NUMBER:
+            raise SessionConflict(path=log.path, reason=f"it has a line of the number {state.seq:,}")
+        added = [line_of(record)]
+        if len(added[0]) > self.most:
+            what = f"{log.path}: a line of {len(added[0]):,} bytes"
+            remedy = "say it in parts, or raise max_line_bytes in .mdmem/config.toml under [sessions]"
+            raise LimitReached(what=what, limit=self.most, remedy=remedy)
+        if conversation.is_new:
+            header = LogHeader(os.urandom(8).hex(), state.key)
+            state.log = header.log
+            added.insert(0, header_line(header))
+        state.take(record, len(added[-1]) + 1)
+        if state.wants_snapshot:
+            start = next_start(log) + sum(len(line) + 1 for line in added)
+            snapshot = LogRecord(
+                seq=state.seq + 1, at=record.at, snapshot=state.snapshot._replace(start=start)
+            )
+            line = line_of(snapshot)
+            if len(line) <= self.most:
+                added.append(line)
+                state.take(snapshot, len(line) + 1)
+        log.append(added)
+        self._remember(conversation)
+
+    # -- the archive --------------------------------------------------------------------------------------
+
+    def archived(self, key: str) -> list[str]:
+        """The logs of a key that were put aside, the oldest first, as paths of the whole vault."""
+        folder = self._archive(key)
+        names = self.vault.store.names(folder)
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
+
+    def with_archive(self, key: str) -> Iterator[Conversation]:
+        """The conversation of a key, then what vacuums put aside of the same log, the newest first."""
+        key = self.resolve(key)
+        with self.opened(key) as conversation:
+            state = conversation.state
+            yield conversation
+        if not state.vacuumed:
+            return
+        for path in reversed(self.archived(key)):
+            if path.endswith(_VACUUMED) and f"-{state.log}-" in path:
+                with self.vault.store.log(path) as log:
+                    yield Conversation(log, key, self.most)
+
+    def delete(self, key: str) -> bool:
+        """Put the log of just this key into the archive; whether there was one."""
+        with self.writing(key) as (conversation,):
+            if not conversation.is_new:
+                self._put_aside(conversation, _DELETED)
+            return not conversation.is_new
+
+    def restore(self, key: str) -> None:
+        """Bring back the log of a key that was deleted last.
+
+        Raises:
+            NamedNotFound: none was deleted.
+            AlreadyExists: there is one of this key again.
+        """
+        path = self.path(key)
+        kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
+        if not kept:
+            raise NamedNotFound(kind="deleted session", name=key)
+        with self.vault.store.appending(path) as (log,):
+            if log.size:
+                raise AlreadyExists(path=path, remedy="delete it first, or keep it")
+            log.bring_back(kept[-1])
+
+    def vacuum(self, key: str) -> bool:
+        """Write a log anew without what is no longer in the history; whether anything was not."""
+        with self.writing(self.resolve(key)) as (conversation,):
+            state = conversation.state
+            if state.has_dropped:
+                refuse_later(conversation)
+                self._put_aside(conversation, _VACUUMED)
+            return state.has_dropped
+
+    def purge(self, key: str) -> None:
+        """Remove all that the archive has of a key; nothing brings it back."""
+        with self.vault.store.appending(self.path(key)) as (log,):
+            for path in self.archived(key):
+                log.purge(path)
+
+    def _put_aside(self, conversation: Conversation, why: str) -> None:
+        state = conversation.state
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{state.log}-{state.seq}{why}"
+        lines = conversation.vacuumed(now()) if why == _VACUUMED else None
+        conversation.log.put_aside(f"{self._archive(state.key)}/{name}", lines)
+
+    def _archive(self, key: str) -> str:
+        return join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}/{name_of(key)}")
+
+
+def info_of(conversation: Conversation) -> SessionInfo:
+    """A session as a list shows it."""
+    state = conversation.state
+    return SessionInfo(
+        key=state.key,
+        messages=state.live,
+        summaries=len(state.context),
+        created=state.created,
+        updated=state.updated,
+        alias_of=state.alias_of,
+        bytes=conversation.log.size,
+    )
+
+
+def fits(glob: str, key: str) -> bool:
+    """Whether a glob of the config names a key: `*` stands for anything but colons, `**` for anything."""
+    if "*" not in glob:
+        return glob == key
+    parts = (_STARS.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*)", glob))
+    return Allowance().matches(foreign(f"\\A(?s:{''.join(parts)})\\Z"), key)
+
+
+def name_of(key: str) -> str:
+    """The name of a session's files, without suffix: as `encode_id`; where that is long, cut and hashed.
+
+    Raises:
+        Usage: the key is empty, `.` or `..`, or no text that a file can be named after.
+    """
+    try:
+        name = encode_id(key, most=None)
+    except PathRefused as error:
+        raise Usage(problem=f"no session can have the key {key!r}", remedy="give a name") from error
+    if len(name.encode()) <= _MOST_NAME and not _HASHED.search(name):
+        return name
+    return f"{name.encode()[:_KEPT_OF_NAME].decode('utf-8', 'ignore')}~{digest(key.encode())}"
+
+
+def now() -> str:
+    """The time as logs have it: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def refuse_later(conversation: Conversation) -> None:
+    """Refuse to write a log whose format this code does not know.
+
+    Raises:
+        SessionConflict: it was made by a later version.
+    """
+    version = conversation.state.version
+    if version > VERSION:
+        reason = f"it has version {version} of the format, and this program writes {VERSION}"
+        raise SessionConflict(path=conversation.log.path, reason=reason, remedy="update mdmem")

@@ -1,0 +1,564 @@
+"""The sessions of one namespace: conversations by key, each kept in `sessions/<key>.jsonl`.
+
+Every change is one line of a log, written under the log's lock, and on the disk when the verb returns. What a
+verb takes out of the history stays in the log until a vacuum, and then in `sessions/.archive/`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mdmem.arguments import Checked
+from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
+from mdmem.errors import Invalid, MdmemError, NamedNotFound, SessionConflict, Usage
+from mdmem.sessions.conversation import Conversation
+from mdmem.sessions.logs import SessionInfo, SessionLogs, fits, info_of, refuse_later
+from mdmem.sessions.message import Message, check, redacted
+from mdmem.sessions.record import LogRecord, Ranges
+from mdmem.text import secret
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.index.grep import Case
+    from mdmem.sessions.compress import Compressed
+    from mdmem.sessions.engine import Compacted, Expanded, SyncedHistory
+    from mdmem.sessions.find import HitScope, SessionHits
+    from mdmem.sessions.importing import SessionImport
+    from mdmem.sessions.prompt import Assembled
+    from mdmem.sessions.record import RunSummary
+    from mdmem.sessions.summarise import Generator
+
+_LOG = logging.getLogger("mdmem.sessions")
+
+
+class Sessions(Checked):
+    """Conversations by key. One that is not there is empty; the first message makes it.
+
+    A key is any text that a file can be named after, in whatever way; an alias stands for what it names.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self.logs = SessionLogs(vault)
+
+    # -- adding -------------------------------------------------------------------------------------------
+
+    def add(self, key: str, role: str, content: Any) -> int | None:
+        """Add a message with a role and a content; its number, as `add_message`."""
+        return self.add_message(key, {"role": role, "content": content})
+
+    def add_message(self, key: str, message: Mapping[str, Any]) -> int | None:
+        """Add a message with all of its fields.
+
+        Returns:
+            Its number in the log: a new one, or that of the same message (id and content) among the last
+            1,000. None where it is not kept: a model's reasoning alone, or a key that is ignored.
+
+        Raises:
+            Usage: the key or the message cannot be one.
+            SessionConflict: another message has its id, or the log is of another key or a later version.
+            Invalid: it holds a secret, and the config refuses these.
+            LimitReached: it is longer than a line may be.
+        """
+        return self.extend(key, [message])[0]
+
+    def extend(
+        self, key: str, messages: Sequence[Mapping[str, Any]], *, by_id: bool = True
+    ) -> list[int | None]:
+        """Add several messages, all of them or none; the number of each, as `add_message`.
+
+        Args:
+            key: of the session.
+            messages: in order.
+            by_id: whether an id names one message; some programs give all of theirs the same.
+        """
+        cleaned = [self.cleaned(key, message) for message in messages]
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
+            if by_id:
+                return conversation.adding(cleaned)
+            kept, numbers = _numbered(cleaned, conversation.state.seq + 1)
+            return (LogRecord(seq=0, messages=kept) if kept else None), numbers
+
+        return self._commit(key, build) or [None] * len(cleaned)
+
+    def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
+        """Put messages in the place of the whole history; the number of each, as `add_message`."""
+        cleaned = [self.cleaned(key, message) for message in messages]
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
+            state = conversation.state
+            kept, numbers = _numbered(cleaned, state.seq + 1)
+            record = LogRecord(seq=0, messages=kept, drop=state.everything)
+            return (record if kept or state.live else None), numbers
+
+        return self._commit(key, build) or [None] * len(cleaned)
+
+    def import_(
+        self,
+        format: str,  # noqa: A002 - its name on the command line
+        source: str,
+        *,
+        key: str | None = None,
+        rename: bool = False,
+    ) -> SessionImport:
+        """Take in conversations of another program; of those that were taken in before, what is new.
+
+        Messages go behind those that are there, and never behind newer ones: such a file is left out. Secrets
+        are treated as in all that is added.
+
+        Args:
+            format: `picoclaw`, `claude-code-session`, `codex-session` or `openai-messages`.
+            source: a file, or a folder of files.
+            key: of the session, for a single file; without it what the file says, or is called.
+            rename: add `.migrated` to the names of the files that were taken in.
+
+        Raises:
+            Usage: there is no such format, or nothing at the path.
+            LockTimeout, StorageFailed: it cannot be written; what was written stays.
+        """
+        from mdmem.sessions.importing import import_transcripts  # noqa: PLC0415 - start-up
+
+        return import_transcripts(self, format, source, key, rename=rename)
+
+    def capture(self, format: str, path: str) -> None:  # noqa: A002 - as `import_`
+        """As `import_`, of a file that a tool's hook names, where the config lets hooks do so."""
+        if self.logs.vault.config.sessions.capture == "hooks":
+            from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
+
+            import_named(self, format, path)
+
+    def set_summary(self, key: str, text: str) -> None:
+        """Set the text that `summary` gives back."""
+        said = self._screened(key, {"text": text})["text"]
+        self._commit(key, lambda _: (LogRecord(seq=0, text=said), None))
+
+    def sync(
+        self, key: str, messages: Sequence[Mapping[str, Any]], expected: int | None = None
+    ) -> SyncedHistory:
+        """Make the history equal to a host's list, with as little change as that takes.
+
+        What both begin with stays, and gets the reasoning, model or time that it lacks. What follows leaves
+        the history, and the rest of the list is added. A secret, or reasoning alone, makes no difference.
+
+        Args:
+            key: of the session.
+            messages: the host's list.
+            expected: the number of the last message that the host knows of.
+
+        Raises:
+            SessionConflict: there are messages behind `expected`.
+            Usage, Invalid, LimitReached: as `add_message`.
+        """
+        from mdmem.sessions.engine import SyncedHistory, synced  # noqa: PLC0415 - most calls add and read
+
+        cleaned = [each for message in messages if (each := self.cleaned(key, message)) is not None]
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, SyncedHistory]:
+            return synced(conversation, cleaned, expected, lambda data: self._screened(key, data))
+
+        return self._commit(key, build) or SyncedHistory()
+
+    # -- taking out of the history ------------------------------------------------------------------------
+
+    def truncate(self, key: str, keep_last: int) -> None:
+        """Keep the last messages of the history; none with 0 or less. With too many nothing changes."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            state = conversation.state
+            if keep_last >= state.live:
+                return None, None
+            if keep_last <= 0:
+                return LogRecord(seq=0, drop=state.everything), None
+            numbered = enumerate(conversation.messages_back(), 1)
+            first = next(message.seq for number, message in numbered if number == keep_last)
+            return conversation.dropping(Ranges([(1, first - 1)]), keep_last), None
+
+        self._commit(key, build)
+
+    def pop(self, key: str) -> Message | None:
+        """Take the last message out of the history; None where it is empty."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, Message | None]:
+            newest = list(islice(conversation.messages_back(), 2))
+            if not newest:
+                return None, None
+            # With the lines before it that are no messages: what is dropped stays one range.
+            first = newest[1].seq + 1 if len(newest) > 1 else 1
+            drop = Ranges([(first, conversation.state.seq)])
+            return conversation.dropping(drop, conversation.state.live - 1), newest[0]
+
+        found: Message | None = self._commit(key, build)
+        return found
+
+    def clear(self, key: str) -> None:
+        """Take everything out of the history and the context; the summary of `set_summary` goes as well."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            state = conversation.state
+            has_anything = state.live or state.text
+            return (LogRecord(seq=0, drop=state.everything, text="") if has_anything else None), None
+
+        self._commit(key, build)
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def history(self, key: str, last: int | None = None, since: int = 0) -> list[Message]:
+        """The messages in the history, in order.
+
+        Args:
+            key: of the session.
+            last: at most so many, the newest ones.
+            since: only those with a higher number.
+        """
+        with self.logs.reading(key) as conversation:
+            if last is None:
+                return list(conversation.messages(since + 1))
+            found: list[Message] = []
+            for message in conversation.messages_back() if last > 0 else ():
+                if message.seq <= since:
+                    break
+                found.append(message)
+                if len(found) == last:
+                    break
+            return found[::-1]
+
+    def message(self, key: str, seq: int) -> Message:
+        """A message by its number, also one that is no longer in the history, or in the archive alone.
+
+        Raises:
+            NamedNotFound: no message has this number.
+        """
+        for conversation in self.logs.with_archive(key):
+            if found := conversation.message(seq):
+                return found
+        raise NamedNotFound(kind="message", name=f"{key}#{seq}")
+
+    def summary(self, key: str) -> str:
+        """The text that `set_summary` set; empty without one."""
+        with self.logs.reading(key) as conversation:
+            return conversation.state.text
+
+    def check(self, key: str | None = None) -> list[Diagnostic]:
+        """What is wrong with the log of a session, or without a key with any; nothing is changed.
+
+        Lines that are no records, numbers that are missing though no vacuum took them, snapshots that say
+        something else than the lines before them, and logs that are not those of their key.
+        """
+        paths = self.logs.paths() if key is None else [self.logs.path(key)]
+        return [finding for path in paths for finding in told(list(self.logs.findings(path)))]
+
+    def list(self) -> list[SessionInfo]:
+        """Every session of the namespace, by key; a log that cannot be read is passed over."""
+        found = [info_of(conversation) for conversation in self.logs.all()]
+        return sorted(found, key=lambda each: each.key)
+
+    # -- finding ------------------------------------------------------------------------------------------
+
+    def grep(
+        self,
+        pattern: str,
+        key: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        regex: bool = False,
+        case: Case = "ignore",
+        role: str | None = None,
+        last: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        scope: HitScope = "both",
+        dropped: bool = False,
+        limit: int = 20,
+    ) -> SessionHits:
+        """The messages and summaries of a session that hold a text or match a pattern, the newest first.
+
+        Args:
+            pattern: what to look for, in a line of what is said.
+            key: of the session.
+            all: look in every session of the namespace, in place of one.
+            regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
+            case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
+            role: only what these say: `user`, `assistant`, `tool`, …
+            last: only what was said so long ago at most: `2h`, `3d`, `1w`, `1m`.
+            since, before: only what was said from the one time on, and before the other (ISO 8601).
+            scope: `message`, `summary` or both.
+            dropped: also what is no longer in the history.
+            limit: the most hits; how many further ones there are is counted up to 10,000.
+
+        Raises:
+            Usage: neither a session nor all of them, or an argument that cannot mean anything.
+            PatternInvalid: the regular expression cannot be read.
+            RipgrepMissing, RipgrepTooOld, RipgrepFailed: there is no ripgrep that works.
+        """
+        from mdmem.sessions import find  # noqa: PLC0415 - start-up
+
+        asked = find.filtered(role, last, since, before, scope, dropped=dropped)
+        return find.grep(
+            self.logs, find.one_or_all(key, every=all), find.WantedText(pattern, regex, case), asked, limit
+        )
+
+    def search(
+        self,
+        query: str,
+        key: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        role: str | None = None,
+        last: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        scope: HitScope = "both",
+        dropped: bool = False,
+        limit: int = 20,
+    ) -> SessionHits:
+        """The messages and summaries of a session that fit a query best.
+
+        Args:
+            query: words, `"phrases"`, `prefix*`, `-not`; no text is refused.
+            key, all, role, last, since, before, scope, limit: as in `grep`.
+            dropped: also what is no longer in the history, unless a vacuum left it out of the log.
+
+        Raises:
+            Usage: neither a session nor all of them, or an argument that cannot mean anything.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
+
+        asked = find.filtered(role, last, since, before, scope, dropped=dropped)
+        return search.search(self.logs, query, find.one_or_all(key, every=all), asked, limit)
+
+    # -- the context --------------------------------------------------------------------------------------
+
+    def assemble(self, key: str, budget: int, tail: int = 32) -> Assembled:
+        """What of a conversation goes into a prompt: the newest messages, and summaries, within a budget.
+
+        Args:
+            key: of the session.
+            budget: tokens.
+            tail: how many of the last messages come before the summaries.
+        """
+        from mdmem.sessions.prompt import assembled  # noqa: PLC0415 - most calls add and read
+
+        with self.logs.reading(key) as conversation:
+            return assembled(conversation, budget, tail)
+
+    def compact(self, key: str, budget: int | None = None, generator: Generator | None = None) -> Compacted:
+        """Let summaries stand for the oldest messages, and for the oldest summaries.
+
+        Each is made without the log's lock, and appended under it if what it stands for is as it was.
+
+        Args:
+            key: of the session. One that the config calls stateless stays as it is.
+            budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
+                under it, or the answer names what it consists of. Without a budget, what is due is done.
+            generator: asks a language model; without it a summary is made of sentences of what was said.
+        """
+        from mdmem.sessions.engine import compact, compacted  # noqa: PLC0415 - most calls add and read
+
+        stateless = self.logs.vault.config.sessions.stateless
+        resolved = self.resolve(key)
+        if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
+            with self.logs.reading(key) as conversation:
+                return compacted(conversation, budget)
+        return compact(
+            self.logs, key, budget, generator, lambda text: str(self._screened(key, {"text": text})["text"])
+        )
+
+    def compress(
+        self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
+    ) -> Compressed:
+        """The history made shorter for a prompt; the log stays as it is.
+
+        Args:
+            key: of the session.
+            level: none, light, moderate or aggressive: at most 100, 70, 50 or 30 percent of the tokens stay.
+            by: message, turn or session: what becomes one message. Fewer messages than 100, 20 or 50 stay.
+            generator: as `compact`.
+
+        Raises:
+            Usage: there is no such level or unit.
+        """
+        from mdmem.sessions.compress import compress  # noqa: PLC0415 - most calls add and read
+
+        return compress(self.history(key), level, by, generator)
+
+    def expand(self, key: str, ids: Sequence[int], budget: int = 4_000, depth: int | None = None) -> Expanded:
+        """What summaries stand for, and messages, also those that are in the archive alone.
+
+        Args:
+            key: of the session.
+            ids: numbers of summaries and messages.
+            budget: tokens; what goes beyond is counted.
+            depth: how many levels down; to the messages without it.
+
+        Raises:
+            NamedNotFound: nothing has one of the numbers.
+        """
+        from mdmem.sessions.engine import expanded  # noqa: PLC0415 - most calls add and read
+
+        return expanded(self.logs, key, ids, budget, depth)
+
+    def above(self, key: str, seq: int) -> Sequence[RunSummary]:
+        """The summaries that stand for a message or a summary, the nearest first; empty without any.
+
+        Raises:
+            NamedNotFound: nothing has the number.
+        """
+        from mdmem.sessions.engine import above  # noqa: PLC0415 - most calls add and read
+
+        return above(self.logs, key, seq)
+
+    # -- other names, the end, and what comes back --------------------------------------------------------
+
+    def resolve(self, key: str) -> str:
+        """The key that a key is another name of; itself where it is none."""
+        return self.logs.resolve(key)
+
+    def alias(self, alias: str, key: str) -> None:
+        """Let one key be another name of a session, which takes over its messages where it has none itself.
+
+        Raises:
+            Usage: both are the same session.
+            SessionConflict: the alias is one of another session already.
+        """
+        self._refuse_secret(alias)
+        key, own = self.resolve(key), self.resolve(alias)
+        if alias == key:
+            raise Usage(problem=f"{alias!r} cannot be an alias of itself")
+        with self.logs.writing(alias, key) as (source, target):
+            if own == key and source.state.alias_of:
+                return
+            if own != alias or source.state.alias_of or target.state.alias_of:
+                raise SessionConflict(
+                    path=source.log.path, reason="it is an alias of another session already"
+                )
+            refuse_later(source)
+            if not target.state.live and (source.state.live or source.state.text):
+                messages = tuple(each.dated for each in source.messages())
+                record = LogRecord(seq=0, messages=messages, text=target.state.text or source.state.text)
+                self.logs.append(target, record)
+            self.logs.append(source, LogRecord(seq=0, alias_of=key))
+
+    def delete(self, key: str) -> bool:
+        """Put a session into the archive; whether there was one. Of an alias only the name goes."""
+        return self.logs.delete(key)
+
+    def restore(self, key: str) -> None:
+        """Bring back the session of a key that was deleted last.
+
+        Raises:
+            NamedNotFound: none was deleted.
+            AlreadyExists: there is one of this key again.
+        """
+        self.logs.restore(key)
+
+    def vacuum(self, key: str, *, purge: bool = False) -> bool:
+        """Write a log anew without what is no longer in the history; the old one is kept in the archive.
+
+        Args:
+            key: of the session.
+            purge: remove all that the archive has of this key as well; nothing brings it back.
+
+        Returns:
+            Whether there was anything to leave out.
+        """
+        was_written = self.logs.vacuum(key)
+        if purge:
+            self.logs.purge(self.resolve(key))
+        return was_written
+
+    def save(self, key: str) -> None:
+        """Nothing: what a verb did is on the disk when it returns. A key that is impossible is refused."""
+        self.logs.path(key)
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self.logs.forget()
+
+    @cached_property
+    def quiet(self) -> QuietSessions:
+        """The same verbs for a host that handles no errors: they are logged, and the answer is empty."""
+        return QuietSessions(self)
+
+    # -- what every change goes through -------------------------------------------------------------------
+
+    def is_kept(self, key: str) -> bool:
+        """Whether the config lets anything be kept of a key."""
+        return not any(fits(glob, key) for glob in self.logs.vault.config.sessions.ignored)
+
+    def _commit(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
+        self.logs.path(key)  # an impossible key is refused, also where nothing would be kept
+        if not self.is_kept(key):
+            return None
+        self._refuse_secret(key)
+        return self.logs.commit(key, build)
+
+    def _refuse_secret(self, key: str) -> None:
+        """Refuse a key that holds a secret, where the config lets none be kept: files are named after it."""
+        config = self.logs.vault.config
+        if config.sessions.secrets != "keep" and (found := secret.find(key, allow=config.secrets.allow)):
+            message = f"this key looks like it holds a secret: {found[0].kind} {found[0].shown}…"
+            raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
+
+    def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """A message as it is kept; None of one that is not.
+
+        Raises:
+            Usage: it cannot be one.
+            Invalid: it holds a secret, and the config refuses these.
+        """
+        check(message)
+        return None if Message(0, message).is_transient else self._screened(key, message)
+
+    def _screened(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is said, without its secrets where the config has it so.
+
+        Raises:
+            Invalid: it holds a secret, and the config refuses these.
+        """
+        config = self.logs.vault.config
+        if config.sessions.secrets == "keep":
+            return data
+        clean, found = redacted(data, config.secrets.allow)
+        if found and config.sessions.secrets == "refuse":
+            path = self.logs.path(key)
+            told = [f"this looks like a secret: {each.kind} {each.shown}…" for each in found]
+            raise Invalid(findings=tuple(about_file(path, SECRETS, each, SECRETS_HINT) for each in told))
+        return clean
+
+
+class QuietSessions:
+    """The verbs of `Sessions`; what one of them raises is logged, and an empty answer is given."""
+
+    _EMPTY: ClassVar = {"list": list, "str": str, "bool": bool}
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._sessions, name)
+        if not callable(verb):
+            return verb
+
+        def quietly(*arguments: Any, **named: Any) -> Any:
+            try:
+                return verb(*arguments, **named)
+            except MdmemError as error:
+                _LOG.error("%s: %s", name, error)
+                kind = str(verb.__annotations__["return"]).partition("[")[0]
+                return self._EMPTY[kind]() if kind in self._EMPTY else None
+
+        return quietly
+
+
+def _numbered(
+    messages: Sequence[Mapping[str, Any] | None], first: int
+) -> tuple[tuple[Mapping[str, Any], ...], list[int | None]]:
+    """The messages that are kept, and for each of all its number, from `first` on."""
+    kept = tuple(each for each in messages if each is not None)
+    numbers = iter(range(first, first + len(kept)))
+    return kept, [None if each is None else next(numbers) for each in messages]

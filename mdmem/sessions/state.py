@@ -1,0 +1,176 @@
+"""What a log says as a whole, folded record by record, and the snapshots that save reading it from the start.
+
+Messages are not in it: a message is in the history unless its number is among the `dropped`. A summary is in
+the context while all its messages are in the history and no other summary covers it. Who drops messages knows
+which summaries that leaves, and says so in the same line, so that a state follows from lines alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mdmem.sessions.message import Message
+from mdmem.sessions.record import NOTHING, LogHeader, LogRecord, Ranges, RunSummary, Snapshot
+
+SAME_WITHIN = 1_000
+"""Among how many of the last messages in the history an id is not given to another one."""
+SNAPSHOT_BYTES = 256 * 1024
+_TIMES_THE_LAST = 16  # as many bytes as this many snapshots come between two: the log grows by a 16th
+
+
+class RecentMessages:
+    """The last messages in a history: which of them have an id, and what they say.
+
+    Attributes:
+        ids: number and hash of each that has an id, by that.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.ids: dict[str, tuple[int, str]] = {}
+        self._numbers: deque[int] = deque(maxlen=SAME_WITHIN)
+        self.add(messages)
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages behind the others; those that are no longer among the last ones go."""
+        for message in messages:
+            self._numbers.append(message.seq)
+            if message.id:
+                self.ids.pop(message.id, None)
+                self.ids[message.id] = (message.seq, message.hash)
+        while self.ids and (oldest := next(iter(self.ids))) and self.ids[oldest][0] < self._numbers[0]:
+            del self.ids[oldest]
+
+    def copy(self) -> RecentMessages:
+        """The same messages, to which others can be added."""
+        other = RecentMessages()
+        other.ids, other._numbers = dict(self.ids), self._numbers.copy()
+        return other
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """A session up to one line of its log.
+
+    Attributes:
+        log, key, version, vacuumed: as in the log's first line.
+        seq: the last number that is taken.
+        live: how many messages are in the history.
+        dropped: the numbers of messages that are not, and of lines between them.
+        has_dropped: whether the log holds any of these, so that a vacuum finds something to do.
+        context: the summaries in the context, by what they stand for, without their texts.
+        amended: fields that messages lacked, by number.
+        text: the summary that `set_summary` set.
+        alias_of: the key of the session that this one is another name of; empty of most.
+        cursors: positions that others keep here, by name.
+        created, updated: when the first and the last line was written (ISO 8601, UTC).
+        recent: the last 1,000 messages in the history, where somebody asked.
+        grown: bytes since the last snapshot.
+        snapshot_bytes: of the last snapshot.
+    """
+
+    log: str
+    key: str
+    version: int
+    vacuumed: int = 0
+    seq: int = 0
+    live: int = 0
+    dropped: Ranges = NOTHING
+    has_dropped: bool = False
+    context: list[RunSummary] = field(default_factory=list)
+    amended: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    text: str = ""
+    alias_of: str = ""
+    cursors: dict[str, Any] = field(default_factory=dict)
+    created: str = ""
+    updated: str = ""
+    recent: RecentMessages | None = None
+    grown: int = 0
+    snapshot_bytes: int = 0
+
+    @classmethod
+    def of(cls, header: LogHeader) -> State:
+        """The state behind the first line of a log."""
+        return cls(log=header.log, key=header.key, version=header.version, vacuumed=header.vacuumed)
+
+    def copy(self) -> State:
+        """The same state, which goes on by itself."""
+        return replace(
+            self,
+            context=list(self.context),
+            amended=dict(self.amended),
+            cursors=dict(self.cursors),
+            recent=self.recent and self.recent.copy(),
+        )
+
+    def take(self, record: LogRecord, size: int) -> None:
+        """Go on with the next record, a line of `size` bytes."""
+        if record.snapshot is not None:
+            self._restore(record.snapshot)
+            self.grown, self.snapshot_bytes = 0, size
+        else:
+            self.grown += size
+        self.seq = record.last
+        self.created = self.created or record.at
+        self.updated = record.at or self.updated
+        if record.drop:
+            self.dropped = Ranges.of([*self.dropped, *record.drop])
+            self.live, self.context, self.has_dropped = record.live, list(record.context), True
+            self.recent = None
+        said = range(record.seq, record.seq + len(record.messages))
+        self.live += sum(not self.dropped.holds(number) for number in said) if record.drop else len(said)
+        if self.recent is not None:
+            self.recent.add(record.spoken())
+        if record.summary:
+            self._cover(record.summary)
+        for number, fields in record.amend.items():
+            self.amended[number] = {**self.amended.get(number, {}), **fields}
+        if record.text is not None:
+            self.text = record.text
+        self.alias_of = record.alias_of or self.alias_of
+        self.cursors |= record.cursors
+
+    def _cover(self, summary: RunSummary) -> None:
+        stands = [each for each in self.context if not summary.first <= each.first <= summary.last]
+        self.context = sorted([*stands, summary.place], key=lambda each: each.first)
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether so much was written since the last snapshot that another one is due."""
+        return self.grown >= max(SNAPSHOT_BYTES, _TIMES_THE_LAST * self.snapshot_bytes)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state as a record holds it."""
+        return Snapshot(
+            live=self.live,
+            dropped=self.dropped,
+            has_dropped=self.has_dropped,
+            context=tuple(self.context),
+            amended=self.amended,
+            text=self.text,
+            alias_of=self.alias_of,
+            cursors=self.cursors,
+            created=self.created,
+        )
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        self.live, self.has_dropped, self.dropped = snapshot.live, snapshot.has_dropped, snapshot.dropped
+        self.context, self.amended = list(snapshot.context), dict(snapshot.amended)
+        self.text, self.alias_of, self.created = snapshot.text, snapshot.alias_of, snapshot.created
+        self.cursors = dict(snapshot.cursors)
+
+    @property
+    def everything(self) -> Ranges:
+        """The numbers of all messages that there may be."""
+        return Ranges([(1, self.seq)]) if self.seq else NOTHING
+
+    def holds(self, number: int) -> bool:
+        """Whether a message of this number is in the history."""
+        return 0 < number <= self.seq and not self.dropped.holds(number)
+
+    def covering(self, number: int) -> RunSummary | None:
+        """The summary in the context that stands for a message; None where there is none."""
+        return next((each for each in self.context if each.first <= number <= each.last), None)

@@ -1,0 +1,353 @@
+"""Logs: files of lines to which several processes append, and from which nothing is cut.
+
+A line counts once its end is written, so what a crash tore counts for nothing; whoever appends next gives it
+an end first, and a mark, or a line that lacks no more than its end would come to count. Readers take no lock:
+they see the whole lines that stood when they opened the log. Writers exclude each other by a lock beside the
+log, which is never deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from mdmem.vault import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+CHUNK = 1 << 16
+TORN_END = b"~\n"
+"""What a last line without its end gets: no JSON ends so."""
+_BLOCK = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_WRITE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class LogLine(NamedTuple):
+    """A line of a log: where it begins (bytes), where the next one does, and its bytes without the end.
+
+    `data` is None where the line is longer than the reader takes.
+    """
+
+    start: int
+    end: int
+    data: bytes | None
+
+
+class Log(Protocol):
+    """An open log.
+
+    Attributes:
+        path: of the log in its vault.
+        size: bytes, those of a line without its end included; 0 where there is no log yet.
+        identity: tells one file of this path from another that took its place.
+    """
+
+    path: str
+    size: int
+    identity: tuple[int, ...]
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` up to `end`."""
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Add lines, given without their ends; they are on the disk then. The log is made if missing.
+
+        Only inside of `Store.appending`. Nothing of them remains where this raises, unless a program that
+        takes no lock wrote behind them.
+        """
+
+    def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
+        """Keep the log whole under another path, and let `lines` take its place; without them nothing does.
+
+        Only inside of `Store.appending`. What a program that takes no lock writes meanwhile is in either one.
+        """
+
+    def bring_back(self, path: str) -> None:
+        """Let what was put aside under `path` be the log again; there must be none. Wants `appending`."""
+
+    def purge(self, path: str) -> None:
+        """Remove what was put aside under `path` for good. Wants `appending`."""
+
+
+def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = None) -> Iterator[LogLine]:
+    """The whole lines of a log, in order.
+
+    Args:
+        log: to read.
+        start: where a line begins, in bytes.
+        end: where to stop, in bytes; at the end of the log without it.
+        most: bytes of a line beyond which it comes without its data.
+    """
+    end = log.size if end is None else min(end, log.size)
+    position, parts, length = start, [], 0
+    while position < end:
+        chunk = log.read(position, min(position + CHUNK, end))
+        if not chunk:
+            return  # it became shorter
+        position += len(chunk)
+        *whole, rest = chunk.split(b"\n")
+        for piece in whole:
+            length += len(piece)
+            parts.append(piece)
+            fits = most is None or length <= most
+            yield LogLine(start, start + length + 1, b"".join(parts) if fits else None)
+            start += length + 1
+            parts, length = [], 0
+        length += len(rest)
+        if most is None or length <= most:
+            parts.append(rest)
+
+
+def lines_back(log: Log, most: int | None = None) -> Iterator[LogLine]:
+    """The whole lines of a log, the last one first; `most` as in `lines`."""
+    end = whole_size(log)
+    position = end - 1  # a line is what stands between two line ends
+    parts: list[bytes] = []
+    length = 0
+    while position > 0:
+        start = max(0, position - CHUNK)
+        *pieces, piece = log.read(start, position).split(b"\n")
+        while True:
+            length += len(piece)
+            if most is None or length <= most:
+                parts.append(piece)
+            if not pieces:
+                break
+            fits = most is None or length <= most
+            yield LogLine(end - 1 - length, end, b"".join(reversed(parts)) if fits else None)
+            end -= length + 1
+            parts, length, piece = [], 0, pieces.pop()
+        position = start
+    if end > 0:
+        yield LogLine(0, end, b"".join(reversed(parts)) if most is None or length <= most else None)
+
+
+def whole_size(log: Log) -> int:
+    """The bytes of a log up to its last line end."""
+    end = log.size
+    if end and log.read(end - 1, end) == b"\n":
+        return end
+    while end > 0:
+        start = max(0, end - CHUNK)
+        at = log.read(start, end).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        end = start
+    return 0
+
+
+def next_start(log: Log) -> int:
+    """Where the next line that is appended begins, in bytes."""
+    is_whole = log.size == 0 or log.read(log.size - 1, log.size) == b"\n"
+    return log.size if is_whole else log.size + len(TORN_END)
+
+
+def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within: int) -> int:
+    """Where a line begins, in bytes, from which it is not far to the one with a number.
+
+    Args:
+        log: whose lines have growing numbers, but for those that have none.
+        number: that is looked for. No line before the result has it, or a larger one.
+        number_of: gives the number of a line from how it begins.
+        within: in how many bytes a number stands.
+    """
+    low, high = 0, whole_size(log)
+    while high - low > CHUNK:
+        middle = (low + high) // 2
+        found = _first(log, middle, high, number_of, within)
+        if found is None or found[1] > number:
+            high = middle
+        else:
+            low = found[0]
+    return low
+
+
+def _first(
+    log: Log, start: int, end: int, number_of: Callable[[bytes], int | None], within: int
+) -> tuple[int, int] | None:
+    """The first line with a number that begins in a stretch of a log: where, and its number."""
+    position = start - 1
+    while position < end:
+        chunk = log.read(position, position + CHUNK + within)
+        at = chunk.find(b"\n", 0, CHUNK)
+        while at >= 0 and position + at + 1 < end:
+            number = number_of(chunk[at + 1 : at + 1 + within])
+            if number is not None:
+                return position + at + 1, number
+            at = chunk.find(b"\n", at + 1, CHUNK)
+        if at >= 0 or len(chunk) <= CHUNK:
+            return None
+        position += CHUNK
+    return None
+
+
+class LogFile:
+    """A log that is a file below a folder: `Log`, over descriptors. No part of its path is a link."""
+
+    def __init__(self, root: str, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self.identity: tuple[int, ...] = ()
+        self._root = root
+        *self._folders, self._name = path.split("/")
+        self._fresh = f".{self._name}.new"  # one for each log: whoever holds the lock may remove an old one
+        self._descriptor: int | None = None
+
+    @contextlib.contextmanager
+    def opened(self, *, writing: bool) -> Iterator[LogFile]:
+        """Keep the file open inside the block, if there is one.
+
+        Raises:
+            PathRefused: a link, a folder, a device or a FIFO is in its place.
+            StorageFailed: the system refuses.
+        """
+        try:
+            with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):
+                if os.fstat(self._open(_WRITE if writing else _READ)).st_nlink > 1 and writing:
+                    self._part()
+            yield self
+        finally:
+            self._close()
+
+    def _open(self, flags: int) -> int:
+        with files.opened(self._root, self._folders, create=bool(flags & os.O_CREAT)) as folder:
+            descriptor = os.open(self._name, flags, files.NEW_FILE, dir_fd=folder)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a regular file", self._name)
+        self._descriptor, self.size = descriptor, status.st_size
+        self.identity = (status.st_dev, status.st_ino)
+        return descriptor
+
+    def _part(self) -> None:
+        """Give the log a file of its own, where the same file has other names as well.
+
+        A crash in `put_aside` leaves it so, and whoever made a link: what stands there is not written to.
+        """
+        with self._folder() as folder:
+            files.remove(folder, self._fresh)
+            starts = range(0, self.size, _BLOCK)
+            blocks = (self.read(start, min(start + _BLOCK, self.size)) for start in starts)
+            files.write_new(folder, self._fresh, blocks, self._like())
+            os.rename(self._fresh, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        self._close()
+        self._open(_WRITE)
+
+    def _like(self) -> files.Content | None:
+        """The permissions and the owner that a file in place of this one gets."""
+        if self._descriptor is None:
+            return None
+        status = os.fstat(self._descriptor)
+        mode = stat.S_IMODE(status.st_mode)
+        return files.Content(b"", mode, status.st_uid, status.st_gid, files.stamp(status))
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor, self.size, self.identity = None, 0, ()
+
+    def read(self, start: int, end: int) -> bytes:
+        """As `Log.read`."""
+        if self._descriptor is None or start >= end:
+            return b""
+        with files.translated(self.path, "read it"):
+            return os.pread(self._descriptor, end - start, start)
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """As `Log.append`."""
+        if any(b"\n" in line for line in lines):
+            raise ValueError("a line has no line end in it")
+        if not lines:
+            return
+        with files.translated(self.path, "append to it"):
+            descriptor = self._descriptor
+            if descriptor is None:
+                descriptor = self._open(_WRITE | os.O_CREAT)
+            torn = TORN_END if next_start(self) > self.size else b""
+            data = b"".join([torn, *(line + b"\n" for line in lines)])
+            try:
+                files.write(descriptor, data)
+                os.fsync(descriptor)
+                if self.size == 0:
+                    with self._folder() as folder:
+                        os.fsync(folder)
+            except OSError:
+                self._take_back(descriptor, data)
+                raise
+            # Not the sum of both: a program that takes no lock may have written in between.
+            self.size = os.lseek(descriptor, 0, os.SEEK_CUR)
+
+    def _take_back(self, descriptor: int, data: bytes) -> None:
+        """Take away what was written of `data`, where nobody has written besides."""
+        with contextlib.suppress(OSError):
+            written = os.pread(descriptor, len(data) + 1, self.size)
+            if data.startswith(written):
+                os.ftruncate(descriptor, self.size)
+
+    def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
+        """As `Log.put_aside`: the new file is hidden until it is whole and on the disk."""
+        *folders, name = path.split("/")
+        with (
+            files.translated(self.path, "put it aside"),
+            self._folder() as folder,
+            files.opened(self._root, folders, create=True) as aside,
+        ):
+            files.remove(folder, self._fresh)
+            try:
+                if lines is not None:
+                    files.write_new(folder, self._fresh, _blocks(lines), self._like())
+                os.link(self._name, name, src_dir_fd=folder, dst_dir_fd=aside, follow_symlinks=False)
+                os.fsync(aside)
+                if lines is None:
+                    os.unlink(self._name, dir_fd=folder)
+                else:
+                    os.rename(self._fresh, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                files.remove(folder, self._fresh)
+                raise
+            os.fsync(folder)
+        self._close()
+
+    def bring_back(self, path: str) -> None:
+        """As `Log.bring_back`."""
+        *folders, name = path.split("/")
+        with (
+            files.translated(self.path, "bring it back"),
+            files.opened(self._root, folders) as aside,
+            self._folder() as folder,
+        ):
+            if self._descriptor is not None and self.size == 0:
+                os.unlink(self._name, dir_fd=folder)
+            os.link(name, self._name, src_dir_fd=aside, dst_dir_fd=folder, follow_symlinks=False)
+            os.fsync(folder)
+            os.unlink(name, dir_fd=aside)
+            os.fsync(aside)
+
+    def purge(self, path: str) -> None:
+        """As `Log.purge`."""
+        *folders, name = path.split("/")
+        with files.translated(self.path, "purge it"), files.opened(self._root, folders) as aside:
+            files.remove(aside, name)
+            os.fsync(aside)
+
+    def _folder(self) -> contextlib.AbstractContextManager[int]:
+        return files.opened(self._root, self._folders, create=True)
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines with their ends, joined into blocks that are worth a call of the system."""
+    block, size = [], 0
+    for line in lines:
+        block += [line, b"\n"]
+        size += len(line) + 1
+        if size >= CHUNK:
+            yield b"".join(block)
+            block, size = [], 0
+    yield b"".join(block)

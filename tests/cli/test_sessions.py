@@ -1,0 +1,197 @@
+"""The commands of sessions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli, Files
+
+TURNS = b'{"role": "user", "content": "one"}\n\n{"role": "assistant", "content": "two", "n": 1}\n'
+
+
+def texts(cli: Cli, *asked: str) -> list[str]:
+    return [each["data"]["content"] for each in cli("sessions", "history", *asked, "--json").json]
+
+
+# README: `memory.sessions` keeps what was said, message by message …
+def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
+    assert cli.ok("sessions", "add", "t:1", "user", "Which database?").out == "1\n"
+    assert cli.ok("sessions", "add", "t:1", "assistant", stdin=b"SQLite.\n").out == "2\n"
+    assert list(files.everything()) == ["sessions/t%3A1.jsonl"]
+    printed = cli.ok("sessions", "history", "t:1").out.split("\n")
+    assert printed[0].startswith("#1  user  20")
+    assert (printed[1], printed[4]) == ("Which database?", "SQLite.")
+    (last,) = cli.ok("sessions", "history", "t:1", "--last", "1", "--json").json
+    assert (last["seq"], last["data"]) == (2, {"role": "assistant", "content": "SQLite.\n"})
+    assert texts(cli, "t:1", "--since", "1") == ["SQLite.\n"]
+    assert cli("sessions", "history", "none").code == 1
+
+
+def test_a_file_of_messages_is_added_whole_or_not_at_all(cli: Cli) -> None:
+    assert cli.ok("sessions", "extend", "t", stdin=TURNS).out == "1\n2\n"
+    assert cli("sessions", "extend", "t", stdin=TURNS + b'{"role": 3}\n').code == 2
+    refused = cli("sessions", "extend", "t", stdin=TURNS + b"{")
+    assert "line 4 is not JSON" in refused.errors
+    assert texts(cli, "t") == ["one", "two"]
+    cli.ok("sessions", "set-history", "t", stdin=TURNS[:35])
+    assert texts(cli, "t") == ["one"]
+
+
+def test_what_is_not_kept_is_said(cli: Cli) -> None:
+    thought = json.dumps({"role": "assistant", "content": "", "reasoning_content": "hm"})
+    assert cli.ok("sessions", "add-message", "t", thought).out == "not kept\n"
+    assert cli.ok("sessions", "add-message", "t", thought, "--json").json == {"seq": [None]}
+    assert cli("sessions", "add-message", "t", "{").code == 2
+
+
+# README: What is taken out of a history stays in its log until …
+def test_messages_leave_the_history_and_stay_in_the_log(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS * 3)
+    cli.ok("sessions", "truncate", "t", "3")
+    assert texts(cli, "t") == ["two", "one", "two"]
+    assert "two" in cli.ok("sessions", "pop", "t").out
+    cli.ok("sessions", "clear", "t")
+    assert cli("sessions", "pop", "t").code == 1
+    assert "one" in cli.ok("sessions", "message", "t", "1").out
+    assert cli.ok("sessions", "vacuum", "t", "--json").json["written"]
+    assert cli.ok("sessions", "message", "t", "1", "--json").json["data"]["content"] == "one"
+    cli.ok("sessions", "vacuum", "t", "--purge")
+    assert cli("sessions", "message", "t", "1").code == 1
+
+
+def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS)
+    cli.ok("sessions", "alias", "me", "t")
+    assert cli.ok("sessions", "resolve", "me").out == "t\n"
+    listed = [line.split() for line in cli.ok("sessions", "list").out.splitlines()]
+    assert [(line[0], *line[2:]) for line in listed] == [("0", "me", "→", "t"), ("2", "t")]
+    assert [each["alias_of"] for each in cli.ok("sessions", "list", "--json").json] == ["t", ""]
+    assert cli.ok("sessions", "delete", "t", "--json").json == {"key": "t", "deleted": True}
+    assert cli("sessions", "delete", "t").code == 1
+    assert cli("sessions", "history", "me").code == 1
+    cli.ok("sessions", "restore", "t")
+    assert texts(cli, "me") == ["one", "two"]
+    assert cli("sessions", "restore", "t").code == 1
+
+
+def test_a_summary_is_set_and_printed(cli: Cli) -> None:
+    assert cli("sessions", "summary", "t").code == 1
+    cli.ok("sessions", "set-summary", "t", "SQLite was chosen.")
+    assert cli.ok("sessions", "summary", "t").out == "SQLite was chosen.\n"
+    assert cli.ok("sessions", "summary", "t", "--json").json == {"text": "SQLite was chosen."}
+
+
+@pytest.mark.parametrize("key", ["", ".", ".."])
+def test_an_impossible_key_is_refused(cli: Cli, key: str) -> None:
+    assert cli("sessions", "add", key, "user", "text").code == 2
+
+
+def test_conversations_of_another_program_are_taken_in(cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "chat.jsonl"
+    source.write_bytes(TURNS)
+    asked = ("sessions", "import", "openai-messages", str(source))
+    assert cli.ok(*asked, "--key", "t").out == "      2  t\n"
+    assert texts(cli, "t") == ["one", "two"]
+    with source.open("ab") as file:
+        file.write(b"{\n")
+    again = cli(*asked, "--key", "t", "--rename", "--json")
+    assert again.json["sessions"] == [{"key": "t", "path": str(source), "messages": 0}]
+    assert again.json["left_out"] == [f"{source}: entry 3: not JSON"]
+    assert (again.code, source.exists()) == (1, False)
+    assert cli("sessions", "import", "word", str(source)).code == 2
+
+
+def test_a_line_that_is_no_record_is_told(cli: Cli, files: Files) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS)
+    assert cli.ok("sessions", "check").out == ""
+    files.write("sessions/t.jsonl", files.read("sessions/t.jsonl") + b"{}\n")
+    told = cli("sessions", "check", "t")
+    assert told.code in {0, 1}
+    assert told.out.startswith("sessions/t.jsonl:3:1: ")
+    assert cli("sessions", "check", "--json").json[0]["line"] == 3
+
+
+def test_what_was_said_is_found_exactly_and_ranked(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS)
+    cli.ok("sessions", "add", "other", "user", "one more")
+    for verb in ("grep", "search"):
+        found = cli.ok("sessions", verb, "one", "t", "--role", "user")
+        assert found.out.startswith("t#1  user  20")
+        assert found.out.endswith("\none\n\n")
+        (hit,) = cli.ok("sessions", verb, "one", "t", "--json").json["hits"]
+        assert (hit["key"], hit["seq"], hit["snippet"]) == ("t", 1, "one")
+        assert len(cli.ok("sessions", verb, "one", "--all", "--json").json["hits"]) == 2
+        assert cli.ok("sessions", verb, "one", "--all", "--limit", "1").errors == "1 more\n"
+        assert cli("sessions", verb, "three", "t").code == 1
+        assert cli("sessions", verb, "one").code == 2
+
+
+LONG = b"".join(b'{"role": "user", "content": "turn %d %s"}\n' % (n, b"x" * 1_000) for n in range(40))
+
+
+def test_a_history_follows_a_hosts_list(cli: Cli) -> None:
+    assert cli.ok("sessions", "sync", "t", stdin=TURNS).out == "0 kept, 0 dropped, 2 added, 0 amended\n"
+    done = cli.ok("sessions", "sync", "t", "--expected", "2", "--json", stdin=TURNS * 2).json
+    assert done == {"kept": 2, "dropped": 0, "added": 2, "amended": 0, "seq": 4}
+    assert cli("sessions", "sync", "t", "--expected", "2", stdin=TURNS).code == 2
+
+
+def test_a_context_is_compacted_assembled_and_opened_again(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=LONG)
+    done = cli.ok("sessions", "compact", "t")
+    assert done.out.startswith("#41  summary of 8 messages, #1 to #8, by extract\nuser: turn")
+    assert " tokens\n" in done.errors
+    assembled = cli.ok("sessions", "assemble", "t", "2000", "--tail", "4")
+    assert assembled.out.startswith('<summary id="41" kind="leaf"')
+    assert "#40  user" in assembled.out
+    assert "messages left out" in assembled.errors
+    assert cli.ok("sessions", "assemble", "t", "20000", "--json").json["summaries"] == [41]
+    opened = cli.ok("sessions", "expand", "t", "41")
+    assert "#1  user" in opened.out
+    assert opened.errors == ""
+    assert "7 messages left out" in cli.ok("sessions", "expand", "t", "41", "--budget", "300").errors
+    assert cli.ok("sessions", "expand", "t", "41", "--depth", "0", "--json").json["summaries"][0]["seq"] == 41
+    assert cli.ok("sessions", "above", "t", "3").out.startswith("#41  summary")
+    assert [each["seq"] for each in cli.ok("sessions", "above", "t", "3", "--json").json] == [41]
+    assert cli("sessions", "above", "t", "9").code == 1
+    assert cli("sessions", "expand", "t", "99").code == 1
+
+
+def test_what_is_too_large_for_a_budget_is_named(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=LONG[: LONG.index(b"\n")])
+    assert "over the budget with #1\n" in cli.ok("sessions", "compact", "t", "--budget", "10").errors
+    assert cli.ok("sessions", "compact", "t", "--budget", "10", "--json").json["stuck"] == [1]
+
+
+def test_a_history_is_printed_shorter(cli: Cli) -> None:
+    cli.ok("sessions", "extend", "t", stdin=LONG)
+    done = cli.ok("sessions", "compress", "t", "--by", "session")
+    assert len(done.out.splitlines()) == 40
+    done = cli.ok("sessions", "compress", "t", "--level", "aggressive")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert lines[-1]["content"].startswith("turn 39 ")
+    told = cli.ok("sessions", "compress", "t", "--level", "aggressive", "--json").json
+    assert told["after"] <= told["before"] * 0.3
+    assert f"{told['after']:,} of {told['before']:,} tokens" in done.errors
+    assert len(cli.ok("sessions", "history", "t", "--json").json) == 40
+
+
+def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS)
+    assert cli("summaries", "due", "t").code == 1
+    assert cli("summaries", "text", "t").code == 1
+    assert "+# t" in cli.ok("summaries", "summarize", "t", "--dry-run").out
+    cli.ok("summaries", "summarize", "t")
+    assert cli.ok("summaries", "list").out == cli.ok("summaries", "get", "t").out
+    assert cli.ok("summaries", "get", "t", "--json").json["through"] == 2
+    assert cli.ok("summaries", "text", "t").out.startswith("# t\n\n## Summary\n\nuser: one")
+    cli.ok("summaries", "keep", "t", "--to", "talk")
+    assert b"> one" in files.read("notes/talk.md")
+    cli.ok("summaries", "delete", "t")
+    assert cli("summaries", "get", "t").code == 1

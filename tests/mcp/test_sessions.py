@@ -1,0 +1,90 @@
+"""Sessions through the tools: what was said is found and read, and a bound thread sees its own alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mdmem.text.tokens import estimate
+from tests.mcp.conftest import Tools
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
+
+
+@pytest.fixture
+def said(memory: Memory) -> Memory:
+    for number in range(1, 31):
+        memory.sessions.add("t:1", "user", f"turn {number} about SQLite")
+    memory.sessions.add("other", "user", "SQLite is secret here")
+    return memory
+
+
+def test_the_last_messages_of_a_session_are_shown(tools: Tools, said: Memory) -> None:
+    answer = tools("show", path="sessions/t:1", limit=2)
+    assert [each["seq"] for each in answer.data["messages"]] == [29, 30]
+    assert "turn 30 about SQLite" in answer.texts[0]
+    assert len(tools("show", path="sessions/t:1").data["messages"]) == 20
+    assert tools.error("show", path="sessions/none")["code"] == "usage"
+    assert len(said.sessions.history("t:1")) == 30
+
+
+def test_one_message_is_shown_line_by_line(tools: Tools, memory: Memory) -> None:
+    text = "\n".join(f"line {number}" for number in range(5_000))
+    memory.sessions.add("t", "user", text)
+    read, line = [], 1
+    while line:
+        answer = tools("show", path="sessions/t#1", line=line)
+        assert sum(map(estimate, answer.texts)) < 6_200
+        read.append(answer.data["text"])
+        line = answer.data.get("next", {}).get("line", 0)
+    assert "\n".join(read) == text
+    assert tools.error("show", path="sessions/t#2")["code"] == "name-not-found"
+
+
+def test_a_summary_opens_to_its_messages(tools: Tools, said: Memory) -> None:
+    for number in range(40):
+        said.sessions.add("t:1", "user", f"{number} " + "x " * 500)
+    (summary, *_) = said.sessions.compact("t:1", budget=3_000).summaries
+    answer = tools("show", path=f"sessions/t:1#{summary.seq}")
+    seqs = [each["seq"] for each in answer.data["messages"]]
+    assert seqs == list(range(seqs[0], seqs[-1] + 1))
+    assert summary.first <= seqs[0] <= seqs[-1] <= summary.last
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "other"),
+    [("grep", {"pattern": "turn 3"}, {"globs": ["*"]}), ("search", {"query": "turn"}, {"types": ["note"]})],
+)
+@pytest.mark.usefixtures("said")
+def test_what_was_said_is_found_page_by_page(
+    tools: Tools, tool: str, asked: dict[str, Any], other: dict[str, Any]
+) -> None:
+    answer = tools(tool, within="sessions/t:1", limit=1, **asked)
+    assert answer.data["hits"][0]["key"] == "t:1"
+    assert answer.data["next"] == {"offset": 1}
+    following = tools(tool, within="sessions/t:1", limit=1, offset=1, **asked)
+    assert following.data["hits"][0]["seq"] != answer.data["hits"][0]["seq"]
+    assert "about memories" in tools.error(tool, within="sessions/t:1", **asked, **other)["message"]
+
+
+def test_a_bound_thread_sees_no_other_session(said: Memory) -> None:
+    tools = Tools(said, thread="t:1")
+    assert tools("show", path="sessions/t:1#1").data["text"] == "turn 1 about SQLite"
+    for tool, asked in (
+        ("show", {"path": "sessions/other"}),
+        ("show", {"path": "sessions/other#1"}),
+        ("grep", {"within": "sessions/other", "pattern": "SQLite"}),
+        ("search", {"within": "sessions/other", "query": "SQLite"}),
+    ):
+        refused = tools.error(tool, **asked)
+        assert refused["code"] == "usage"
+        assert "secret" not in str(refused)
+    for tool, text in (("grep", "pattern"), ("search", "query")):
+        assert tools(tool, **{text: "secret"}).data["hits"] == []
+
+
+def test_the_memory_of_a_session_is_read_as_memories_are(tools: Tools, said: Memory) -> None:
+    said.summaries.summarize("t:1")
+    assert tools("show", path="sessions/t%3A1.md").data["path"] == "sessions/t%3A1.md"

@@ -1,0 +1,197 @@
+"""Session summaries: what a session came to, as a memory that grows and that people may edit."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mdmem
+from mdmem.errors import AlreadyExists, MemoryNotFound, SessionConflict, Usage
+from mdmem.memory.summaries import Summaries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem import Memory
+
+TALK = [
+    ("user", "Which database do we take for Atlas, Postgres or SQLite?"),
+    ("assistant", "We decided to use SQLite for Atlas. It is one file."),
+    ("user", "Good. We need to write the backup job in src/backup.py."),
+    ("assistant", "I will follow up on Monday. See [[db]] and #ops, <b>soon</b>."),
+]
+
+
+@pytest.fixture
+def memory(vault_root: Path) -> Memory:
+    return mdmem.open(vault_root)
+
+
+def talk(memory: Memory, key: str = "t:1", start: int = 0, end: int | None = None) -> None:
+    for role, content in TALK[start:end]:
+        memory.sessions.add(key, role, content)
+
+
+def test_a_session_is_summarized_into_a_memory_that_passes_every_check(memory: Memory) -> None:
+    talk(memory)
+    memory.summaries.summarize("t:1")
+    found = memory.summaries.get("t:1")
+    assert found is not None
+    assert (found.path, found.key, found.through, found.messages) == ("sessions/t%3A1.md", "t:1", 4, 4)
+    assert found.decisions == ("We decided to use SQLite for Atlas.",)
+    assert found.action_items[0] == "We need to write the backup job in src/backup.py."
+    assert "SQLite" in found.topics
+    assert found.key_points
+    assert [each for each in memory.check() if each.severity == "error"] == []
+    # Nothing that was said becomes a link, a tag or HTML.
+    document = memory.show(found.path)
+    assert (document.links, document.tags) == ((), ())
+    assert memory.summaries.list() == [found]
+
+
+# README: `summaries summarize` adds to a memory what the session came to …
+def test_only_what_came_after_is_added_and_what_people_wrote_stays(memory: Memory) -> None:
+    talk(memory, end=2)
+    memory.summaries.summarize("t:1")
+    mine = "- We use SQLite, says Ann.\n- Written by hand."
+    memory.section("sessions/t%3A1.md", "Decisions", mine)
+    with pytest.raises(Usage, match="nothing was said"):
+        memory.summaries.summarize("t:1")
+    talk(memory, start=2)
+    memory.summaries.summarize("t:1")
+    found = memory.summaries.get("t:1")
+    assert found is not None
+    assert found.decisions == ("We use SQLite, says Ann.", "Written by hand.")
+    assert (found.through, found.messages) == (4, 4)
+    assert "backup job" in memory.summaries.text("t:1")
+
+
+def test_a_session_made_again_is_summarized_from_its_start(memory: Memory) -> None:
+    talk(memory)
+    memory.summaries.summarize("t:1")
+    memory.sessions.delete("t:1")
+    talk(memory, end=2)
+    memory.summaries.summarize("t:1")
+    found = memory.summaries.get("t:1")
+    assert found is not None
+    assert (found.through, found.messages) == (2, 2)
+
+
+def test_a_summary_is_due_after_so_many_messages(memory: Memory, vault_root: Path) -> None:
+    (vault_root / ".mdmem/config.toml").write_text("[sessions]\nsummary_every = 3\n", encoding="utf-8")
+    memory = mdmem.open(vault_root)
+    talk(memory, end=2)
+    assert not memory.summaries.due("t:1")
+    talk(memory, start=2, end=3)
+    assert memory.summaries.due("t:1")
+    memory.summaries.summarize("t:1")
+    assert not memory.summaries.due("t:1")
+    assert not memory.summaries.due("none")
+
+
+def answer(**changed: Any) -> str:
+    shape = {
+        "summary": "They chose.",
+        "topics": ["db"],
+        "key_points": ["One file."],
+        "decisions": [1, "SQLite"],
+    }
+    return json.dumps({**shape, **changed})
+
+
+@pytest.mark.parametrize(
+    ("said", "by", "decisions"),
+    [
+        (f"Here it is:\n{answer()}\nDone.", "model", ("SQLite",)),
+        (answer(decisions="SQLite"), "model", ()),
+        ("no JSON", "rules", ("We decided to use SQLite for Atlas.",)),
+        ("[1]", "rules", ("We decided to use SQLite for Atlas.",)),
+        ("", "rules", ("We decided to use SQLite for Atlas.",)),
+    ],
+)
+def test_a_models_answer_counts_where_it_is_sound(
+    memory: Memory, said: str, by: str, decisions: tuple[str, ...]
+) -> None:
+    def model(_prompt: str, _tokens: int, _temperature: float, _seconds: float) -> str:
+        return said
+
+    talk(memory)
+    memory.summaries.summarize("t:1", model)
+    found = memory.summaries.get("t:1")
+    assert found is not None
+    assert found.decisions == decisions
+    assert memory.show(found.path).fields["by"] == by
+
+
+def test_a_model_that_fails_leaves_it_to_the_rules(memory: Memory) -> None:
+    def model(_prompt: str, _tokens: int, _temperature: float, _seconds: float) -> str:
+        raise OSError("no network")
+
+    talk(memory)
+    memory.summaries.summarize("t:1", model)
+    assert memory.show("sessions/t%3A1.md").fields["by"] == "rules"
+
+
+def test_who_comes_second_is_told(memory: Memory) -> None:
+    def model(_prompt: str, _tokens: int, _temperature: float, _seconds: float) -> str:
+        memory.write("sessions/t%3A1.md", "# By another program\n")
+        return answer()
+
+    talk(memory)
+    with pytest.raises(SessionConflict):
+        memory.summaries.summarize("t:1", model)
+    assert memory.show("sessions/t%3A1.md").text == "# By another program\n"
+
+
+def test_a_section_that_somebody_removed_is_made_again(memory: Memory) -> None:
+    talk(memory, end=1)
+    memory.write("sessions/t%3A1.md", "---\nsession: t:1\n---\n\n# Mine\n")
+    talk(memory, start=1)
+    memory.summaries.summarize("t:1")
+    text = memory.summaries.text("t:1")
+    assert text.startswith("# Mine\n")
+    assert "## Decisions\n\n- We decided" in text
+
+
+def test_a_summary_is_removed_and_comes_back(memory: Memory) -> None:
+    talk(memory)
+    memory.summaries.summarize("t:1")
+    memory.summaries.delete("t:1")
+    assert memory.summaries.get("t:1") is None
+    assert memory.summaries.text("t:1") == ""
+    with pytest.raises(MemoryNotFound):
+        memory.summaries.delete("t:1")
+    memory.undo()
+    assert memory.summaries.get("t:1") is not None
+    assert len(memory.sessions.history("t:1")) == 4
+
+
+def test_a_conversation_is_kept_as_a_note(memory: Memory) -> None:
+    talk(memory)
+    memory.summaries.keep("t:1", "talks/atlas")
+    note = memory.notes.read("talks/atlas")
+    assert note.fields["source"] == {"type": "session", "ids": ["t:1#1", "t:1#4"]}
+    assert "> Which database do we take" in note.text
+    with pytest.raises(AlreadyExists):
+        memory.summaries.keep("t:1", "talks/atlas")
+    with pytest.raises(Usage, match="too short"):
+        memory.summaries.keep("t:1", "other", min_tokens=10_000)
+    with pytest.raises(Usage):
+        memory.summaries.keep("none")
+    memory.summaries.keep("t:1")
+    assert memory.exists("notes/t%3A1.md")
+
+
+def test_an_alias_has_the_summary_of_what_it_names(memory: Memory) -> None:
+    talk(memory)
+    memory.sessions.alias("me", "t:1")
+    memory.summaries.summarize("me")
+    assert memory.summaries.get("me") == memory.summaries.get("t:1")
+
+
+def test_its_verbs_check_their_arguments(memory: Memory) -> None:
+    assert isinstance(memory.summaries, Summaries)
+    with pytest.raises(TypeError):
+        memory.summaries.summarize(3)  # type: ignore[arg-type]

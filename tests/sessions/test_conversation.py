@@ -1,0 +1,389 @@
+"""A log as anybody may have left it: what of it counts is the same from its start and from its end."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mdmem.errors import SessionConflict
+from mdmem.memory.memory import Memory
+from mdmem.sessions import state as state_module
+from mdmem.sessions.conversation import Conversation, faults
+from mdmem.sessions.record import LAST_NUMBER, LogHeader, LogRecord, RunSummary, header_line, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mdmem.sessions.sessions import Sessions
+
+HEADER = header_line(LogHeader("abc", "s"))
+
+
+def message(seq: int, text: str = "") -> bytes:
+    return line_of(LogRecord(seq=seq, messages=({"role": "user", "content": text or f"{seq}"},)))
+
+
+def lines_to(last: int) -> list[bytes]:
+    return [HEADER, *map(message, range(1, last + 1))]
+
+
+def write(folder: Path, lines: Sequence[bytes], torn: bytes = b"") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "s.jsonl").write_bytes(b"".join(line + b"\n" for line in lines) + torn)
+
+
+def seqs(folder: Path) -> list[int]:
+    """What a new reader reads, whichever way it reads."""
+    sessions = Memory(str(folder.parent)).sessions
+    found = [each.seq for each in sessions.history("s")]
+    assert [each.seq for each in sessions.history("s", last=1_000)] == found
+    with sessions.logs.opened("s") as opened:
+        assert [record.seq for record, _ in opened.records_back()] == [
+            record.seq for record, _ in opened.records()
+        ][::-1]
+        for number in found:
+            (told,) = opened.messages(number, number)
+            assert opened.message(number) == told
+        assert opened.state.live == len(found)
+    return found
+
+
+def goes_on(folder: Path) -> None:
+    """Whatever stands there: the next message is read, with a number above all."""
+    sessions = Memory(str(folder.parent)).sessions
+    before = [each.seq for each in sessions.history("s")]
+    number = sessions.add("s", "user", "goes on")
+    assert seqs(folder) == [*before, number]
+    assert Memory(str(folder.parent)).sessions.history("s", last=1)[0].text == "goes on"
+
+
+SUMMARY = b'{"seq":%d,"depth":1,"first":1,"last":%d,"messages":3%s'
+JUNK: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"hello",
+    "NUL bytes": b"\0" * 100,
+    "invalid UTF-8": b'{"seq":4,"at":"","messages":[{"role":"\xff"}]}',
+    "NaN": b'{"seq":4,"at":"","messages":[{"role":"user","content":NaN}]}',
+    "an infinity": b'{"seq":4,"at":"","messages":[{"role":"user","content":1e999}]}',
+    "thousands of digits": b'{"seq":4,"at":"","messages":[{"role":"user","content":' + b"9" * 5_000 + b"}]}",
+    "deep nesting": b'{"seq":4,"at":"","messages":[{"role":"user","content":' + b"[" * 100_000,
+    "a list": b'[{"seq":4}]',
+    "a number that is none": b'{"seq":"4","at":""}',
+    "a number twice": b'{"seq":4,"at":"","seq":5}',
+    "a number too large": b'{"seq":%d,"at":""}' % (LAST_NUMBER + 1),
+    "a number below": b'{"seq":2,"at":"","messages":[{"role":"user","content":"again"}]}',
+    "a second header": header_line(LogHeader("other", "s", 1, 0)),
+    "a header of another key": header_line(LogHeader("other", "t", 1, 0)),
+    "messages that are none": b'{"seq":4,"at":"","messages":["user"]}',
+    "messages as an object": b'{"seq":4,"at":"","messages":{"role":"user"}}',
+    "no time": b'{"seq":4,"at":5,"messages":[{"role":"user","content":"x"}]}',
+    "drop of no ranges": b'{"seq":4,"at":"","drop":[1,2],"live":1}',
+    "drop of texts": b'{"seq":4,"at":"","drop":[["1","2"]],"live":1}',
+    "drop backwards": b'{"seq":4,"at":"","drop":[[3,1]],"live":1}',
+    "drop with fewer than none": b'{"seq":4,"at":"","drop":[[1,3]],"live":-4}',
+    "a summary of itself": b'{"seq":4,"at":"","summary":%s' % SUMMARY % (4, 3, b',"of":[4]}}'),
+    "a summary of what comes": b'{"seq":4,"at":"","summary":%s' % SUMMARY % (4, 9, b"}}"),
+    "a summary of another line": b'{"seq":4,"at":"","summary":%s' % SUMMARY % (9, 3, b"}}"),
+    "an amendment of a text": b'{"seq":4,"at":"","amend":{"1":"x"}}',
+    "an amendment of no number": b'{"seq":4,"at":"","amend":{"x":{}}}',
+    "an alias of a list": b'{"seq":4,"at":"","alias_of":["t"]}',
+    "cursors of a list": b'{"seq":4,"at":"","cursors":[1]}',
+    "a text of a number": b'{"seq":4,"at":"","text":5}',
+    "a snapshot of a text": b'{"seq":4,"at":"","snapshot":"x"}',
+    "a snapshot of a list": b'{"seq":4,"at":"","snapshot":[]}',
+    "a snapshot of texts": b'{"seq":4,"at":"","snapshot":{"live":"3"}}',
+    "a snapshot of odd ranges": b'{"seq":4,"at":"","snapshot":{"live":3,"dropped":[[1]]}}',
+    "a snapshot of odd summaries": b'{"seq":4,"at":"","snapshot":{"live":3,"context":[{"seq":1}]}}',
+    "a snapshot of odd amendments": b'{"seq":4,"at":"","snapshot":{"live":3,"amended":{"1":2}}}',
+}
+
+
+@pytest.mark.parametrize("junk", JUNK)
+@pytest.mark.parametrize("place", ["middle", "end"])
+def test_a_line_that_is_no_record_is_passed_over(folder: Path, junk: str, place: str) -> None:
+    at = 3 if place == "middle" else 4
+    lines = lines_to(3)
+    write(folder, [*lines[:at], JUNK[junk], *lines[at:]])
+    assert seqs(folder) == [1, 2, 3]
+    sessions = Memory(str(folder.parent)).sessions
+    assert [(each.code, each.position.line) for each in sessions.check("s")] == [("not-a-record", at + 1)]
+    goes_on(folder)
+
+
+def test_what_is_deeply_nested_and_is_read_can_be_written_again(folder: Path) -> None:
+    """Lists within lists, as others may have written: a vacuum writes them as they stand."""
+    deep = b'{"seq":2,"at":"","messages":[{"role":"user","content":' + b"[" * 900 + b"]" * 900 + b"}]}"
+    write(folder, [*lines_to(1), deep, message(3)])
+    sessions = Memory(str(folder.parent)).sessions
+    sessions.truncate("s", 2)
+    sessions.vacuum("s")
+    assert seqs(folder) == [2, 3]
+
+
+@pytest.mark.parametrize("torn", [b"", b"{", HEADER[:20], HEADER, b"\0" * 5_000])
+def test_what_a_crash_left_of_a_first_line_is_no_session(folder: Path, torn: bytes) -> None:
+    write(folder, [], torn)
+    assert seqs(folder) == []
+    assert not Memory(str(folder.parent)).sessions.delete("s")
+    goes_on(folder)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b'{"role":"user","content":"of another program"}',
+        b"[]",
+        header_line(LogHeader("abc", "t")),
+        header_line(LogHeader("../../x", "s")),  # a file is named after it
+        HEADER.replace(b'"version":1', b'"version":"1"'),
+        HEADER.replace(b'"vacuumed":0', b'"vacuumed":-1'),
+        message(1),
+    ],
+)
+def test_a_file_of_something_else_is_neither_read_nor_written(folder: Path, first: bytes) -> None:
+    write(folder, [first, message(1)])
+    sessions, before = Memory(str(folder.parent)).sessions, (folder / "s.jsonl").read_bytes()
+    for verb in (sessions.history, sessions.clear, sessions.delete, sessions.pop, sessions.vacuum):
+        with pytest.raises(SessionConflict):
+            verb("s")
+    with pytest.raises(SessionConflict):
+        sessions.add("s", "user", "x")
+    assert (folder / "s.jsonl").read_bytes() == before
+    assert "session-conflict" in {each.code for each in sessions.check()}
+
+
+def test_lines_of_junk_without_end_are_no_session(folder: Path) -> None:
+    write(folder, [b"junk"] * 1_000)
+    with pytest.raises(SessionConflict):
+        Memory(str(folder.parent)).sessions.add("s", "user", "x")
+
+
+def test_a_log_with_the_line_ends_of_windows_is_read(folder: Path) -> None:
+    write(folder, [line + b"\r" for line in lines_to(3)])
+    assert seqs(folder) == [1, 2, 3]
+    goes_on(folder)
+    write(folder, [b"\xef\xbb\xbf" + HEADER, *lines_to(3)[1:]])  # and with the mark that editors put there
+    assert seqs(folder) == [1, 2, 3]
+
+
+def test_a_log_that_was_added_to_itself_says_what_it_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cat log >> log` leaves it, or a merge that takes both sides; with and without snapshots."""
+    for few in (1 << 20, 400):
+        monkeypatch.setattr(state_module, "SNAPSHOT_BYTES", few)
+        (folder / "s.jsonl").unlink(missing_ok=True)
+        sessions = Memory(str(folder.parent)).sessions
+        for number in range(12):
+            sessions.add("s", "user", f"{number}")
+        sessions.truncate("s", 5)
+        said, data = seqs(folder), (folder / "s.jsonl").read_bytes()
+        for part in (
+            data,
+            data[: len(data) // 2].rpartition(b"\n")[0] + b"\n",
+            data[-100:].partition(b"\n")[2],
+        ):
+            (folder / "s.jsonl").write_bytes(data + part)
+            assert seqs(folder) == said
+            goes_on(folder)
+
+
+def test_numbers_that_are_missing_harm_nothing_else(folder: Path) -> None:
+    """Somebody took lines out by hand."""
+    lines = lines_to(9)
+    write(folder, [*lines[:3], *lines[5:]])
+    assert seqs(folder) == [1, 2, 5, 6, 7, 8, 9]
+    sessions = Memory(str(folder.parent)).sessions
+    assert [(each.code, each.position.line) for each in sessions.check()] == [("session-gap", 4)]
+    goes_on(folder)
+
+
+def test_a_snapshot_that_the_lines_contradict_is_reported(folder: Path) -> None:
+    start = sum(len(line) + 1 for line in lines_to(3))
+    said = b'{"seq":4,"at":"","snapshot":{"start":%d,"live":2,"text":"x"}}' % start
+    write(folder, [*lines_to(3), said, message(5)])
+    (finding,) = Memory(str(folder.parent)).sessions.check()
+    assert (finding.code, finding.position.line, finding.severity) == ("snapshot-differs", 5, "error")
+    assert "live, text" in finding.message
+
+
+def test_a_snapshot_counts_only_where_it_was_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody takes a line out by hand: the lines that are left say what is there."""
+    monkeypatch.setattr(state_module, "SNAPSHOT_BYTES", 400)
+    sessions = Memory(str(folder.parent)).sessions
+    for number in range(12):
+        sessions.add("s", "user", f"{number}")
+    lines = (folder / "s.jsonl").read_bytes().splitlines()
+    write(folder, [line for line in lines if b'"content":"2"' not in line])
+    found = seqs(folder)
+    assert len(found) == 11
+    assert {"session-gap", "snapshot-differs"} == {
+        each.code for each in Memory(str(folder.parent)).sessions.check()
+    }
+    goes_on(folder)
+
+
+def test_the_largest_number_is_where_a_log_ends(folder: Path) -> None:
+    """What a stranger wrote keeps nobody from reading, and nothing is written that nobody reads."""
+    write(folder, [*lines_to(2), message(LAST_NUMBER - 1)])
+    sessions = Memory(str(folder.parent)).sessions
+    with pytest.raises(SessionConflict):
+        sessions.add("s", "user", "x")
+    assert [each.seq for each in sessions.history("s")] == [1, 2, LAST_NUMBER - 1]
+
+
+def test_a_line_that_is_too_long_is_refused_and_passed_over(folder: Path) -> None:
+    config = folder.parent / ".mdmem/config.toml"
+    Memory(str(folder.parent)).sessions.extend("s", [{"role": "user", "content": "x" * 900}] * 2)
+    config.write_text("[sessions]\nmax_line_bytes = 500\n")
+    assert seqs(folder) == []
+    sessions = Memory(str(folder.parent)).sessions
+    sessions.add("s", "user", "short")
+    assert [each.text for each in sessions.history("s")] == ["short"]
+    (finding,) = [each for each in sessions.check("s") if each.code == "not-a-record"]
+    assert "500" in finding.message
+
+
+def test_a_hole_in_a_file_is_a_line_that_is_passed_over(folder: Path) -> None:
+    write(folder, lines_to(2))
+    os.truncate(folder / "s.jsonl", 64 << 20)
+    assert seqs(folder) == [1, 2]
+    goes_on(folder)
+
+
+def test_a_later_version_is_read_and_not_written(folder: Path) -> None:
+    write(
+        folder,
+        [header_line(LogHeader("abc", "s", 2)), b'{"seq":1,"at":"","new":[1],"messages":[{"role":"u"}]}'],
+    )
+    sessions, before = Memory(str(folder.parent)).sessions, (folder / "s.jsonl").read_bytes()
+    assert seqs(folder) == [1]
+    sessions.alias("t", "s")
+    changes: list[tuple[str, ...]] = [
+        ("add", "s", "user", "x"),
+        ("clear", "s"),
+        ("alias", "s", "u"),
+        ("add", "t", "user", "x"),
+    ]
+    for verb, *arguments in changes:
+        with pytest.raises(SessionConflict, match="version 2"):
+            getattr(sessions, verb)(*arguments)
+    assert (folder / "s.jsonl").read_bytes() == before
+
+
+def test_unknown_fields_are_passed_over_and_stay_through_a_vacuum(folder: Path) -> None:
+    odd = b'{"seq":2,"at":"","later":{"a":1},"messages":[{"role":"user","content":"b"}]}'
+    write(folder, [*lines_to(1), odd])
+    sessions = Memory(str(folder.parent)).sessions
+    sessions.truncate("s", 1)
+    sessions.vacuum("s")
+    assert odd in (folder / "s.jsonl").read_bytes()
+
+
+def test_a_vacuum_takes_what_was_amended_with_its_message(sessions: Sessions, folder: Path) -> None:
+    sessions.extend("s", [{"role": "user", "content": letter} for letter in "ab"])
+    amended = {number: {"model_name": f"m{number}"} for number in (1, 2)}
+    sessions.logs.commit("s", lambda _: (LogRecord(seq=0, amend=amended), None))
+    sessions.truncate("s", 1)
+    sessions.vacuum("s")
+    cold = Memory(str(folder.parent)).sessions
+    assert [cold.message("s", number).data["model_name"] for number in (1, 2)] == ["m1", "m2"]
+    with cold.logs.opened("s") as opened:
+        assert opened.state.amended == {2: {"model_name": "m2"}}
+
+
+def condensed(seq: int, of: Sequence[int], last: int) -> bytes:
+    summary = RunSummary(seq, len(of), 1, last, last, of=tuple(of), text="in short")
+    return line_of(LogRecord(seq=seq, summary=summary))
+
+
+def test_summaries_of_summaries_without_end_are_followed_once(folder: Path) -> None:
+    """Each condenses both before it: followed one by one that were a number of 60 digits."""
+    lines = [*lines_to(2), condensed(3, (), 2), condensed(4, (3,), 2)]
+    lines += [condensed(seq, (seq - 2, seq - 1), 2) for seq in range(5, 300)]
+    write(folder, lines)
+    sessions = Memory(str(folder.parent)).sessions
+    sessions.add("s", "user", "x")
+    sessions.pop("s")
+    assert sessions.vacuum("s")
+    assert sessions.list()[0].summaries == 1
+    sessions.truncate("s", 1)
+    assert sessions.list()[0].summaries == 0
+
+
+def summarised(summary: RunSummary, _: Conversation) -> tuple[LogRecord, None]:
+    return LogRecord(seq=0, summary=summary), None
+
+
+def test_a_summary_is_in_the_context_while_all_its_messages_are_in_the_history(sessions: Sessions) -> None:
+    """Where one of them goes, those that it condenses take its place."""
+    sessions.extend("s", [{"role": "user", "content": each} for each in "abcdef"])
+    made: list[tuple[int, int, int, tuple[int, ...]]] = [(7, 1, 2, ()), (8, 3, 4, ()), (9, 1, 4, (7, 8))]
+    for seq, first, last, of in made:
+        count = last - first + 1
+        summary = RunSummary(seq, len(of), first, last, count, of=of, text=f"of {first} to {last}")
+        sessions.logs.commit("s", partial(summarised, summary))
+
+    def context() -> list[int]:
+        with sessions.logs.reading("s") as opened:
+            return [each.seq for each in opened.state.context]
+
+    assert context() == [9]
+    sessions.truncate("s", 5)
+    assert context() == [8]
+    sessions.vacuum("s")
+    assert context() == [8]
+    with sessions.logs.reading("s") as opened:
+        found = opened.summary(8)
+        assert found
+        assert found.text == "of 3 to 4"
+    sessions.truncate("s", 3)
+    assert context() == []
+
+
+def test_a_large_log_is_not_read_whole(
+    sessions: Sessions, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state, the last messages, and any one by its number, cost what they cost in a small one."""
+    monkeypatch.setattr(state_module, "SNAPSHOT_BYTES", 20_000)
+    said = [{"role": "user", "content": "one message of a long conversation " * 10}] * 500
+    for _ in range(40):
+        sessions.extend("s", said)
+    size = (folder / "s.jsonl").stat().st_size
+    read: list[int] = []
+    pread = os.pread
+
+    def counted(descriptor: int, count: int, at: int) -> bytes:
+        data = pread(descriptor, count, at)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    looks: list[Any] = [
+        lambda cold: cold.history("s", last=50),
+        lambda cold: cold.message("s", 7_777),
+        lambda cold: cold.history("s", since=19_990),
+        lambda cold: cold.summary("s"),
+    ]
+    for look in looks:
+        read.clear()
+        look(Memory(str(folder.parent)).sessions)
+        assert sum(read) < size / 4
+    read.clear()
+    sessions.add_message("s", {"role": "user", "content": "x", "id": "1"})
+    read.clear()
+    sessions.add_message("s", {"role": "user", "content": "y", "id": "2"})  # what is known is not read again
+    assert sum(read) < 300_000
+
+
+def test_faults_name_lines_from_one(folder: Path) -> None:
+    write(folder, lines_to(2), b'{"seq":3')
+    sessions = Memory(str(folder.parent)).sessions
+    with sessions.logs.vault.store.log("sessions/s.jsonl") as log:
+        assert [(each.line, each.code) for each in faults(log, 1_000)] == [(4, "not-a-record")]
+    assert json.loads(HEADER)["key"] == "s"

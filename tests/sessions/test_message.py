@@ -1,0 +1,164 @@
+"""A message, whichever program wrote it: what it says, what it may hold, and what of it is a secret."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import Any
+
+import pytest
+
+from mdmem.errors import Usage
+from mdmem.sessions.message import MOST_DEEP, Message, check, encoded, redacted
+
+TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+OTHER = "ghp_" + "zB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC7"
+KEY = "-----BEGIN PRIVATE KEY-----\n" + ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" * 2 + "\n") * 4
+PRIVATE = KEY + "-----END PRIVATE KEY-----"
+
+
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+class Opaque:
+    pass
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        "user",
+        [],
+        {},
+        {"content": "x"},
+        {"role": ""},
+        {"role": None},
+        {"role": 5},
+        {"role": ["user"]},
+        {"role": None, "type": "function_call"},
+        {"role": "user", "content": float("nan")},
+        {"role": "user", "content": [float("-inf")]},
+        {"role": "user", "content": 10**5_000},
+        {"role": "user", "content": ("a", "b")},
+        {"role": "user", "content": {1: "a"}},
+        {"role": "user", "content": {"a", "b"}},
+        {"role": "user", "content": b"bytes"},
+        {"role": "user", "content": Opaque()},
+        {"role": "user", "content": nested(MOST_DEEP + 1)},
+        {"role": "user", "content": "\ud83d\ude00"},
+    ],
+)
+def test_what_would_not_come_back_equal_is_refused(data: Any) -> None:
+    with pytest.raises(Usage):
+        check(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"role": "user"},
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+        {"role": "a role of one's own", "content": None},
+        {"role": "user", "content": nested(MOST_DEEP - 1)},
+        {"role": "user", "content": "\ud83d"},
+        {"role": "user", "content": "a\0b\x1b\u2028\r\n"},
+        {"role": "user", "content": [1, -0.0, 1e300, True, None, 10**4_000]},
+        types.MappingProxyType({"role": "user", "content": types.MappingProxyType({"a": [1]})}),
+    ],
+)
+def test_what_comes_back_equal_is_taken(data: Any) -> None:
+    check(data)
+    assert json.loads(encoded(data)) == json.loads(json.dumps(data, default=dict))
+
+
+CHAT = {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "1", "function": {"name": "ls"}}]}
+BLOCKS = {
+    "role": "assistant",
+    "content": [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "1", "name": "ls", "input": {"path": "a"}},
+    ],
+}
+ITEM = {"type": "function_call", "call_id": "1", "name": "ls", "arguments": '{"path":"a"}'}
+
+
+@pytest.mark.parametrize("data", [CHAT, BLOCKS, ITEM])
+def test_a_call_of_a_tool_is_seen_in_every_shape(data: dict[str, Any]) -> None:
+    message = Message(1, data)
+    assert [(each.id, each.name) for each in message.calls] == [("1", "ls")]
+    assert message.role == "assistant"
+    assert "[tool_use: ls" in message.text
+    assert message.tokens > 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"role": "tool", "tool_call_id": "1", "content": "a.md"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "a.md"}]},
+        {"type": "function_call_output", "call_id": "1", "output": "a.md"},
+    ],
+)
+def test_the_answer_of_a_tool_is_seen_in_every_shape(data: dict[str, Any]) -> None:
+    message = Message(1, data)
+    assert [tuple(each) for each in message.answers] == [("1", "a.md")]
+    assert "a.md" in message.text
+
+
+def test_odd_values_in_known_fields_say_nothing_and_raise_nothing() -> None:
+    odd: Any
+    for odd in (5, "x", {"a": 1}, [5, None, {"type": []}], [{"type": "text", "text": 5}], None):
+        for field in ("content", "tool_calls", "media", "reasoning", "summary", "id", "created_at", "type"):
+            message = Message(1, {"role": "assistant", field: odd}, "2026-01-01T00:00:00Z")
+            assert isinstance(message.text + message.reasoning + message.id + message.created_at, str)
+            assert message.tokens >= 0
+            assert isinstance(message.is_transient, bool)
+            assert not any(each.id for each in message.calls)
+            assert not any(each.id for each in message.answers)
+
+
+def test_the_order_of_fields_is_part_of_what_a_message_says() -> None:
+    assert Message(1, {"role": "a", "content": "b"}).hash != Message(1, {"content": "b", "role": "a"}).hash
+    assert Message(1, {"role": "a"}).hash == Message(2, {"role": "a"}, "later").hash
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"role": "user", "content": f"the token is {TOKEN}, keep it"},
+        {"role": "user", "content": [{"type": "text", "text": TOKEN}]},
+        {"role": "user", "content": f'"{TOKEN}"\n\t\\n{TOKEN}'},
+        {"role": "tool", "content": "", "tool_calls": [{"arguments": json.dumps({"token": TOKEN})}]},
+        {"role": "user", "content": PRIVATE},
+        {"role": "user", TOKEN: "as a name"},
+        {"role": "user", "aws_secret_access_key": "wJalrXUtnFEMIaK7MDENGbPxRfiCYzz12345KEYk"},
+        {"role": "user", "content": f"first\n{TOKEN}\nkept {OTHER} mdmem:allow-secret"},
+    ],
+)
+def test_a_secret_is_taken_out_wherever_it_stands(data: dict[str, Any]) -> None:
+    clean, found = redacted(data)
+    assert found
+    written = encoded(clean)
+    for secret in (TOKEN, "MIIEvQIBADANBgkqhkiG9w0", "wJalrXUtnFEMIaK7MDENG"):
+        assert secret not in written
+    assert clean["role"] == data["role"]
+    assert len(clean) == len(data)
+    assert redacted(clean)[0] == clean
+
+
+def test_names_that_are_secrets_stay_two() -> None:
+    clean, found = redacted({"role": "user", TOKEN: 1, OTHER: 2})
+    assert len(found) == 2
+    assert list(clean.values()) == ["user", 1, 2]
+
+
+def test_what_is_no_secret_is_given_back_as_it_is() -> None:
+    data = {"role": "user", "content": "nothing to see", "n": 1.5}
+    assert redacted(data) == (data, [])
+    assert redacted(data)[0] is data

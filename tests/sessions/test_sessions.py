@@ -1,0 +1,318 @@
+"""The verbs of sessions: what each takes, what it answers, and what the config lets be kept."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from mdmem.errors import ConfigInvalid, Invalid, NamedNotFound, SessionConflict, Usage, WrongType
+from mdmem.memory.memory import Memory
+from mdmem.sessions.logs import fits
+from mdmem.sessions.state import SAME_WITHIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mdmem.sessions.sessions import Sessions
+
+TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+
+
+@pytest.fixture
+def configured(vault_root: Path) -> Callable[[str], Sessions]:
+    def make(text: str) -> Sessions:
+        (vault_root / ".mdmem/config.toml").write_text(f"[sessions]\n{text}\n")
+        return Memory(str(vault_root)).sessions
+
+    return make
+
+
+def texts(sessions: Sessions, key: str = "s") -> list[str]:
+    return [message.text for message in sessions.history(key)]
+
+
+def say(sessions: Sessions, said: str, key: str = "s") -> None:
+    sessions.extend(key, [{"role": "user", "content": letter} for letter in said])
+
+
+# -- what is asked for ------------------------------------------------------------------------------------
+
+
+def test_the_history_since_a_number(sessions: Sessions) -> None:
+    say(sessions, "abcde")
+    sessions.truncate("s", 3)
+    for since, last, expected in (
+        (0, None, "cde"),
+        (3, None, "de"),
+        (5, None, ""),
+        (99, None, ""),
+        (-9, None, "cde"),
+        (1, 2, "de"),
+        (4, 2, "e"),
+        (0, 0, ""),
+        (0, -1, ""),
+        (0, 99, "cde"),
+    ):
+        found = sessions.history("s", last=last, since=since)
+        assert "".join(each.text for each in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("add", ("s", 5, "x")),
+        ("add", ("s", "", "x")),
+        ("add", ("s", "user", float("nan"))),
+        ("add_message", ("s", "user")),
+        ("add_message", ("s", None)),
+        ("extend", ("s", [None])),
+        ("extend", ("s", ["x"])),
+        ("set_history", ("s", [{"content": "no role"}])),
+        ("set_summary", ("s", None)),
+        ("truncate", ("s", float("nan"))),
+        ("truncate", ("s", "5")),
+        ("history", ("s", 1.5)),
+        ("history", ("s", None, "x")),
+        ("message", ("s", "1")),
+    ],
+)
+def test_an_argument_that_means_nothing_is_refused(
+    sessions: Sessions, verb: str, arguments: tuple[Any, ...], folder: Path
+) -> None:
+    with pytest.raises((Usage, WrongType)):
+        getattr(sessions, verb)(*arguments)
+    assert not folder.exists()
+
+
+def test_all_messages_are_added_or_none(sessions: Sessions) -> None:
+    say(sessions, "a")
+    with pytest.raises(Usage):
+        sessions.extend("s", [{"role": "user", "content": "b"}, {"role": 5}])
+    with pytest.raises(SessionConflict):
+        sessions.extend("s", [{"role": "user", "id": "1"}, {"role": "assistant", "id": "1"}])
+    assert texts(sessions) == ["a"]
+
+
+def test_a_message_that_is_popped_is_given_back(sessions: Sessions) -> None:
+    say(sessions, "ab")
+    popped = [sessions.pop("s"), sessions.pop("s"), sessions.pop("s")]
+    assert [each and each.text for each in popped] == ["b", "a", None]
+    assert sessions.message("s", 2).text == "b"
+
+
+def test_what_is_popped_again_and_again_stays_one_range(sessions: Sessions) -> None:
+    say(sessions, "ab")
+    for _ in range(20):
+        say(sessions, "c")
+        sessions.pop("s")
+    with sessions.logs.opened("s") as opened:
+        assert len(opened.state.dropped) == 1
+
+
+def test_a_number_that_is_no_messages_is_not_found(sessions: Sessions) -> None:
+    say(sessions, "a")
+    sessions.set_summary("s", "x")
+    for number in (0, 2, 3, -1):
+        with pytest.raises(NamedNotFound):
+            sessions.message("s", number)
+
+
+# -- ids --------------------------------------------------------------------------------------------------
+
+
+def test_an_id_is_known_among_the_last_thousand_messages(sessions: Sessions) -> None:
+    first = {"role": "user", "content": "a", "id": "m1"}
+    sessions.add_message("s", first)
+    sessions.extend("s", [{"role": "user", "content": "x"}] * (SAME_WITHIN - 1))
+    assert sessions.add_message("s", first) == 1
+    sessions.add("s", "user", "one more")
+    assert sessions.add_message("s", first) == SAME_WITHIN + 2
+    assert Memory(sessions.logs.vault.root).sessions.add_message("s", first) == SAME_WITHIN + 2
+
+
+def test_messages_with_ids_are_added_without_reading_what_is_known(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions.extend("s", [{"role": "user", "content": "x" * 500, "id": f"{n}"} for n in range(2_000)])
+    number = sessions.add_message("s", {"role": "user", "content": "x", "id": "a"})
+    monkeypatch.setattr("mdmem.sessions.conversation.lines_back", None)
+    assert sessions.add_message("s", {"role": "user", "content": "x", "id": "b"})
+    assert sessions.add_message("s", {"role": "user", "content": "x", "id": "a"}) == number
+
+
+def test_messages_without_an_id_are_never_the_same(sessions: Sessions) -> None:
+    say(sessions, "aa")
+    sessions.extend("s", [{"role": "user", "content": "b", "id": ""}] * 2)
+    assert texts(sessions) == ["a", "a", "b", "b"]
+
+
+# -- other names ------------------------------------------------------------------------------------------
+
+
+def test_an_alias_works_in_both_directions_and_in_a_row(sessions: Sessions) -> None:
+    say(sessions, "a", "old")
+    sessions.alias("old", "new")
+    sessions.alias("new", "newest")
+    assert [sessions.resolve(key) for key in ("old", "new", "newest", "other")] == [*["newest"] * 3, "other"]
+    for key in ("old", "new", "newest"):
+        say(sessions, "x", key)
+    assert texts(sessions, "old") == ["a", "x", "x", "x"]
+    sessions.alias("old", "newest")  # it is one already
+    for alias, key in (("newest", "old"), ("s", "s")):
+        with pytest.raises(Usage):
+            sessions.alias(alias, key)
+    with pytest.raises(SessionConflict):
+        sessions.alias("old", "another")
+
+
+def test_of_an_alias_only_the_name_is_deleted(sessions: Sessions) -> None:
+    say(sessions, "a", "s")
+    sessions.alias("t", "s")
+    assert sessions.delete("t")
+    assert (texts(sessions, "s"), texts(sessions, "t")) == (["a"], [])
+    sessions.restore("t")
+    assert texts(sessions, "t") == ["a"]
+
+
+# -- the config -------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_taken_out_by_default(sessions: Sessions, folder: Path) -> None:
+    sessions.add("s", "user", f"the token {TOKEN} is here")
+    sessions.set_summary("s", f"about {TOKEN}")
+    sessions.set_history("s", [{"role": "user", "content": TOKEN}])
+    assert texts(sessions) == ["REDACTED-github-token"]
+    assert TOKEN.encode() not in (folder / "s.jsonl").read_bytes()
+    said = {"role": "user", "content": TOKEN, "id": "1"}
+    assert sessions.add_message("s", said) == sessions.add_message("s", said)
+
+
+# README: A secret of a known format is replaced before it is written …
+def test_a_secret_is_refused_or_kept_as_the_config_says(configured: Callable[[str], Sessions]) -> None:
+    refusing = configured('secrets = "refuse"')
+    for verb, given_ in (("add", ("user", TOKEN)), ("set_summary", (TOKEN,))):
+        with pytest.raises(Invalid) as refused:
+            getattr(refusing, verb)("s", *given_)
+        assert TOKEN not in str(refused.value) + repr(refused.value.values)
+    assert refusing.list() == []
+    keeping = configured('secrets = "keep"')
+    keeping.add(TOKEN, "user", TOKEN)
+    assert texts(keeping, TOKEN) == [TOKEN]
+    with pytest.raises(ConfigInvalid):
+        configured('secrets = "maybe"').add("s", "user", "x")
+
+
+def test_a_key_with_a_secret_is_refused_and_not_told(sessions: Sessions, vault_root: Path) -> None:
+    say(sessions, "a")
+    for verb, given_ in (("add", ("user", "x")), ("set_summary", ("x",)), ("alias", ("s",))):
+        with pytest.raises(Invalid) as refused:
+            getattr(sessions, verb)(f"chat {TOKEN}", *given_)
+        assert TOKEN not in str(refused.value) + repr(refused.value.values)
+    assert [each.name for each in vault_root.rglob("*ghp_*")] == []
+
+
+def test_of_ignored_keys_nothing_is_kept(configured: Callable[[str], Sessions]) -> None:
+    sessions = configured('ignored = ["heartbeat", "cron:*", "tmp**"]\nstateless = ["s"]')
+    for key in ("heartbeat", "cron:1", "tmp", "tmp:a:b"):
+        assert sessions.add(key, "user", "x") is None
+        assert sessions.extend(key, [{"role": "user"}] * 2) == [None, None]
+        sessions.set_summary(key, "x")
+        with pytest.raises(Usage):
+            sessions.add(key, "", "x")
+    for key in ("Heartbeat", "heartbeat2", "cron:1:2", "xtmp", "s"):
+        assert sessions.add(key, "user", "x") == 1
+    assert len(sessions.list()) == 5
+
+
+@pytest.mark.parametrize(
+    ("glob", "key", "is_one"),
+    [
+        ("a", "a", True),
+        ("a", "ab", False),
+        ("a*", "ab", True),
+        ("a*", "a:b", False),
+        ("*a", "ba", True),
+        ("**a", "b:a", True),
+        ("a**", "a:b\nc", True),
+        ("*", "", True),
+        ("*:*", "a:b", True),
+        ("*:*", "a:b:c", False),
+        ("a.c", "abc", False),
+        ("[ab]", "a", False),
+        ("a?", "ab", False),
+        ("***", "a:b", True),
+    ],
+)
+def test_a_glob_is_anchored_and_knows_two_stars(glob: str, key: str, is_one: bool) -> None:
+    assert fits(glob, key) == is_one
+
+
+@given(st.text("a*:", max_size=12), st.text("a:", max_size=40))
+def test_any_glob_ends(glob: str, key: str) -> None:
+    assert fits(glob, key) in {True, False}
+    assert fits("**", key)
+
+
+# -- quiet ------------------------------------------------------------------------------------------------
+
+
+def test_quiet_verbs_log_and_answer_with_nothing_of_the_right_type(
+    sessions: Sessions, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.mkdir()
+    (folder / "s.jsonl").write_bytes(b'{"of":"something else"}\n')
+    quiet = sessions.quiet
+    caplog.set_level(logging.ERROR, "mdmem.sessions")
+    answers = {
+        "history": quiet.history("s"),
+        "extend": quiet.extend("s", [{"role": "user"}]),
+        "set_history": quiet.set_history("s", []),
+        "summary": quiet.summary("s"),
+        "resolve": quiet.resolve("s"),
+        "delete": quiet.delete("s"),
+        "vacuum": quiet.vacuum("s"),
+        "add": quiet.add("s", "user", "x"),
+        "pop": quiet.pop("s"),
+        "clear": quiet.clear("s"),
+        "truncate": quiet.truncate("s", float("nan")),
+    }
+    assert answers == {
+        **{name: [] for name in ("history", "extend", "set_history")},
+        **dict.fromkeys(("summary", "resolve"), ""),
+        **dict.fromkeys(("delete", "vacuum"), False),
+        **dict.fromkeys(("add", "pop", "clear", "truncate")),
+    }
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [*answers]
+
+
+def test_quiet_verbs_do_what_the_others_do(sessions: Sessions) -> None:
+    assert sessions.quiet.add("s", "user", "x") == 1
+    assert [each.text for each in sessions.quiet.history("s")] == ["x"]
+    assert sessions.quiet.list() == sessions.list()
+
+
+# -- what is there ----------------------------------------------------------------------------------------
+
+
+def test_a_list_says_what_there_is_beside_what_cannot_be_read(sessions: Sessions, folder: Path) -> None:
+    say(sessions, "abc", "b")
+    say(sessions, "a", "a")
+    sessions.alias("c", "b")
+    (folder / "broken.jsonl").write_bytes(b"{}\n")
+    (folder / "copy of a.jsonl").write_bytes((folder / "a.jsonl").read_bytes())
+    (folder / "notes.md").write_bytes(b"# A memory\n")
+    found = sessions.list()
+    assert [(each.key, each.messages, each.alias_of) for each in found] == [
+        ("a", 1, ""),
+        ("b", 3, ""),
+        ("c", 0, "b"),
+    ]
+    assert all(each.bytes and each.created <= each.updated for each in found)
+    assert {(each.path, each.code) for each in sessions.check()} == {
+        ("sessions/broken.jsonl", "session-conflict"),
+        ("sessions/copy of a.jsonl", "session-conflict"),
+    }

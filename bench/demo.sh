@@ -64,7 +64,30 @@ run show notes/decisions/demo.md
 run backlinks notes/archive/journal.md
 run mv notes/archive/journal.md notes/decisions/
 
-say '8. All is well'
+say '8. A conversation: two writers at once, and one of them is killed'
+writer='
+import sys, mdmem
+sessions = mdmem.open("memories").sessions
+for number in range(100_000):
+    sessions.add("talk", "user", f"{sys.argv[1]} says {number}: the backup of disk {number} runs at {number % 24}:00.")
+'
+python -c "$writer" Ann & ann=$!
+python -c "$writer" Ben & ben=$!
+until mdmem sessions history talk --last 1 --json 2>/dev/null | grep -q '"seq": [0-9][0-9][0-9]' &&
+    mdmem sessions history talk | grep -q '^Ben says'; do :; done
+kill -9 $ann
+kill $ben
+wait $ann $ben 2>/dev/null || true
+run sessions check
+run sessions truncate talk 60
+run sessions compact talk --budget 1200
+summary=$(mdmem sessions assemble talk 2000 --json |
+    python -c 'import json, sys; print(json.load(sys.stdin)["summaries"][0])')
+run sessions search 'when does the backup of disk 40 run' talk --limit 1
+run sessions expand talk "$summary" --budget 200
+run summaries summarize talk
+
+say '9. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md

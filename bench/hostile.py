@@ -118,7 +118,7 @@ def arguments(draw: random.Random, tool: ToolSpec, world: Path) -> dict[str, Any
     given: dict[str, Any] = {}
     for argument in tool.arguments:
         if draw.random() < (0.97 if argument.is_needed else 0.35):
-            name = draw.choice((argument.name, argument.name, *argument.aliases))
+            name = draw.choice((argument.name, argument.name, *argument.aliases.split()))
             given[name] = _value(draw, argument, places)
     if draw.random() < 0.02:
         given[draw.choice(_TEXTS)] = draw.choice(_TEXTS)

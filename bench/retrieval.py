@@ -10,6 +10,12 @@ The other sets are made of what is there: docstrings of Python's library, looked
 Markdown files below the folders that are named, looked for by a heading that was taken out of them, by five
 words of one of their paragraphs, or by a heading and their name; and their sections as short notes, looked
 for by their headings.
+
+    python bench/retrieval.py --sessions --locomo locomo.json
+
+Measures what summaries keep without a model, in place of searches: each session of LoCoMo is a run of
+messages, and of the turns that answer a question those count that keep at least half of their rare words,
+which stand in at most two turns of their conversation. Beside it is the beginning of each run.
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ import sqlite3
 import sys
 import sysconfig
 import tempfile
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,7 +41,10 @@ from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Scorer
 from mdmem.index.text_index import TextIndex
+from mdmem.sessions.message import Message
+from mdmem.sessions.summarise import extract
 from mdmem.text.document import parse
+from mdmem.text.tokens import estimate
 from mdmem.vault.paths import Namespace
 
 _TODAY = 20260101
@@ -252,12 +263,95 @@ def fts5(_: str, memories: Mapping[str, str]) -> Search:
 _SEARCHES: Mapping[str, Callable[[str, Mapping[str, str]], Search]] = {"mdmem": ours, "FTS5, porter": fts5}
 
 
+# -- summaries --------------------------------------------------------------------------------------------
+
+_KEPT, _RARE, _TIMES = 0.2, 2, 1.5  # of the tokens; turns that a rare word stands in; as many as beginnings
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+
+class Told(NamedTuple):
+    """A turn of a conversation: its id, the message, and its rare words."""
+
+    turn: str
+    message: Message
+    rare: frozenset[str]
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def _runs(told: Mapping[str, Any]) -> list[list[Told]]:
+    """The sessions of a conversation, in order."""
+    conversation = told["conversation"]
+    keys = sorted(
+        (key for key in conversation if re.fullmatch("session_[0-9]+", key)), key=lambda key: int(key[8:])
+    )
+    counts = Counter(word for key in keys for turn in conversation[key] for word in _words(turn["text"]))
+    runs: list[list[Told]] = []
+    for key in keys:
+        runs.append([])
+        for number, turn in enumerate(conversation[key], 1):
+            role = "user" if turn["speaker"] == conversation["speaker_a"] else "assistant"
+            rare = frozenset(word for word in _words(turn["text"]) if counts[word] <= _RARE)
+            runs[-1].append(
+                Told(turn["dia_id"], Message(number, {"role": role, "content": turn["text"]}), rare)
+            )
+    return runs
+
+
+def _beginning(messages: Sequence[Message], target: int) -> str:
+    """What a summary is that takes the first characters."""
+    text = "\n".join(f"{message.role}: {message.text}" for message in messages)
+    return text[: bisect_right(range(len(text) + 1), target, key=lambda end: estimate(text[:end])) - 1]
+
+
+def summaries(path: str) -> int:
+    """Print how many turns keep half of their rare words; whether these are enough is the exit code."""
+    with open(path, encoding="utf-8") as file:
+        every = json.load(file)
+    kept = {"sentences": 0, "beginnings": 0}
+    tokens = dict.fromkeys(kept, 0)
+    turns = 0
+    for told in every:
+        evidence = {
+            turn
+            for asked in told["qa"]
+            if asked.get("category") != _ADVERSARIAL
+            for turn in asked["evidence"]
+        }
+        for run in _runs(told):
+            messages = [each.message for each in run]
+            target = int(sum(message.tokens for message in messages) * _KEPT)
+            asked = [each for each in run if each.turn in evidence and each.rare]
+            turns += len(asked)
+            for name, text in (
+                ("sentences", extract(messages, target)),
+                ("beginnings", _beginning(messages, target)),
+            ):
+                words = _words(text)
+                tokens[name] += estimate(text)
+                kept[name] += sum(len(each.rare & words) * 2 >= len(each.rare) for each in asked)
+    print("| summary | tokens | evidence turns that keep half of their rare words | of | part |")
+    print("|---|--:|--:|--:|--:|")
+    for name, count in kept.items():
+        print(f"| {name} | {tokens[name]:,} | {count} | {turns} | {count / turns:.3f} |")
+    times = kept["sentences"] / kept["beginnings"]
+    print(f"\n{times:.2f} times as many; the budget is {_TIMES}")
+    return 0 if times >= _TIMES else 1
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what ranked search finds.")
     parser.add_argument("--locomo", default=os.environ.get("MDMEM_LOCOMO", ""), help="LoCoMo's file")
     parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
     parser.add_argument("--seed", type=int, default=1, help="which questions are made")
+    parser.add_argument("--sessions", action="store_true", help="what summaries of LoCoMo's sessions keep")
     given = parser.parse_args(arguments)
+    if given.sessions:
+        if not given.locomo:
+            parser.error("--sessions wants --locomo")
+        return summaries(given.locomo)
     rng = random.Random(given.seed)
     sets = [*(conversations(given.locomo) if given.locomo else ()), docstrings(rng)]
     if given.markdown:

@@ -27,6 +27,8 @@ import protocol
 import ranked
 import search
 import serving
+import sessions
+import sessions_crash
 import startup
 import watching
 import writers
@@ -50,6 +52,8 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "protocol": protocol.measure,
     "oracle": oracle.measure,
     "crash": crash.measure,
+    "sessions": sessions.measure,
+    "sessions-crash": sessions_crash.measure,
 }
 # Minutes and gigabytes: only when it is named.
 _ON_REQUEST = {

@@ -293,16 +293,23 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
     assert refused
 
 
-@pytest.mark.parametrize("left", [0, 4, 8])
-def test_a_vault_on_a_full_disk_is_searched_all_the_same(disk: Disk, left: int) -> None:
-    fill(disk.root, disk.files)
-    shutil.rmtree(disk.root / ".mdmem/local/index", ignore_errors=True)
-    with nearly_full(disk.root, left):
-        found = disk.worker.run("search", "deep once more")
-        assert found.code == 0
-        assert "notes/more/deep.md" in found.out
-        assert re.search(r"^note: the index stands in \S+, not in the vault: .", found.errors)
-    assert disk.worker.run("search", "deep once more").errors == ""
+def test_a_vault_on_a_full_disk_is_searched_all_the_same(disk: Disk) -> None:
+    elsewhere = 0
+    for left in range(0, MOST_LEFT, 4):
+        fill(disk.root, disk.files)
+        shutil.rmtree(disk.root / ".mdmem/local/index", ignore_errors=True)
+        with nearly_full(disk.root, left):
+            found = disk.worker.run("search", "deep once more")
+            assert found.code == 0
+            assert "notes/more/deep.md" in found.out
+        assert disk.worker.run("search", "deep once more").errors == ""
+        if not re.search(r"^note: the index stands in \S+, not in the vault: .", found.errors):
+            assert found.errors == ""
+            break
+        elsewhere += 1
+    else:
+        pytest.fail("the index has no room with a lot of space")
+    assert elsewhere
 
 
 # --------------------------------------------------------------------------------------- other refusals

@@ -55,8 +55,13 @@ WORKING = Kind(
 )
 NOTE = Kind("note", "notes", "note", "note", is_remembered=True)
 SESSION_SUMMARY = Kind("session-summary", "sessions", "session-summary")
+OBSERVATION = Kind("observation", "observations", "observation")
+PROPOSAL = Kind("proposal", "inbox", "proposal")
 
-KINDS: tuple[Kind, ...] = (RULE, PROJECT, PREFERENCE, WORKING, NOTE, SESSION_SUMMARY)
+KINDS: tuple[Kind, ...] = (
+    *(RULE, PROJECT, PREFERENCE, WORKING, NOTE),
+    *(SESSION_SUMMARY, OBSERVATION, PROPOSAL),
+)
 """The built-in kinds, those with a part of a context in the order of their parts."""
 
 DEFAULT_SCHEMA = "memory"

@@ -596,7 +596,7 @@ def test_a_fault_of_a_schema_stands_where_it_is_written() -> None:
     assert places(lint(text)) == [(4, 17, "schema-invalid")]
     (found,) = lint(text.replace("5", '"null"'))
     assert (*found.position, found.code) == (3, 17, "schema-ref")
-    assert "memory, note, own" in found.hint
+    assert "memory, note, observation, own" in found.hint
 
 
 def test_an_unknown_format_is_a_warning_and_the_schema_is_used() -> None:

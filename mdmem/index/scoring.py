@@ -54,7 +54,7 @@ class ScorePart(NamedTuple):
     value: float
 
 
-class Candidate(NamedTuple):
+class Contender(NamedTuple):
     """A memory that is looked into.
 
     Attributes:
@@ -82,7 +82,7 @@ class Ranked(NamedTuple):
         parts: what the score is the sum of, in large.
     """
 
-    candidate: Candidate
+    candidate: Contender
     layer: int
     place: PassagePlace | None
     score: float
@@ -198,7 +198,7 @@ class Scorer:
         """The path of the memory that was ranked, as the whole vault names it."""
         return self._index.path(ranked.candidate.address)
 
-    def _candidates(self, most: int) -> tuple[list[Candidate], int]:
+    def _candidates(self, most: int) -> tuple[list[Contender], int]:
         """The memories to look into, and how many fit."""
         most = max(text_index.CANDIDATES, most + text_index.SPARE)
         found, count = self._index.memories(self._search, most, newest=not self._query.is_ranked)
@@ -218,7 +218,7 @@ class Scorer:
             for _, bits in passages[whole.key].values():
                 for bit in _bits(bits):
                     often[bit] += 1
-            candidates.append(Candidate(whole, address, held[whole.key], passages[whole.key], often))
+            candidates.append(Contender(whole, address, held[whole.key], passages[whole.key], often))
         return candidates, count
 
     def _holding(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[PassagePlace, int]:
@@ -239,7 +239,7 @@ class Scorer:
         return found
 
     def _passages(
-        self, candidate: Candidate, shares: Sequence[float]
+        self, candidate: Contender, shares: Sequence[float]
     ) -> Iterator[tuple[PassagePlace, float, float]]:
         """The passages of a memory that fit, in order: each with its score, and what those around it give."""
         scores: dict[int, float] = {}
@@ -256,7 +256,7 @@ class Scorer:
                 around += share * (scores.get(ordinal - step, 0.0) + scores.get(ordinal + step, 0.0))
             yield candidate.passages[ordinal][0], scores[ordinal], around
 
-    def _ranked(self, candidate: Candidate, place: PassagePlace | None, parts: list[ScorePart]) -> Ranked:
+    def _ranked(self, candidate: Contender, place: PassagePlace | None, parts: list[ScorePart]) -> Ranked:
         """With the priors, which are shares of the score: they settle what is close, and nothing else."""
         whole, score = candidate.whole, _sum(parts)
         in_layers = candidate.held >> len(self._memory_clauses)
@@ -293,7 +293,7 @@ class Scorer:
                 parts.append(part)
         return tuple(parts)
 
-    def _of_memory(self, candidate: Candidate) -> list[ScorePart]:
+    def _of_memory(self, candidate: Contender) -> list[ScorePart]:
         """What gives a memory its score as a whole."""
         size, words = candidate.whole.size, self._words
         parts = []
@@ -311,7 +311,7 @@ class Scorer:
                 parts.append(ScorePart(clause.of, clause.word, clause.worth))
         return parts
 
-    def _of_passage(self, candidate: Candidate, place: PassagePlace) -> list[ScorePart]:
+    def _of_passage(self, candidate: Contender, place: PassagePlace) -> list[ScorePart]:
         """What gives a passage its score."""
         grown = _grown(1, place.length)
         held = [self._passage_clauses[bit] for bit in _bits(candidate.passages[place.ordinal][1])]

@@ -30,10 +30,10 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     import builtins
 
+    from mdmem.generator import Generator
     from mdmem.memory.verbs import Build
     from mdmem.sessions.message import Message
     from mdmem.sessions.sessions import Sessions
-    from mdmem.sessions.summarise import Generator
     from mdmem.vault.vault import Vault
 
 R = TypeVar("R")

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from mdmem.errors import Usage
+from mdmem.generator import Generator
 from mdmem.sessions.message import Message, is_asked
-from mdmem.sessions.summarise import LEAF_PROMPT, Generator, summarise
+from mdmem.sessions.summarise import LEAF_PROMPT, summarise
 from mdmem.text.tokens import estimate
 
 KEPT = MappingProxyType({"none": 1.0, "light": 0.7, "moderate": 0.5, "aggressive": 0.3})

@@ -16,12 +16,13 @@ from itertools import groupby, islice, takewhile
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from mdmem.errors import NamedNotFound, SessionConflict
+from mdmem.generator import Generator
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import SessionLogs
 from mdmem.sessions.message import Message, answered, beside_pairs, is_asked, pairs
 from mdmem.sessions.prompt import TAIL, check_natural, newest_of, rendered
 from mdmem.sessions.record import LogRecord, Ranges, RunSummary
-from mdmem.sessions.summarise import SUMMARY, Generator, prompt_of, summarise
+from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
 
 T = TypeVar("T")

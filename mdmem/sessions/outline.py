@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from mdmem.generator import Generator
 from mdmem.sessions.message import Message
-from mdmem.sessions.summarise import Generator, extract, names, sentences, summarise
+from mdmem.sessions.summarise import extract, names, sentences, summarise
 from mdmem.text.regex import regex
 from mdmem.text.tokens import in_line
 

@@ -23,6 +23,7 @@ from mdmem.text import secret
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from mdmem.generator import Generator
     from mdmem.index.grep import Case
     from mdmem.sessions.compress import Compressed
     from mdmem.sessions.engine import Compacted, Expanded, SyncedHistory
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.importing import SessionImport
     from mdmem.sessions.prompt import Assembled
     from mdmem.sessions.record import RunSummary
-    from mdmem.sessions.summarise import Generator
 
 _LOG = logging.getLogger("mdmem.sessions")
 

@@ -5,22 +5,18 @@ What was said is data: a model gets it in a fence that it cannot close, and `ext
 
 from __future__ import annotations
 
-import contextvars
 import heapq
 import math
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from mdmem.generator import Generator, answered
 from mdmem.index.query import stop_words
 from mdmem.sessions.message import Message
 from mdmem.text.regex import regex
 from mdmem.text.tokens import abridged, estimate, fenced, in_line
-
-Generator = Callable[[str, int, float, float], str]
-"""A function of a prompt, the most tokens of its answer, a temperature, and how many seconds it may take."""
 
 EXTRACT = "extract"
 """Who made a summary that is made of sentences of the messages."""
@@ -28,8 +24,6 @@ EXTRACT = "extract"
 SUMMARY = "summary"
 """The role of a message that is itself a summary of others."""
 
-_TEMPERATURE = 0.3
-_SECONDS = 120.0
 _ROOM = 2  # times the target that an answer may take: one that is cut off would say less than a long one
 _SHORTER = 2  # times shorter is the target of the second try
 _MOST_READ = 50_000  # tokens of one message: of a longer one, its beginning and end
@@ -98,7 +92,7 @@ def summarise(
     for tokens in (target, max(1, target // _SHORTER)):
         asked = f"{prompt.replace('{target}', str(tokens), 1)}\n{conversation}\n"
         try:
-            answer = _answer(generator, asked, tokens * _ROOM)
+            answer = answered(generator, asked, tokens * _ROOM)
         except Exception as error:  # noqa: BLE001 - whatever a program of others does not expect
             return Summarised(extract(messages, target), EXTRACT, str(error) or type(error).__name__)
         if not answer:
@@ -106,32 +100,6 @@ def summarise(
         if estimate(answer) <= target:
             return Summarised(answer, getattr(generator, "__name__", type(generator).__name__))
     return Summarised(extract(messages, target), EXTRACT, f"the answers were longer than {target} tokens")
-
-
-def _answer(generator: Generator, prompt: str, most: int) -> str:
-    """What a generator answers, in a thread that is left alone when its time is over.
-
-    Raises:
-        TimeoutError: it took too long.
-        Exception: what the generator raises.
-    """
-    answers: list[str] = []
-    errors: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            answers.append(generator(prompt, most, _TEMPERATURE, _SECONDS).strip())
-        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
-            errors.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(ask,), daemon=True)
-    thread.start()
-    thread.join(_SECONDS)
-    if errors:
-        raise errors[0]
-    if not answers:
-        raise TimeoutError(f"no answer within {_SECONDS:g} seconds")
-    return answers[0]
 
 
 def transcript(messages: Iterable[Message]) -> str:

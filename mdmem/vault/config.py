@@ -65,6 +65,24 @@ DEFAULT_TEXT = """\
 # summary_every = 10              # messages after which the memory of a session is due again
 # capture = ""                    # "hooks": hooks of coding tools import their transcripts
 
+[observation]
+# enabled = false                 # hooks start `mdmem observe` where a session has something new
+# compact = false                 # an observation also stands for its messages in a prompt
+# message_tokens = 1000           # of messages after which they are observed
+# observation_tokens = 2000       # of observations after which they are reflected on
+# meta_at = 5                     # reflections that are reflected on in turn
+
+[results]
+# min_length = 3000               # characters of a tool's output that is left as it is
+# max_bytes = 268435456           # of all outputs that are kept
+# max_days = 30
+# max_references = 10000          # what outputs name: files, URLs, functions
+
+[capture]
+# policy = "off"                  # what is stated in a conversation: "inbox" proposes it, "apply" keeps it
+# max_open = 50                   # proposals that may wait
+# expires_days = 30               # for how long they do
+
 # A kind of memory of your own: its folder, and its schema and template below .mdmem.
 # [kinds.recipe]
 #   folder = "recipes"
@@ -119,6 +137,36 @@ class SessionSettings(NamedTuple):
     capture: str = ""
 
 
+class ObservationSettings(NamedTuple):
+    """Observation: whether hooks start it and it compacts, and when it is due; 0 or less is the default.
+
+    `message_tokens` and `observation_tokens` are in tokens, `meta_at` in reflections.
+    """
+
+    enabled: bool = False
+    compact: bool = False
+    message_tokens: int = 1000
+    observation_tokens: int = 2000
+    meta_at: int = 5
+
+
+class ResultSettings(NamedTuple):
+    """Outputs of tools: how many characters stay as they are, and how much of the others is kept."""
+
+    min_length: int = 3000
+    max_bytes: int = 256 * 1024 * 1024
+    max_days: int = 30
+    max_references: int = 10_000
+
+
+class CaptureSettings(NamedTuple):
+    """Capture: what happens to what is stated, how many proposals may wait, and for how many days."""
+
+    policy: str = "off"
+    max_open: int = 50
+    expires_days: int = 30
+
+
 class DeclaredKind(NamedTuple):
     """What a vault says of a kind of its own: its folder, and the names of its schema and its template."""
 
@@ -129,11 +177,14 @@ class DeclaredKind(NamedTuple):
 
 POLICIES = ("keep-latest", "keep-stronger", "merge")
 SECRET_POLICIES = ("refuse", "redact", "warn", "off")
+CAPTURE_POLICIES = ("off", "inbox", "apply")
+_EXPECTED = {int: "a whole number, 0 or more, of 64 bits", bool: "true or false", str: "a string"}
 _CHOICES = {
     ("preferences", "policy"): POLICIES,
     ("secrets", "policy"): SECRET_POLICIES,
     ("sessions", "secrets"): ("redact", "refuse", "keep"),
     ("sessions", "capture"): ("", "hooks"),
+    ("capture", "policy"): CAPTURE_POLICIES,
 }
 _DIGEST = regex(r"[0-9a-f]{16,64}")
 _KIND_NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
@@ -157,6 +208,9 @@ class Config(NamedTuple):
     preferences: PreferenceSettings = PreferenceSettings()
     secrets: Secrets = Secrets()
     sessions: SessionSettings = SessionSettings()
+    observation: ObservationSettings = ObservationSettings()
+    results: ResultSettings = ResultSettings()
+    capture: CaptureSettings = CaptureSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
 
@@ -189,6 +243,9 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         "preferences": PreferenceSettings,
         "secrets": Secrets,
         "sessions": SessionSettings,
+        "observation": ObservationSettings,
+        "results": ResultSettings,
+        "capture": CaptureSettings,
     }
     parts = {name: _table(path, name, types[name], table) for name, table in tables.items()}
     return Config(kinds=kinds, mounts=mounts, **parts)
@@ -281,8 +338,9 @@ def _table(path: str, name: str, kind: type[Any], table: Any) -> Any:
             read = _digests if name == "secrets" else _texts
             given[key] = read(path, f"[{name}] {key}", value)
             continue
-        if type(value) is not wanted or (wanted is int and not 0 <= value <= _MOST):
-            expected = "a whole number, 0 or more, of 64 bits" if wanted is int else "a string"
+        least = -_MOST if name == "observation" else 0
+        if type(value) is not wanted or (wanted is int and not least <= value <= _MOST):
+            expected = _EXPECTED[wanted]
             raise ConfigInvalid(path=path, reason=f"[{name}] {key} is {expected}, not {value!r}")
         if name == "limits" and value > getattr(_BOUNDS, key):
             reason = f"[limits] {key} is at most {getattr(_BOUNDS, key):,}, not {value:,}"

@@ -8,7 +8,7 @@ import threading
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem.sessions import summarise as module
+from mdmem import generator
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import (
     CONDENSED_PROMPT,
@@ -106,7 +106,7 @@ def test_engine_extracts_where_a_model_fails(answer: str | Exception, problem: s
 
 def test_engine_does_not_wait_for_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
-    monkeypatch.setattr(module, "_SECONDS", 0.05)
+    monkeypatch.setattr(generator, "_SECONDS", 0.05)
 
     def hangs(_prompt: str, _most: int, _temperature: float, _seconds: float) -> str:
         release.wait(60)

@@ -40,7 +40,15 @@ from mdmem.vault.config import (
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
-TABLES = ("limits", "trash", "working", "preferences", "secrets", "sessions")
+TABLES = tuple(name for name in Config._fields if name not in {"kinds", "mounts"})
+
+
+def wrong(table: str, name: str) -> list[str]:
+    """Values that a key cannot have."""
+    default = getattr(getattr(Config(), table), name)
+    not_it = {bool: ["1"], int: ["true", "-1"], str: ["true", "1"], tuple: ["true", "-1"]}[type(default)]
+    # What is less than 0 is the default there.
+    return ["[3]", "1.5", "1979-05-27", *(v for v in not_it if (table, v) != ("observation", "-1"))]
 
 
 def test_nothing_means_the_defaults() -> None:
@@ -97,7 +105,7 @@ def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
             (f"[{table}]\n{name} = {value}", f"[{table}] {name}")
             for table in TABLES
             for name in getattr(Config(), table)._fields
-            for value in ("[3]", "true", "1.5", "-1" if name != "policy" else "1", "1979-05-27")
+            for value in wrong(table, name)
         ),
         *((f"{table} = 3", table) for table in TABLES),
         ('[preferences]\npolicy = "newest"', "keep-latest, keep-stronger, merge"),

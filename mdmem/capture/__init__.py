@@ -1,0 +1,1 @@
+"""What somebody states in a conversation: wishes, decisions and facts, found by rules."""

@@ -8,7 +8,10 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
-from table import Row, difference_row, ratio, ratio_row, seconds
+import finding
+import vaults
+from machine import environment, installed
+from table import Row, difference_row, milliseconds, ratio, ratio_row, seconds
 from timing import Paired, paired, program, spread
 from workers import Worker
 
@@ -17,7 +20,7 @@ from mdmem.sessions.record import LogHeader, LogRecord, header_line, line_of
 from mdmem.sessions.state import SNAPSHOT_BYTES, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
     from setting import Setting
@@ -29,6 +32,8 @@ _PAIRS, _MORE = 400, 0.001
 _FEW, _LARGE, _LAST = 1_000, 1_000_000, 50
 _LONGER, _MORE_MEMORY = 1.5, 20e6
 _FILLED, _BUDGET, _AT_MOST = 100_000, 8_000, 2.0
+_NOTES, _SESSIONS, _SPOKEN = 200, 1_000, 20
+_BESIDE_MOST, _BESIDE_MORE = 1.05, 0.005
 _SAID = "A sentence of a conversation, about one thing or another, as long as most of them are."
 _HISTORY = """
 import sys, mdmem
@@ -39,7 +44,8 @@ with open("/proc/self/status") as status:
 
 
 def measure(setting: Setting) -> list[Row]:
-    return [_writers(setting), _append(setting), *_history(setting), _assemble(setting)]
+    own = [_writers(setting), _append(setting), *_history(setting), _assemble(setting), *_beside(setting)]
+    return [*own, *finding.measure(setting)]
 
 
 def _vault(root: str) -> str:
@@ -176,3 +182,28 @@ def _assemble(setting: Setting) -> Row:
     pairs = paired(side(roots[filled]), side(roots[few]), setting.count(200), warm=5)
     what = f"assemble {_BUDGET:,} tokens of {filled:,} messages"
     return ratio_row(what, f"of {few:,}", pairs, _AT_MOST)
+
+
+def _beside(setting: Setting) -> Iterator[Row]:
+    """Commands about memories in a vault with sessions, beside the same vault without any."""
+    roots = [setting.path("beside none"), setting.path("beside many")]
+    for root in roots:
+        vaults.make(root, setting.count(_NOTES), setting.seed)
+    sessions = Memory(roots[1]).sessions
+    for number in range(setting.count(_SESSIONS)):
+        sessions.extend(f"session {number}", [{"role": "user", "content": _SAID}] * _SPOKEN)
+    commands = (["ls"], ["grep", "e", "--limit", "5"], ["search", "note"], ["check"])
+    for command in commands:
+        without, beside = (
+            program([installed("mdmem"), "--vault", root, *command], environment()) for root in roots
+        )
+        pairs = paired(beside, without, 21, warm=2)
+        times, more = pairs.ratio, pairs.difference
+        yield Row(
+            what=f"`mdmem {command[0]}` beside {setting.count(_SESSIONS):,} sessions, whole process",
+            ours=spread(pairs.ours).text(milliseconds),
+            beside=f"without: {spread(pairs.theirs).text(milliseconds)}",
+            compared=f"{ratio(times.median)}, + {milliseconds(more.median)}",
+            budget=f"≤ {ratio(_BESIDE_MOST)} or + {milliseconds(_BESIDE_MORE)}",
+            kept=times.median <= _BESIDE_MOST or more.median <= _BESIDE_MORE,
+        )

@@ -7,12 +7,14 @@ was reported, or of the one after it: no message lost, doubled or back, and no s
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from table import Row
@@ -33,6 +35,7 @@ _KILLS_OF_A_SESSION = 25
 _LONGEST = 0.05  # seconds until a kill: a good many steps
 _KEY = "a:session"
 _SNAPSHOT_BYTES = 1_500  # instead of 256 KiB: a snapshot is due after every few steps
+_PRESSED = 100  # tokens of a budget under which compacting gets no context of several messages
 
 
 class _Step(NamedTuple):
@@ -48,6 +51,17 @@ def _texts(number: int) -> list[str]:
 
 def _messages(number: int) -> list[dict[str, str]]:
     return [{"role": "user", "content": text} for text in _texts(number)]
+
+
+def _import(sessions: Sessions, number: int) -> None:
+    """Take in a transcript of messages that are later than all others."""
+    file = os.path.join(os.path.dirname(sessions.logs.vault.root), f"{number}.jsonl")
+    at = f"{datetime(2100, 1, 1, tzinfo=UTC) + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}"
+    with open(file, "w") as lines:
+        lines.writelines(json.dumps({**each, "created_at": at}) + "\n" for each in _messages(number))
+    took = sessions.import_("openai-messages", file, key=_KEY)
+    assert not took.left_out, took
+    os.remove(file)
 
 
 _STEPS = (
@@ -69,6 +83,8 @@ _STEPS = (
     ),
     _Step(lambda sessions, _: sessions.pop(_KEY), lambda history, _: history[:-1]),
     _Step(lambda sessions, _: sessions.vacuum(_KEY), lambda history, _: history),
+    _Step(lambda sessions, number: sessions.compact(_KEY, number % _PRESSED), lambda history, _: history),
+    _Step(_import, lambda history, number: [*history, *_texts(number)]),
 )
 
 
@@ -78,7 +94,7 @@ class _Session:
     def __init__(self, root: str, seed: str) -> None:
         self.root = root
         self.number, self.history = 0, list[str]()
-        self._seed = seed
+        self._seed, self.summaries = seed, 0
         shutil.rmtree(root, ignore_errors=True)
         os.makedirs(os.path.join(root, ".mdmem"))
         with open(os.path.join(root, ".mdmem", "config.toml"), "wb"):
@@ -122,9 +138,17 @@ class _Session:
         return sum(name.startswith(".") and name != ".archive" for name in os.listdir(folder))
 
     def findings(self) -> int:
-        """How many lines, numbers and snapshots are wrong, besides what the kills tore."""
-        found = Memory(self.root).sessions.check(_KEY)
-        return sum(each.code != "not-a-record" for each in found)
+        """How many lines, numbers, snapshots and summaries are wrong, besides what the kills tore."""
+        sessions = Memory(self.root).sessions
+        with sessions.logs.reading(_KEY) as conversation:
+            context = list(conversation.state.context)
+        self.summaries += len(context)
+        opened = [(each, sessions.expand(_KEY, [each.seq], budget=10**9).messages) for each in context]
+        apart = sum(
+            len(messages) != each.messages or (messages[0].seq, messages[-1].seq) != (each.first, each.last)
+            for each, messages in opened
+        )
+        return apart + sum(each.code != "not-a-record" for each in sessions.check(_KEY))
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -139,16 +163,17 @@ def measure(setting: Setting) -> list[Row]:
         outcome = session.look(done)
         counted.update({outcome: 1, "findings": session.findings(), "hidden": session.hidden()})
         if number % _KILLS_OF_A_SESSION == 0 or outcome == "between":
-            counted["steps"] += session.number
+            counted.update({"steps": session.number, "summaries": session.summaries})
             session = _Session(session.root, str(number))
-    counted["steps"] += session.number
+    counted.update({"steps": session.number, "summaries": session.summaries})
     wrong = [counted[name] for name in ("between", "findings", "hidden")]
     return [
         Row(
             what=f"kill -9 while a session is changed in every way, {count:,} times",
             ours=f"{wrong[0]} histories in between, {wrong[1]} findings of `check`, {wrong[2]} hidden files",
-            beside=f"{counted['steps']:,} steps; {counted['before']} histories were as after the last step "
-            f"that was reported, {counted['after']} as after the next one",
+            beside=f"{counted['steps']:,} steps, {counted['summaries']:,} summaries opened; "
+            f"{counted['before']} histories were as after the last step that was reported, "
+            f"{counted['after']} as after the next one",
             budget="0, 0, 0",
             kept=not any(wrong),
         )

@@ -1,6 +1,6 @@
 """Whatever is done to a session, in whatever order, its log says the same from both ends and at every point.
 
-`MDMEM_EXAMPLES` says how many examples of each of the four; without it, as many as a quick run takes.
+`MDMEM_TEST_EXAMPLES` says how many examples of each of the four; without it, as many as a quick run takes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1_800)
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("MDMEM_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "100")),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 MOST = 1 << 20

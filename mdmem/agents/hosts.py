@@ -271,10 +271,13 @@ def uninstall(name: str, project: str | None) -> Setup:
     files = _files(name, project)
     receipts = _load()
     paths = [path for path in (files.servers, files.hooks) if path]
-    found = [settings.uninstall(path, receipts.get(os.path.realpath(path)), project) for path in paths]
+    changes = {
+        path: settings.uninstall(path, receipts.get(os.path.realpath(path)), project) for path in paths
+    }
     gone = {os.path.realpath(path) for path in paths}
     kept = {target: receipt for target, receipt in receipts.items() if target not in gone}
-    return Setup(tuple(change for change in found if change), kept)
+    unchanged = tuple(path for path, change in changes.items() if not change)
+    return Setup(tuple(filter(None, changes.values())), kept, unchanged, project)
 
 
 def _files(name: str, project: str | None) -> Files:

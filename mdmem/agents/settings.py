@@ -140,9 +140,10 @@ def write(changes: Sequence[SettingsChange]) -> None:
 def clear(path: str, project: str | None) -> None:
     """Clear away what a killed process left beside a settings file that needs no change."""
     place = _place(path, project)
-    content = outside.read(place, path)
-    if content:
-        outside.replace(place, path, content.data, content.data, _kept())
+    with contextlib.suppress(FileNotFoundError):  # not even its folder is there
+        content = outside.read(place, path)
+        data = content.data if content else None
+        outside.replace(place, path, data, data, _kept())
 
 
 def missing_folders(target: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ root, path = sys.argv[1:]
 memory = mdmem.open(root)
 plan = memory.plan.append(path, "appended")
 with open(f"{root}/{path}", "r+", newline="") as file:
-    text = file.read().replace("needle", "needles", 1)
+    text = file.read().replace("start", "stirs", 1)
     file.seek(0)
     file.write(text)
 try:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from mdmem.capture.lexicon import Lexicon, builtin
+from mdmem.errors import Usage
 
 KINDS = (
     *("preference", "constraint", "style", "audience", "length", "format"),
     *("decision", "fix", "fact", "problem"),
 )
 """What a candidate can be."""
+
+EVENTS = (
+    *("task_completed", "feature_implemented", "decision_made"),
+    *("milestone_reached", "preference_expressed", "error_resolved"),
+)
+"""What a program can report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +52,40 @@ class Candidate:
     end: int
     confidence: float
     why: str
+
+
+def extract(
+    text: str, speaker: str = "user", language: str | None = None, lexicon: Lexicon | None = None
+) -> list[Candidate]:
+    """What a text states, in the order of its places; nothing of what is a question, a condition or code.
+
+    Args:
+        text: what was said.
+        speaker: `user`, or `assistant`, whose wishes and offers do not count; nothing else states anything.
+        language: "en" or "zh"; None reads both, also mixed.
+        lexicon: the words; without one those that come with the program.
+
+    Raises:
+        Usage: there is no such language.
+    """
+    known = (lexicon or builtin()).languages
+    if language is not None and language not in known:
+        raise Usage(problem=f"a language is {', '.join(known)}, not {language!r}")
+    del text, speaker
+    return []
+
+
+def from_event(kind: str, data: Mapping[str, Any]) -> list[Candidate]:
+    """What an event says that a program reports.
+
+    Args:
+        kind: one of `EVENTS`.
+        data: what it is about: `title` or what the event names, and `description`.
+
+    Raises:
+        Usage: no such event, or data that is not text.
+    """
+    if kind not in EVENTS:
+        raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {kind!r}")
+    del data
+    return []

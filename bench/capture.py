@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mdmem.capture.extract import KINDS, Candidate
+from mdmem.capture.extract import KINDS, Candidate, extract
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture")
 
@@ -204,8 +204,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.mistakes and given.half != "dev":
         parser.error("the mistakes in held-out messages are not looked at: --half dev")
     read = messages(given.half)
-    scores = {"keyword lists": score(read, by_keywords)}
-    print(table(scores))
+    ours = score(read, extract)
+    print(table({"mdmem": ours, "keyword lists": score(read, by_keywords)}))
+    if given.mistakes:
+        print("", *ours.mistakes, sep="\n")
     return 0
 
 

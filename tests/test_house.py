@@ -32,10 +32,12 @@ SHORT = {
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
+    "text.sentences": "where a sentence ends, for whatever reads prose",
     "text.lines": "the line table, which every module of text counts with",
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
+    "capture.sentence": "how a sentence is meant, whatever it is asked for",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.outline": "what a conversation came to is found without any memory",
     "schema.lint": "schemas are checked seldom, and this loads what validates",

@@ -1,25 +1,43 @@
-"""What a text states that is worth keeping: wishes, constraints, decisions, fixes, facts."""
+"""What a text states that is worth keeping: wishes, constraints, decisions, fixes, facts.
+
+Rules read a text sentence by sentence. What is code, quoted, asked, reported, supposed or only offered is
+passed over first; what the words of a lexicon tell counts in the rest. No model is needed, and nothing is
+read but the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
-from mdmem.capture.lexicon import Lexicon, builtin
+from mdmem.capture.lexicon import AT_HEAD, BY_ANYONE, KINDS, PARTS, Lexicon, builtin
+from mdmem.capture.sentence import Cue, SpokenClause, SpokenSentence
+from mdmem.diagnostic import Span
 from mdmem.errors import Usage
+from mdmem.text import blocks
+from mdmem.text.blocks import HTML, IMAGE, LINK
+from mdmem.text.regex import regex
+from mdmem.text.sentences import sentences
+from mdmem.text.tokens import clipped, in_line
 
-KINDS = (
-    *("preference", "constraint", "style", "audience", "length", "format"),
-    *("decision", "fix", "fact", "problem"),
-)
-"""What a candidate can be."""
+__all__ = ["EVENTS", "KINDS", "Candidate", "Lexicon", "builtin", "extract", "from_event", "left_out"]
 
 EVENTS = (
     *("task_completed", "feature_implemented", "decision_made"),
     *("milestone_reached", "preference_expressed", "error_resolved"),
 )
 """What a program can report."""
+
+MOST_READ = 100_000
+"""Characters of a text that are looked at: of a longer one half of them from each side."""
+MOST_FOUND = 100
+"""How many candidates a text has at most; the last ones count."""
+_USER, _ASSISTANT = "user", "assistant"
+_SPEAKERS = {_USER: _USER, "human": _USER, _ASSISTANT: _ASSISTANT, "ai": _ASSISTANT, "model": _ASSISTANT}
+_LONGEST_VALUE = 300  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +73,14 @@ class Candidate:
 
 
 def extract(
-    text: str, speaker: str = "user", language: str | None = None, lexicon: Lexicon | None = None
+    text: str, speaker: str = _USER, language: str | None = None, lexicon: Lexicon | None = None
 ) -> list[Candidate]:
     """What a text states, in the order of its places; nothing of what is a question, a condition or code.
 
+    Of two wishes for the same key the last one counts.
+
     Args:
-        text: what was said.
+        text: what was said, `MOST_READ` characters of it; `left_out` says how many more there are.
         speaker: `user`, or `assistant`, whose wishes and offers do not count; nothing else states anything.
         language: "en" or "zh"; None reads both, also mixed.
         lexicon: the words; without one those that come with the program.
@@ -68,24 +88,388 @@ def extract(
     Raises:
         Usage: there is no such language.
     """
-    known = (lexicon or builtin()).languages
-    if language is not None and language not in known:
-        raise Usage(problem=f"a language is {', '.join(known)}, not {language!r}")
-    del text, speaker
-    return []
+    words = lexicon or builtin()
+    if language is not None and language not in words.languages:
+        raise Usage(problem=f"a language is {', '.join(words.languages)}, not {language!r}")
+    role = _SPEAKERS.get(speaker.casefold())
+    if role is None:
+        return []
+    found: list[Candidate] = []
+    for part in _parts(text):
+        clean, spans = _prose(text[part.start : part.end])
+        reader = _Listener(text, part.start, words, language, by_user=role == _USER)
+        for span in spans:
+            found += reader.read(clean, span)
+    return _last_of_each(_unsolved(found))[-MOST_FOUND:]
+
+
+def left_out(text: str) -> int:
+    """How many characters of a text `extract` does not look at."""
+    return len(text) - sum(part.end - part.start for part in _parts(text))
+
+
+# -- what of a text is somebody's own words ---------------------------------------------------------------
+
+_FENCE = regex(r"(?m)^ {0,3}(?:```|~~~)")
+_QUOTED = regex(
+    r"\"[^\"\n]{1,400}\"|\u201c[^\u201d\n]{1,400}\u201d|\u300c[^\u300d\n]{1,400}\u300d"
+    r"|\u300e[^\u300f\n]{1,400}\u300f|\u00ab[^\u00bb\n]{1,400}\u00bb|\u201e[^\u201c\u201d\n]{1,400}[\u201c\u201d]"
+    r"|(?<!\w)['\u2018](?=\S)[^'\u2019\n]{1,200}['\u2019](?!\w)"
+)
+_URL = regex(r"\b(?:https?|ftp)://[^\s<>\"]+")
+_LETTERS = regex(r"\S")
+_WORD = "_"  # stands for what is passed over, so that a sentence keeps its shape
+
+
+def _parts(text: str) -> list[Span]:
+    """What of a text is looked at: all of it, or its beginning and its end."""
+    if len(text) <= MOST_READ:
+        return [Span(0, len(text))]
+    half = MOST_READ // 2
+    start = len(text) - half
+    # Where the end begins inside of a fence, what closes it would look as if it opened one.
+    if sum(1 for _ in _FENCE.finditer(text, 0, start)) % 2:
+        closing = _FENCE.search(text, start)
+        start = text.find("\n", closing.end()) if closing else -1
+        start = start if start >= 0 else len(text)
+    return [Span(0, half), Span(start, len(text))]
+
+
+def _prose(text: str) -> tuple[str, list[Span]]:
+    """A text with code, addresses and quoted words passed over, and where in it somebody speaks himself.
+
+    These are its paragraphs, headings and cells, but those of quotes.
+    """
+    outline = blocks.scan(text)
+    masks: list[tuple[int, int, str]] = []
+    for mark in outline.marks:
+        if mark.kind in {LINK, IMAGE}:
+            masks.append((mark.close, mark.end, " "))
+        else:
+            masks.append((mark.start, mark.end, " " if mark.kind == HTML else _WORD))
+    parts, at = [], 0
+    for start, end, sign in sorted(masks):
+        if start >= at:
+            parts += [text[at:start], _LETTERS.sub(sign, text[start:end])]
+            at = end
+    clean = blocks.without_quotes("".join((*parts, text[at:])), outline.quotes)
+    clean = _QUOTED.sub(_passed, _URL.sub(_passed, clean))
+    return clean, [span for span in outline.texts if ">" not in text[_line(text, span.start) : span.start]]
+
+
+def _passed(found: Any) -> str:
+    return _LETTERS.sub(_WORD, found[0])
+
+
+def _line(text: str, at: int) -> int:
+    """Where the line of a place begins."""
+    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+
+
+# -- what a sentence tells --------------------------------------------------------------------------------
+
+# Of what one clause tells, the first of these; a preference with a key before all but the first two.
+_RANKS = {
+    "fix": 0,
+    "decision": 1,
+    "audience": 3,
+    "length": 4,
+    "format": 5,
+    "style": 6,
+    "preference": 7,
+    "constraint": 8,
+    "problem": 9,
+    "fact": 10,
+}
+_RANK_OF_KEYED = 2
+_SURE = {**dict.fromkeys(PARTS, 0.8), "pair": 0.7, "value": 0.9}
+_LESS_SURE_OF_ASSISTANT, _LESS_SURE_OF_FACT = 0.2, 0.1
+_SHORT = 3  # words of a sentence that only says "Fixed."
+_AROUND = " \t\r\n,;:\uff0c\uff1b\uff1a"
+
+
+class _Statement(NamedTuple):
+    """What a clause tells: the rank, lowest first, of which kind, by which words, and how sure that is."""
+
+    rank: int
+    kind: str
+    first: int
+    end: int
+    sure: float
+    value: tuple[str, str, str] = ("", "", "")
+
+
+class _Listener:
+    """Reads the paragraphs of a part of a text, which begins in it at `offset`."""
+
+    def __init__(
+        self, text: str, offset: int, lexicon: Lexicon, language: str | None, *, by_user: bool
+    ) -> None:
+        self._text = text
+        self._offset = offset
+        self._lexicon = lexicon
+        self._language = language
+        self._by_user = by_user
+
+    def read(self, clean: str, span: Span) -> list[Candidate]:
+        """The candidates of a paragraph."""
+        found: list[Candidate] = []
+        short: Candidate | None = None
+        for place in sentences(clean, *span):
+            sentence = SpokenSentence(clean, place, self._lexicon, self._language)
+            here = self._candidates(sentence)
+            if short is not None and not sentence.is_question:  # "Fixed." is told by what follows
+                here = [each for each in here if each.kind not in {"fix", "problem", "fact"}]
+                found[-1] = self._quoting(short, short.start - self._offset, place.end)
+            found += here
+            is_short = len(sentence.words) <= _SHORT and here and here[-1].kind == "fix"
+            short = here[-1] if is_short else None
+        return found
+
+    def _candidates(self, sentence: SpokenSentence) -> list[Candidate]:
+        """What each clause tells first, every kind and key once."""
+        told: dict[tuple[str, str], tuple[int, _Statement]] = {}
+        for clause in sentence.clauses:
+            best = min(_Teller(sentence, clause, self._lexicon, by_user=self._by_user).told(), default=None)
+            if best and (best.value[1] or (best.kind, "") not in told):
+                told[best.kind, best.value[1]] = clause.start, best
+        if any(key for _, key in told):
+            told.pop(("preference", ""), None)
+        if ("fix", "") in told:
+            told.pop(("problem", ""), None)
+        if len(told) > 1:
+            told.pop(("fact", ""), None)
+        ordered = sorted(told.values())
+        tags = tuple(sorted({mark.name for mark in sentence.marks if mark.part == "tag"}))
+        starts = [sentence.words[start].start for start, _ in ordered[1:]]
+        places = pairwise([sentence.span.start, *starts, sentence.span.end])
+        return [
+            self._candidate(sentence, best, place, tags)
+            for (_, best), place in zip(ordered, places, strict=False)
+        ]
+
+    def _candidate(
+        self, sentence: SpokenSentence, told: _Statement, place: tuple[int, int], tags: tuple[str, ...]
+    ) -> Candidate:
+        category, key, value = told.value
+        less = (0 if self._by_user else _LESS_SURE_OF_ASSISTANT, _LESS_SURE_OF_FACT * (told.kind == "fact"))
+        words = " ".join(word.word for word in sentence.words[told.first : told.end])
+        candidate = Candidate(
+            kind=told.kind,
+            category=category,
+            key=key,
+            value=value,
+            tags=tags,
+            quote="",
+            start=0,
+            end=0,
+            confidence=round(told.sure - sum(less), 2),
+            why=f"{told.kind}: {words}",
+        )
+        return self._quoting(candidate, *place)
+
+    def _quoting(self, candidate: Candidate, start: int, end: int) -> Candidate:
+        """A candidate that quotes what stands between two places of the part."""
+        begin = start + self._offset
+        quote = self._text[begin : end + self._offset].rstrip(_AROUND)
+        value = candidate.value if candidate.key else clipped(in_line(quote), _LONGEST_VALUE)
+        return replace(candidate, quote=quote, start=begin, end=begin + len(quote), value=value)
+
+
+_TURNED = frozenset({"fix", "decision", "problem", "fact"})  # by a negation before it
+_NEAR, _BESIDE = 3, 2  # words: of a negation, and of what rejects a value
+
+
+class _Teller:
+    """Finds what the phrases of a clause tell."""
+
+    def __init__(
+        self, sentence: SpokenSentence, clause: SpokenClause, lexicon: Lexicon, *, by_user: bool
+    ) -> None:
+        self._sentence = sentence
+        self._clause = clause
+        self._lexicon = lexicon
+        self._by_user = by_user
+        self._turns = sorted(mark.end for mark in clause.of("negations"))
+        self._others = min((mark.first for mark in clause.of("others")), default=clause.end)
+
+    def told(self) -> Iterator[_Statement]:
+        """All that they tell."""
+        for mark in self._clause.marks:
+            if mark.part in PARTS and self._counts(mark) and self._may(mark.name, mark.first, mark.end):
+                yield _Statement(_RANKS[mark.name], mark.name, mark.first, mark.end, _SURE[mark.part])
+        yield from self._pairs()
+        if self._by_user:
+            yield from self._lengths()
+            yield from self._values()
+
+    def _counts(self, mark: Cue) -> bool:
+        """Whether a phrase counts from this speaker, and at this place."""
+        if not self._by_user and mark.part not in BY_ANYONE:
+            return False
+        if mark.part not in AT_HEAD:
+            return True
+        alone = self._clause.end if mark.name == "constraint" else len(self._sentence.words)
+        return mark.first in self._clause.heads and (mark.end < alone or mark.name == "fix")  # not: "No."
+
+    def _may(self, kind: str, first: int, end: int) -> bool:
+        """Whether words may tell a kind."""
+        allowed = self._sentence.allowed
+        if kind not in allowed[first] or kind not in allowed[end - 1]:
+            return False
+        if kind == "preference" and (self._others < first or end in self._sentence.hollow):
+            return False
+        return kind not in _TURNED or not self._is_turned(first - _NEAR, first)
+
+    def _is_turned(self, start: int, end: int) -> bool:
+        """Whether a negation ends between two words."""
+        return bisect_left(self._turns, start) < bisect_right(self._turns, end)
+
+    def _pairs(self) -> Iterator[_Statement]:
+        firsts: dict[str, Cue] = {}
+        for mark in self._clause.marks:  # in order of their first words
+            if mark.part == "first":
+                firsts[mark.name] = mark
+            first = firsts.get(mark.name) if mark.part == "then" else None
+            if first is None:
+                continue
+            pair = self._lexicon.pairs[mark.name]
+            if not first.end <= mark.first < first.end + pair.reach or not (self._by_user or pair.anyone):
+                continue
+            is_turned = pair.kind in _TURNED and self._is_turned(first.end + 1, mark.first)
+            if not is_turned and self._may(pair.kind, first.first, mark.end):
+                yield _Statement(_RANKS[pair.kind], pair.kind, first.first, mark.end, _SURE["pair"])
+
+    def _lengths(self) -> Iterator[_Statement]:
+        """How long a text is to be: a number of a unit, where something in the sentence bounds it."""
+        if not self._sentence.classes["bounds"]:
+            return
+        numbered = {mark.end for mark in self._clause.of("numbers")}
+        for mark in self._clause.of("units"):
+            before = self._sentence.words[mark.first - 1].word if mark.first else ""
+            is_number = before[:1].isdigit() or mark.first in numbered
+            if is_number and self._may("length", mark.first - 1, mark.end):
+                yield _Statement(_RANKS["length"], "length", mark.first - 1, mark.end, _SURE["pair"])
+
+    def _values(self) -> Iterator[_Statement]:
+        """Preferences with a key: the first value that is wished and not rejected."""
+        values = _outermost(mark for mark in self._clause.marks if mark.part == "value")
+        rejecting = sorted(mark.end for mark in self._clause.of("rejections"))
+        done: set[str] = set()
+        for number, mark in enumerate(values):
+            category, key, value = self._lexicon.values[mark.name]
+            name = f"{category}/{key}"
+            if name in done or not self._is_wished(name) or not self._may("preference", mark.first, mark.end):
+                continue
+            before = values[number - 1].end if number else self._clause.start
+            if self._is_one_of_two(name, values, number):
+                done.add(name)
+                continue
+            at = bisect_right(rejecting, mark.first) - 1
+            if at >= 0 and rejecting[at] >= max(before, mark.first - _BESIDE):
+                continue
+            done.add(name)
+            told = _Statement(_RANK_OF_KEYED, "preference", mark.first, mark.end, _SURE["value"])
+            yield told._replace(value=(category, key, value))
+
+    def _is_wished(self, name: str) -> bool:
+        """Whether something in the sentence makes a value of a key a wish."""
+        if name in self._lexicon.beside:
+            return any(mark.part == "beside" and mark.name == name for mark in self._sentence.marks)
+        return self._sentence.has_wish
+
+    def _is_one_of_two(self, name: str, values: Sequence[Cue], number: int) -> bool:
+        """Whether "or" stands between a value and the next one of its key."""
+        following = values[number + 1] if number + 1 < len(values) else None
+        if following is None or not following.name.startswith(f"{name}="):
+            return False
+        return any(
+            values[number].end <= mark.first < following.first for mark in self._clause.of("alternatives")
+        )
+
+
+def _outermost(marks: Iterable[Cue]) -> list[Cue]:
+    """Phrases in order, without those inside of others."""
+    found: list[Cue] = []
+    for mark in sorted(marks, key=lambda each: (each.first, -each.end)):
+        if not found or mark.first >= found[-1].end:
+            found.append(mark)
+    return found
+
+
+# -- what of it counts ------------------------------------------------------------------------------------
+
+
+def _unsolved(found: list[Candidate]) -> list[Candidate]:
+    """Candidates without the problems that a later one of the same text has fixed."""
+    fixed = max((each.start for each in found if each.kind == "fix"), default=-1)
+    return [each for each in found if each.kind != "problem" or each.start > fixed]
+
+
+def _last_of_each(found: list[Candidate]) -> list[Candidate]:
+    """Candidates without the wishes for a key that a later one takes back."""
+    last = {(each.category, each.key): each for each in found if each.key}
+    return [each for each in found if not each.key or last[each.category, each.key] is each]
+
+
+# -- events, and what a model adds ------------------------------------------------------------------------
+
+_KIND_OF = {
+    "task_completed": ("fact", ("title", "task")),
+    "feature_implemented": ("fact", ("title", "feature")),
+    "decision_made": ("decision", ("title", "decision")),
+    "milestone_reached": ("fact", ("title", "milestone")),
+    "preference_expressed": ("preference", ("title", "preference", "value")),
+    "error_resolved": ("fix", ("title", "error", "solution")),
+}
 
 
 def from_event(kind: str, data: Mapping[str, Any]) -> list[Candidate]:
-    """What an event says that a program reports.
+    """What an event says that a program reports: one candidate, or none where its data are blank.
 
     Args:
         kind: one of `EVENTS`.
-        data: what it is about: `title` or what the event names, and `description`.
+        data: text under `title` or the name of what it is about (`task`, `feature`, `decision`, `milestone`,
+            `preference`, `error`), further text under `description` or `solution`; of a preference also
+            `category`, `key` and `value`. Anything else in it is not looked at.
 
     Raises:
-        Usage: no such event, or data that is not text.
+        Usage: no such event, or data that are no text.
     """
-    if kind not in EVENTS:
-        raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {kind!r}")
-    del data
-    return []
+    if kind not in _KIND_OF:
+        raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {in_line(str(kind))[:60]!r}")
+    of, names = _KIND_OF[kind]
+    given = {
+        name: _line_of(data, name) for name in (*names, "description", "solution", "category", "key", "value")
+    }
+    title = next((given[name] for name in names if given[name]), "")
+    parts = [title, *(given[name] for name in ("solution", "description") if given[name] not in ("", title))]
+    said = ": ".join(filter(None, parts))
+    if not said:
+        return []
+    is_keyed = of == "preference" and bool(given["key"] and given["value"])
+    return [
+        Candidate(
+            kind=of,
+            category=(given["category"] or "general") if is_keyed else "",
+            key=given["key"] if is_keyed else "",
+            value=given["value"] if is_keyed else clipped(said, _LONGEST_VALUE),
+            quote=said,
+            start=0,
+            end=len(said),
+            confidence=1.0,
+            why=f"event: {kind}",
+        )
+    ]
+
+
+def _line_of(data: Mapping[str, Any], name: str) -> str:
+    """What stands in data under a name, in one line."""
+    value = data.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    if not isinstance(value, str):
+        raise Usage(problem=f"{name} is text, not {type(value).__name__}")
+    return clipped(in_line(value[: MOST_READ // 100]), _LONGEST_VALUE)

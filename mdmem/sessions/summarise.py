@@ -16,6 +16,7 @@ from mdmem.generator import Generator, answered
 from mdmem.index.query import stop_words
 from mdmem.sessions.message import Message
 from mdmem.text.regex import regex
+from mdmem.text.sentences import sentences as text_sentences
 from mdmem.text.tokens import abridged, estimate, fenced, in_line
 
 EXTRACT = "extract"
@@ -120,10 +121,7 @@ def _told(message: Message) -> str:
 
 # -- without a model --------------------------------------------------------------------------------------
 
-# What ends a sentence, in Chinese as well.
-_ENDS = regex("(?<=[.!?…])[\"')\\]]*\\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\\s*\n\\s*")
 _LONGEST = 240  # characters of a sentence
-_PIECE = regex(rf"(?s).{{1,{_LONGEST}}}(?=[\s,;\uff0c\u3001\uff1b]|\Z)|.{{1,{_LONGEST}}}")
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = regex(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:[\u2019'][^\W_{_HAN}]+)*")
 _PATH = regex(r"[\w.~-]*/[\w./-]+|\w+\.[a-z]{1,4}\b|`[^`]+`")
@@ -189,14 +187,14 @@ def sentences(messages: Sequence[Message]) -> Iterator[Sentence]:
         weight = _OF_A_TOOL if message.answers else 1.0
         if number in {0, last}:
             weight *= _AT_A_SIDE
-        for line in _ENDS.split(abridged(message.text, _MOST_READ)):
-            for piece in _PIECE.findall(line) if len(line) > _LONGEST else [line]:
-                text = in_line(piece)
-                words = _words(text)
-                if words and text.casefold() not in told:
-                    told.add(text.casefold())
-                    cued = weight * _CUED if _CUE.search(text) else weight
-                    yield Sentence(number, text, cued, words, estimate(text))
+        whole = abridged(message.text, _MOST_READ)
+        for start, end in text_sentences(whole, longest=_LONGEST):
+            text = in_line(whole[start:end])
+            words = _words(text)
+            if words and text.casefold() not in told:
+                told.add(text.casefold())
+                cued = weight * _CUED if _CUE.search(text) else weight
+                yield Sentence(number, text, cued, words, estimate(text))
 
 
 def names(text: str) -> list[str]:

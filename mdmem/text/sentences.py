@@ -1,0 +1,93 @@
+"""The sentences of a text, in Chinese as well: what ends one, and what only looks as if it did.
+
+No abbreviation and no version ends a sentence. A line end does, but for one where a long line goes on with a
+small letter: whoever writes messages rarely ends a line with a full stop, and few break their lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mdmem.diagnostic import Span
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Signs behind which a blank stands, those of Chinese, Japanese and Korean, and line ends.
+_END = regex(
+    r"[.!?\u2026]++[\"')\]\u2019\u201d\u00bb*_]*+(?=\s|\Z)"
+    r"|[\u3002\uff01\uff1f\uff1b]++[\"')\]\u2019\u201d\u300d\u300f\uff09]*+"
+    r"|[\r\n]++"
+)
+_WORD_BEFORE = regex(r"[^\W_]+(?:\.[^\W_]+)*\Z")
+_LONGEST_ABBREVIATION = 12
+_ALWAYS = {
+    *("e.g", "i.e", "z.b", "d.h", "vs", "cf", "approx", "resp", "incl", "excl"),
+    *("dr", "mr", "mrs", "ms", "prof", "fig", "figs", "eq", "ref", "sec"),
+    *("vol", "ver", "bzw", "ca"),
+}
+"""Abbreviations behind which a sentence goes on."""
+_BEFORE_SMALL = {
+    *("etc", "al", "a.m", "p.m", "u.s", "u.k", "inc", "ltd", "corp", "dept"),
+    *("est", "min", "max", "usw", "st"),
+}
+"""Those behind which it may also end: it goes on where no capital letter follows."""
+_BEFORE_DIGITS = {"no", "nr", "pp", "p", "art"}
+_WRAPPED = 60  # characters of a line from which on it may have been broken by its width
+_BLANK = regex(r"\s*+")
+_BETWEEN = " \t\u3000,;\uff0c\u3001"
+
+
+def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 1_000) -> Iterator[Span]:
+    """Where each sentence between two places stands, without the blanks around it.
+
+    Args:
+        text: the whole text.
+        start, end: of the part that is looked at.
+        longest: characters; what is longer is cut between words where there are any.
+    """
+    stop = len(text) if end is None else end
+    begin = start
+    for found in _END.finditer(text, start, stop):
+        if _goes_on(text, begin, found.start(), found.end(), stop):
+            continue
+        yield from _pieces(text, begin, found.end(), longest)
+        begin = found.end()
+    yield from _pieces(text, begin, stop, longest)
+
+
+def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
+    """Whether what looks like the end of a sentence, `text[at:behind]`, is none."""
+    following = text[behind : behind + 2].lstrip()[:1]
+    if text[at] in "\r\n":
+        is_one = text[at:behind] in ("\n", "\r", "\r\n")
+        return is_one and at - begin >= _WRAPPED and following.islower() and following.isascii()
+    if text[at:behind] != "." or behind >= stop:
+        return False
+    word = _WORD_BEFORE.search(text[max(begin, at - _LONGEST_ABBREVIATION) : at])
+    if word is None:
+        return False
+    before = word[0].casefold()
+    if before.isdigit():  # the number of a list's item
+        return at - len(before) == begin + len(text[begin:at]) - len(text[begin:at].lstrip())
+    return (
+        before in _ALWAYS
+        or (before in _BEFORE_SMALL and not following.isupper())
+        or (before in _BEFORE_DIGITS and following.isdigit())
+    )
+
+
+def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
+    """A sentence without the blanks around it, in pieces where it is too long; nothing where it is blank."""
+    found = _BLANK.match(text, start, end)
+    at = found.end() if found else start
+    while end - at > longest:
+        least = at + longest // 2
+        stop = max(text.rfind(sign, least, at + longest) for sign in _BETWEEN) + 1 or at + longest
+        yield Span(at, at + len(text[at:stop].rstrip()))
+        found = _BLANK.match(text, stop, end)
+        at = found.end() if found else stop
+    last = at + len(text[at:end].rstrip())
+    if at < last:
+        yield Span(at, last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
@@ -54,6 +54,28 @@ def checked(function: F) -> F:
         return function(*given, **{name: _read(function, kinds, name, each) for name, each in named.items()})
 
     return call  # type: ignore[return-value]  # it takes what the function takes, and returns what that does
+
+
+def unfit(verb: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Usage]]:
+    """The named arguments that a checked method would not take, each with the reason; it is not called.
+
+    They are those that are missing, unknown, no JSON value, or of another type than the annotation says.
+    """
+    function: FunctionType = verb.__wrapped__  # type: ignore[attr-defined]  # as `checked` makes it
+    code = function.__code__
+    places = code.co_varnames[1 : code.co_argcount]
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    optional = {*places[len(places) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or ())}
+    for name in names:
+        if name not in given and name not in optional:
+            yield name, Usage(problem=f"{function.__name__}() needs the argument {name!r}", remedy="give it")
+    for name, value in given.items():
+        try:
+            if name not in names:
+                raise WrongType(problem=f"{function.__name__}() has no argument {name!r}")
+            _read(function, {name: _kinds(str(function.__annotations__[name]))}, name, json_value(value))
+        except Usage as error:
+            yield name, error
 
 
 class _Kind(NamedTuple):

@@ -102,8 +102,10 @@ GOOD: dict[str, Any] = {
     "files": (),
     "paths": (),
     "change": lambda _: [],
+    "verb": "append",
+    "arguments": {"path": "notes/a.md", "text": "t"},
 }
-KINDS = ("notes", "working", "preferences", "project", "references", "rules")
+KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
+    from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
@@ -89,6 +90,18 @@ class Kinds(Verbs[R], Generic[R]):
         from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
 
         return Summaries(self._vault, self._run, Sessions(self._vault))
+
+    @cached_property
+    def inbox(self) -> Inbox[R]:
+        """The changes that somebody proposes."""
+        from mdmem.memory.inbox import Inbox  # noqa: PLC0415 - start-up
+
+        return Inbox(self._vault, self._run, self._builds)
+
+    @cached_property
+    def _builds(self) -> Kinds[Build]:
+        """The same verbs, which return what makes their plan, and look at nothing yet."""
+        return Kinds(self._vault, self.scope, lambda build: build, self._view)
 
     @cached_property
     def rules(self) -> Rules:

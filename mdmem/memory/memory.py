@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem.arguments import checked
 from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
+from mdmem.kind import PROPOSAL, kind_at
 from mdmem.memory.kinds import Kinds
 from mdmem.text.document import SUFFIXES, Document
 from mdmem.text.globs import matcher
@@ -461,7 +462,12 @@ class Memory(Kinds["Applied"]):
         try:
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
-            return told(self.vault.check(document))
+            found = self.vault.check(document)
+            if kind_at(path) is PROPOSAL:
+                from mdmem.memory.proposal import judge  # noqa: PLC0415 - start-up
+
+                found += judge(document, self._builds, self.vault)
+            return told(found)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

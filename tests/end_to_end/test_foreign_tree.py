@@ -194,7 +194,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     files |= {f"odd/{name}": data for name, data in ODD.items()}
     files["AGENTS.md"] = max((d for d in distinct if _is_text(d)), key=len)
     for number, data in enumerate(sorted(distinct)[::100]):
-        files |= {f"{folder}/{number}.md": data for folder in ("notes", "rules", "preferences/ui")}
+        files |= {f"{folder}/{number}.md": data for folder in ("notes", "rules", "preferences/ui", "inbox")}
         files |= {f"working/threads/{number}.md": data, f"users/alice/notes/{number}.md": data}
     files[".mdmem/config.toml"] = b""
     for path, data in files.items():
@@ -227,6 +227,8 @@ READS: Sequence[Sequence[str]] = (
     *(("sessions", name, "t", "1") for name in ("message", "expand", "above")),
     *(("summaries", name, "t") for name in ("due", "get", "text")),
     ("summaries", "list"),
+    ("inbox", "list", "--all"),
+    ("inbox", "show", "0"),
     ("ls", "tree", "--glob", "*.md", "--json"),
     ("ls", "--where", "title~license", "--sort", "-size"),
     ("search", "license of the software", "--limit", "50"),
@@ -387,6 +389,10 @@ DRY: Mapping[str, Sequence[str]] = {
     "install": ("install", "cursor"),
     "uninstall": ("uninstall", "cursor"),
     "project sync": ("project", "sync"),
+    "inbox propose": ("inbox", "propose", "append", '{"path": "notes/0.md", "text": "More."}'),
+    "inbox accept": ("inbox", "accept", "0"),
+    "inbox reject": ("inbox", "reject", "0"),
+    "inbox sweep": ("inbox", "sweep"),
     "summaries delete": ("summaries", "delete", "t"),
     "summaries keep": ("summaries", "keep", "t"),
     "summaries summarize": ("summaries", "summarize", "t"),

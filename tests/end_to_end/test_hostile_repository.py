@@ -59,6 +59,8 @@ READS: Sequence[Sequence[str]] = (
     *(("sessions", name) for name in ("list", "check")),
     *(("sessions", name, "apple", "--all") for name in ("grep", "search")),
     ("summaries", "list"),
+    ("inbox", "list", "--all"),
+    ("inbox", "show", "a"),
     ("ls", "--where", "tags=fruit"),
     ("show", "notes/a.md"),
     ("grep", "apple"),
@@ -145,6 +147,10 @@ WRITES: Sequence[Sequence[str]] = (
     ("rm", "notes/mine.md"),
     ("restore", "notes/a.md"),  # which nobody here has changed
     ("append", "a.md", "More."),
+    ("inbox", "propose", "append", '{"path": "a.md", "text": "Mine."}'),
+    ("inbox", "reject", "32704ccfeae6c143"),
+    ("inbox", "accept", "32704ccfeae6c143"),
+    ("inbox", "sweep"),
 )
 # In one sweep: each writes its log, and most of them ask it first.
 LOGGING: Sequence[Sequence[str]] = (
@@ -162,7 +168,7 @@ LOGGING: Sequence[Sequence[str]] = (
     ("sessions", "import", "openai-messages", "/dev/null"),
 )
 LOGS = "home/work/memories/sessions"
-ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md")}
+ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md", "inbox/32704ccfeae6c143.md")}
 
 
 Build = Callable[["Place"], object]

@@ -10,6 +10,7 @@ import pytest
 
 from mdmem import errors
 from mdmem.cli.main import app
+from mdmem.memory.inbox import Inbox
 from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
 from mdmem.memory.notes import Notes
@@ -33,6 +34,7 @@ KINDS: dict[str, type] = {
     "references": References,
     "sessions": Sessions,
     "summaries": Summaries,
+    "inbox": Inbox,
 }
 
 # Commands that are called otherwise than their verb.
@@ -107,6 +109,8 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "only_hash": "chooses what is printed",
     },
     "check": {"form": "chooses how it is printed"},
+    "inbox.accept": {"ids": "id"},
+    "inbox.reject": {"ids": "id"},
     "history": {"limit": "chooses how much is printed"},
 }
 # Parameters that only Python has.
@@ -135,6 +139,7 @@ SPELLED = {
     "states": {"--state"},
     "paths": {"--in"},
     "heading": {"--section"},
+    "sources": {"--source"},
     "only_hash": {"--hash"},
     "form": {"--format"},
     "pairs": {"--var"},

@@ -21,6 +21,7 @@ ESCAPE, CSI, BIDI, ZERO = "\x1b]0;title\x07\x1b[8m", "\x9b8m", "\u202e", "\u200b
 BAD = f"{ESCAPE}{CSI}{BIDI}{ZERO}\x08\r!"
 NAME = f"evil{BIDI}{ZERO}"
 NOTE = f"notes/{NAME}.md"
+PROPOSED = f"p{BIDI}"
 # What the program itself may say to a terminal: colours, and the progress bar.
 OWN = re.compile(r"\x1b\[(?:3[1256]|0)m|\r?\x1b\[\?25[lh]|\r\n|\r(?=indexing|importing)")
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -52,6 +53,15 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sessions resolve": [[f"me{BAD}"]],
     **{f"summaries {name}": [["t"]] for name in ("due", "summarize", "get", "text", "keep", "delete")},
     "summaries list": [[]],
+    "inbox propose": [
+        ["write", '{"path": "notes/x.md", "content": "\\u202e"}', "--reason", BAD],
+        [BAD, "{}"],
+    ],
+    "inbox list": [[]],
+    "inbox show": [[PROPOSED], [f"none{BAD}"]],
+    "inbox accept": [[PROPOSED, "--dry-run"], [f"none{BAD}"]],
+    "inbox reject": [[PROPOSED, "--dry-run"]],
+    "inbox sweep": [["--dry-run"]],
     "sessions set-history": [["t", "/dev/null"]],
     "sessions sync": [["t", "/dev/null"]],
     "sessions import": [["openai-messages", f"/nowhere{BAD}"]],
@@ -165,6 +175,10 @@ def root(tmp_path: Path) -> Path:
         "AGENTS.md": f"# Project\n\n## Decisions\n\n- a decision {BAD[:-3]}\n",
         f"rules/rule{BIDI}.md": f"---\nglobs: ['*{BIDI}']\n---\n\n# Rule {BAD}\n\nAlways {BAD}\n",
         "preferences/ui/theme.md": f"---\nvalue: dark{BIDI}\nstrength: 0.9\n---\n\nbecause {BAD}\n",
+        f"inbox/{PROPOSED}.md": (
+            f"---\nreason: because{BIDI}{ZERO}\n---\n\n```json\n"
+            f'{{"verb": "append", "arguments": {{"path": "notes/x{BIDI}.md", "text": "{BIDI}"}}}}\n```\n'
+        ),
         "working/threads/t.md": f"state {BAD}\n",
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,317 @@
+"""The inbox: changes that somebody proposes, each a memory `inbox/<id>.md` until it is accepted or rejected.
+
+To accept a proposal is one change: it does what is proposed to what is there now, and removes the proposal.
+So it happens once, whoever asks at the same time, and undoing it brings both back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mdmem.arguments import Checked, json_value
+from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
+from mdmem.errors import Conflict, EditRefused, Invalid, LimitReached, MdmemError, NamedNotFound, Usage
+from mdmem.kind import PROPOSAL
+from mdmem.memory import content, history, proposal as proposals
+from mdmem.memory.proposal import LAPSED, OPEN, REJECTED, VERBS, Proposal
+from mdmem.sessions.message import redacted
+from mdmem.text.edit import between, spliced
+from mdmem.text.field import set_field, with_field
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mdmem.memory.kinds import Kinds
+    from mdmem.memory.verbs import Build
+    from mdmem.text.document import Document
+    from mdmem.text.secret import Secret
+    from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+_MOST_SOURCES = 100  # that one memory names: what is said again after that many makes no difference
+_MOST_NEAR = 5
+
+
+class Inbox(Checked, Generic[R]):
+    """The proposals of one namespace.
+
+    One is named by its id, or by the path of its file. `clock` (UTC) says which have lapsed.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        kinds: Kinds[Build],
+        *,
+        clock: Callable[[], datetime] = content.utc_now,
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._kinds = kinds
+        self._clock = clock
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def list(self, *, all: bool = False) -> builtins.list[Proposal]:  # noqa: A002 - its name on the command line
+        """The proposals that wait, by path, those that cannot be accepted as they stand with their `problem`.
+
+        Args:
+            all: also those that were rejected or have lapsed.
+        """
+        now, found = self._clock(), []
+        for each in self._vault.walk(PROPOSAL.folder):
+            if each.problem:
+                name = each.path.removeprefix(f"{PROPOSAL.folder}/")
+                found.append(Proposal(id=name, path=each.path, arguments={}, problem=each.problem))
+                continue
+            try:
+                document = self._vault.find(each.path)
+            except MdmemError as error:
+                found.append(Proposal(id=each.path, path=each.path, arguments={}, problem=error.message))
+                continue
+            if document and proposals.is_proposal(document):
+                found.append(proposals.read(document, self._kinds, self._vault, now))
+        return [each for each in found if all or each.status == OPEN]
+
+    def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
+        """One proposal, with the diff of what accepting it would change now, or with the `problem` there is.
+
+        Raises:
+            NamedNotFound: there is none of this id.
+        """
+        found = self._read(self._require(id, None))
+        if found.problem:
+            return found
+        try:
+            plan = self._planned(found, proposals.called(found, self._kinds))
+            return dataclasses.replace(found, diff=self._vault.prepare(plan).plan.diff())
+        except MdmemError as error:
+            return dataclasses.replace(found, problem=error.message)
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def propose(
+        self,
+        verb: str,
+        arguments: Mapping[str, Any],
+        *,
+        reason: str = "",
+        author: str = "",
+        sources: Sequence[str] = (),
+    ) -> R:
+        """Propose that a verb be called with these arguments; nothing else is changed.
+
+        The same verb with the same target and value is one proposal, whoever makes it: what is proposed again
+        adds its sources to the one that waits. One that was rejected is not made again. A secret of a known
+        format is taken out, with a warning.
+
+        Args:
+            verb: one of `mdmem.memory.proposal.VERBS`, such as `preferences.set`.
+            arguments: its arguments by name: JSON values.
+            reason: why.
+            author: who proposes it; without one the actor of this memory.
+            sources: where it was said, such as `sessions/t1#3`.
+
+        Raises:
+            Usage: another verb, an argument that it does not take, or nothing would change.
+            PathRefused: an argument leaves the namespace, or names a proposal.
+            LimitReached: as many proposals wait as the config allows.
+            As the verb, where what is proposed cannot be done now.
+        """
+        named = list(dict.fromkeys(sources))
+        fields = {"reason": reason, "author": author or self._vault.actor, "sources": named}
+        clean, found = self._screened({"arguments": json_value(arguments), **fields})
+        given, named = clean["arguments"], clean["sources"]
+        for fault in proposals.faults(verb, given, self._kinds, self._vault):
+            raise fault.error
+        stated = {name: clean[name] for name in fields if clean[name]}
+        path = proposals.path_of(proposals.id_of(verb, given))
+        warnings = tuple(_warning(path, each) for each in found)
+        if self._vault.find(path) is None:
+            shown = Proposal(id="", path=path, verb=verb, arguments=given)
+            # Whoever proposes learns now what would be found out by whoever accepts.
+            self._vault.prepare(self._planned(shown, proposals.called(shown, self._kinds)))
+
+        def build() -> EditPlan:
+            now = self._clock()
+            before = self._vault.find(path)
+            if before:
+                return dataclasses.replace(self._again(before, named, now), warnings=warnings)
+            self._refuse_over_limit()
+            days = self._vault.config.capture.expires_days
+            moments = {"created": content.stamp(now)}
+            if days:
+                moments["expires"] = content.stamp(now + timedelta(days=days))
+            new = proposals.written(self._vault, verb, given, {**stated, **moments})
+            flaws = proposals.judge(new, self._kinds, self._vault)
+            if flaws:
+                raise Invalid(findings=tuple(flaws))
+            change = Change(path=path, before=None, content=new.data)
+            return EditPlan(changes=(change,), message=f"propose {verb}", warnings=warnings)
+
+        return self._run(build)
+
+    def accept(self, id: str, *, base: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Do what is proposed, to what is there now, and remove the proposal: one change.
+
+        Args:
+            id: of the proposal.
+            base: the hash of the proposal that was shown (8 digits or more): refuse if it was changed since.
+
+        Raises:
+            NamedNotFound: there is none: it was accepted already, or never made.
+            Conflict: it is not the one that `base` names, or was changed in this moment.
+            EditRefused: it was rejected, has lapsed, cannot be read, or would change nothing.
+            As its verb, where what is proposed no longer fits.
+        """
+        document = self._require(id, base)
+        found = self._read(document)
+        self._refuse_closed(found)
+        # Called before anything is built: a plan may be built again under the lock, a template never is.
+        verb = proposals.called(found, self._kinds)
+
+        def build() -> EditPlan:
+            now = self._require(id, None)
+            if now.hash != document.hash:
+                raise Conflict(path=now.path, base=document.hash, actual=now.hash)
+            plan = self._planned(found, verb)
+            changes = (*plan.changes, deletion(now))
+            return dataclasses.replace(plan, changes=changes, message=f"accept {found.id}: {plan.message}")
+
+        return self._run(build)
+
+    def reject(self, id: str, *, base: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Say no to a proposal: its file stays with the status `rejected`, so that it is not made again.
+
+        Raises:
+            NamedNotFound: there is none.
+            Conflict: it is not the one that `base` names.
+        """
+
+        def build() -> EditPlan:
+            document = self._require(id, base)
+            edits = set_field(document, ("status",), REJECTED)
+            return edit(document, edits, f"reject {document.path}", merge=False)
+
+        return self._run(build)
+
+    def sweep(self) -> R:
+        """Remove the proposals that have lapsed, except those that were rejected."""
+
+        def build() -> EditPlan:
+            lapsed = [each.path for each in self.list(all=True) if each.status == LAPSED]
+            changes = tuple(deletion(self._vault.read(path)) for path in lapsed)
+            return EditPlan(changes=changes, message=f"sweep {len(changes)} lapsed proposals")
+
+        return self._run(build)
+
+    # -- what the verbs share -----------------------------------------------------------------------------
+
+    def _require(self, identifier: str, base: str | None) -> Document:
+        if not identifier.strip():
+            raise Usage(problem="a proposal has an id", remedy="see them with `mdmem inbox list`")
+        document = self._vault.find(proposals.path_of(identifier))
+        if document is None:
+            near = tuple(each.id for each in self.list()[:_MOST_NEAR])
+            raise NamedNotFound(kind="proposal", name=identifier, near=near)
+        history.compare(self._vault, document, base)
+        return document
+
+    def _read(self, document: Document) -> Proposal:
+        if not proposals.is_proposal(document):
+            raise EditRefused(path=document.path, reason="this is no proposal: its `type` says so")
+        return proposals.read(document, self._kinds, self._vault, self._clock())
+
+    def _refuse_closed(self, found: Proposal) -> None:
+        """Refuse a proposal that cannot be accepted, whatever it would change."""
+        if found.problem:
+            raise EditRefused(path=found.path, reason=found.problem, remedy="mend it, or reject it")
+        if found.status == REJECTED:
+            remedy = "undo that, or give it the status `open`"
+            raise EditRefused(path=found.path, reason="it was rejected", remedy=remedy)
+        if found.status == LAPSED and found.expires:
+            reason = f"it lapsed at {content.stamp(found.expires)}"
+            raise EditRefused(path=found.path, reason=reason, remedy="propose it again")
+
+    def _planned(self, found: Proposal, verb: Build) -> EditPlan:
+        """What the verb of a proposal would change now, with where it was said.
+
+        Raises:
+            EditRefused: nothing.
+            PathRefused: another proposal.
+        """
+        plan = verb()
+        if not plan.changes:
+            reason = f"nothing would change: {plan.message}"
+            raise EditRefused(path=found.path, reason=reason, remedy="reject it, or propose something else")
+        proposals.refuse_inbox(plan.paths)
+        if not (VERBS[found.verb].is_attributed and found.sources):
+            return plan
+        limits = self._vault.config.limits
+        changes = tuple(attributed(change, found.sources, change.after(limits)) for change in plan.changes)
+        return dataclasses.replace(plan, changes=changes)
+
+    def _again(self, before: Document, sources: Sequence[str], now: datetime) -> EditPlan:
+        """What becomes of a proposal that is made again: further sources, and a new life."""
+        found = proposals.read(before, self._kinds, self._vault, now)
+        if found.status == REJECTED:
+            return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")
+        new = [each for each in dict.fromkeys(sources) if each not in found.sources]
+        if (not new or len(found.sources) >= _MOST_SOURCES) and (sources or found.status == OPEN):
+            return EditPlan(changes=(), message=f"{before.path} is proposed already")
+        document = before
+        if new:
+            document = with_field(document, ("sources",), [*found.sources, *new][:_MOST_SOURCES])
+        days = self._vault.config.capture.expires_days
+        if days and found.expires:
+            document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
+        return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
+
+    def _refuse_over_limit(self) -> None:
+        limit = self._vault.config.capture.max_open
+        if len(self.list()) >= limit:
+            remedy = "accept, reject or sweep some, or raise [capture] max_open"
+            raise LimitReached(what="proposals that wait", limit=limit, remedy=remedy)
+
+    def _screened(self, shape: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Secret]]:
+        """What is proposed, without its secrets where the config looks for any."""
+        config = self._vault.config.secrets
+        return (shape, ()) if config.policy == "off" else redacted(shape, config.allow)
+
+
+def attributed(change: Change, sources: Sequence[str], after: Document | None) -> Change:
+    """A change that also says where the value was said, in the field `source`: type `conversation`, and ids.
+
+    A memory with a source of another kind stays as it is, and so does one that is not Markdown.
+    """
+    if after is None or after.is_json or after.frontmatter.flaws:
+        return change
+    known = sources_of(after)
+    new = [each for each in dict.fromkeys(sources) if known is not None and each not in known]
+    if known is None or not new or len(known) >= _MOST_SOURCES:
+        return change
+    source = {"type": "conversation", "ids": [*known, *new][:_MOST_SOURCES]}
+    return dataclasses.replace(
+        change, content=spliced(after, set_field(after, ("source",), source)).data, edits=(), merge=False
+    )
+
+
+def sources_of(document: Document) -> tuple[str, ...] | None:
+    """The messages that a memory names as its source; None where it names something else."""
+    source = document.fields.get("source")
+    if source is None:
+        return ()
+    if not isinstance(source, dict) or source.get("type") != "conversation":
+        return None
+    ids = source.get("ids")
+    return tuple(each for each in ids if isinstance(each, str)) if isinstance(ids, list) else ()
+
+
+def _warning(path: str, found: Secret) -> Diagnostic:
+    message = f"this looks like a secret: {found.kind} {found.shown}…; {found.word} is written instead"
+    return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)

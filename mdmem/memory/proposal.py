@@ -1,0 +1,454 @@
+"""A proposal: one verb with its arguments, in a memory that waits for somebody to accept it.
+
+What stands in such a file may be a stranger's, or changed by hand since it was shown. So it is judged
+whenever it is read: only verbs of a list are proposed, with arguments that they take, and none of them names
+a path outside of the namespace, or another proposal.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from mdmem.arguments import unfit
+from mdmem.diagnostic import Diagnostic, Span, about_file
+from mdmem.errors import DocumentRefused, MdmemError, PathRefused, TooManyParts, Usage, WrongType
+from mdmem.kind import PROPOSAL, kind_at
+from mdmem.memory import content
+from mdmem.text.document import Document, digest, parse_text
+from mdmem.text.field import with_field
+from mdmem.text.regex import regex
+from mdmem.text.tree import Flaw, Node, TooDeep, parse_json
+from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mdmem.memory.kinds import Kinds
+    from mdmem.memory.verbs import Build
+    from mdmem.vault.vault import Vault
+
+OPEN, REJECTED, LAPSED = "open", "rejected", "lapsed"
+_STATES = (None, OPEN, REJECTED)
+_LAYERS = ("user", "project", "shared")  # what is read besides the namespace, and changed where it belongs
+_DIGITS = 16  # of the hash that names a proposal
+_INFO = "json"
+_FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
+_CODE = "proposal"
+_MOST_SHOWN = 60  # characters of a value in a message
+_END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
+# What a bullet as `bullet` writes it begins with, and one of the sources that end it.
+_DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
+_SOURCE = regex(r"[a-z]+/[^\s()]+")
+
+
+class Proposable(NamedTuple):
+    """A verb that may be proposed.
+
+    Attributes:
+        target: the arguments that say what it changes.
+        value: those that say what becomes of it; with the target they are what makes two proposals the same.
+        options: the other ones that a proposal may give.
+        path: the one that names a memory; empty where none does.
+        is_prose: whether the value is something said, which case and blanks do not change.
+        is_attributed: whether the memory says in its field `source` where its value was said.
+    """
+
+    target: tuple[str, ...]
+    value: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    path: str = ""
+    is_prose: bool = False
+    is_attributed: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every argument that a proposal may give."""
+        return (*self.target, *self.value, *self.options)
+
+
+VERBS: Mapping[str, Proposable] = {
+    "notes.append": Proposable(("name",), ("content",), ("title",), "name", is_prose=True),
+    "notes.overwrite": Proposable(("name",), ("content",), ("title", "base"), "name"),
+    "preferences.set": Proposable(
+        ("category", "key"),
+        ("value",),
+        ("strength", "confidence", "why", "policy", "base"),
+        is_prose=True,
+        is_attributed=True,
+    ),
+    "preferences.delete": Proposable(("category", "key")),
+    "project.append": Proposable(("section",), ("entry",), ("date",), is_prose=True),
+    "write": Proposable(("path",), ("content",), ("base", "overwrite"), "path", is_attributed=True),
+    "new": Proposable(("template", "path"), ("variables",), (), "path"),
+    "append": Proposable(("path",), ("text",), ("base",), "path", is_prose=True),
+    "prepend": Proposable(("path",), ("text",), ("base",), "path"),
+    "replace": Proposable(("path", "old"), ("new",), ("count", "base"), "path"),
+    "section": Proposable(("path", "heading"), ("text", "where"), ("keep_subsections", "base"), "path"),
+    "set": Proposable(("path",), ("fields",), ("base",), "path"),
+    "unset": Proposable(("path",), ("key",), ("base",), "path"),
+    "rm": Proposable(("path",), (), ("base",), "path"),
+}
+"""The verbs of the façade that may be proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change that somebody proposes.
+
+    Attributes:
+        id: its name: that of its file, without folder and suffix.
+        path: its file.
+        status: open, rejected or lapsed.
+        verb, arguments: what is done where it is accepted.
+        reason, author: why, and by whom it is proposed; may be empty.
+        sources: where it was said.
+        created, expires: when it was made, and from when on it does not count; None where it does not say.
+        hash: of the file: `accept` with it as the base makes the change that was shown, or none.
+        problem: why it cannot be accepted; empty where it can.
+        diff: what accepting it would change now, where that was asked for.
+    """
+
+    JSON: ClassVar = (
+        *("id", "path", "status", "verb", "arguments", "reason", "author", "sources"),
+        *("hash", "problem", "diff"),
+    )
+
+    id: str
+    path: str
+    status: str = OPEN
+    verb: str = ""
+    arguments: Mapping[str, Any]
+    reason: str = ""
+    author: str = ""
+    sources: tuple[str, ...] = ()
+    created: datetime | None = None
+    expires: datetime | None = None
+    hash: str = ""
+    problem: str = ""
+    diff: str = ""
+
+    def json_shape(self) -> dict[str, Any]:
+        """The proposal as a JSON object."""
+        shape = {name: getattr(self, name) for name in self.JSON}
+        moments = {"created": self.created, "expires": self.expires}
+        return {**shape, **{name: content.stamp(each) if each else None for name, each in moments.items()}}
+
+    @property
+    def target(self) -> str:
+        """What it would change, in few words."""
+        known = VERBS.get(self.verb)
+        return (
+            " ".join(str(self.arguments[name]) for name in known.target) if known and not self.problem else ""
+        )
+
+
+class ProposalFault(NamedTuple):
+    """Why something cannot be proposed: the way to what is wrong from the fence's object, and the error."""
+
+    keys: tuple[str, ...]
+    error: MdmemError
+
+
+def faults(verb: Any, arguments: Any, kinds: Kinds[Build], vault: Vault) -> Iterator[ProposalFault]:
+    """Why a verb with these arguments cannot be proposed; nothing where it can.
+
+    Args:
+        verb: its name, as in `VERBS`.
+        arguments: by name.
+        kinds: has the verbs.
+        vault: whose namespace none may leave.
+    """
+    known = VERBS.get(verb) if isinstance(verb, str) else None
+    if known is None:
+        said = f"{verb!r}"[:_MOST_SHOWN]
+        remedy = f"a verb is one of {', '.join(VERBS)}"
+        yield ProposalFault(("verb",), Usage(problem=f"{said} cannot be proposed", remedy=remedy))
+        return
+    if not isinstance(arguments, Mapping):
+        yield ProposalFault(("arguments",), WrongType(problem=f"the arguments of {verb} are an object"))
+        return
+    found = False
+    for name, error in _unfit(verb, known, arguments, kinds):
+        found = True
+        yield ProposalFault(("arguments", name), error)
+    try:
+        for name in () if found else known.target:
+            if name == known.path:
+                _refuse_path(str(arguments[name]), verb, vault)
+            elif verb.startswith("preferences."):
+                encode_id(arguments[name])
+    except PathRefused as error:
+        yield ProposalFault(("arguments", known.path or known.target[0]), error)
+
+
+def _unfit(
+    verb: str, known: Proposable, arguments: Mapping[str, Any], kinds: Kinds[Build]
+) -> Iterator[tuple[str, Usage]]:
+    """The arguments that a proposal of a verb may not give, each with the reason."""
+    for name in arguments:
+        if name not in known.names:
+            problem = f"a proposal of {verb} has no argument {str(name)[:_MOST_SHOWN]!r}"
+            yield name, Usage(problem=problem, remedy=f"it takes {', '.join(known.names)}")
+    yield from unfit(_method(verb, kinds), {n: each for n, each in arguments.items() if n in known.names})
+    if known.path in arguments and arguments[known.path] is None:
+        yield known.path, Usage(problem=f"a proposal of {verb} names one memory", remedy="give its path")
+
+
+def _method(verb: str, kinds: Kinds[Build]) -> Callable[..., Build]:
+    found: Any = kinds
+    for name in verb.split("."):
+        found = getattr(found, name)
+    method: Callable[..., Build] = found
+    return method
+
+
+def _refuse_path(path: str, verb: str, vault: Vault) -> None:
+    """Refuse a path that is none of a memory of this namespace, or that of a proposal.
+
+    Raises:
+        PathRefused: it is such a path.
+    """
+    if path.partition(":")[0] in _LAYERS and ":" in path:
+        reason = "what is shared with others is changed where it belongs"
+        raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
+    is_name = verb.startswith("notes.") or verb == "new"
+    checked = check_folder(path) if is_name else check_memory(path)
+    full = join("notes", checked) if verb.startswith("notes.") and not is_under(checked, "notes") else checked
+    refuse_inbox([full])
+    vault.folder(full)
+
+
+def refuse_inbox(paths: Sequence[str]) -> None:
+    """Refuse paths of which one is that of a proposal, in whatever case.
+
+    Raises:
+        PathRefused: one is.
+    """
+    for path in paths:
+        place = f"{path}/x.md" if not path.endswith(".md") else path
+        if kind_at(place.casefold()) is PROPOSAL:
+            reason = "a proposal changes no other one"
+            raise PathRefused(path=path, reason=reason, remedy="accept or reject that one itself")
+
+
+# -- what makes two proposals the same -----------------------------------------------------------------------
+
+
+def normal(value: Any) -> str:
+    """A value as it is compared: a text without case, doubled blanks, and the sign that ends its sentence.
+
+    Texts are folded by NFKC; of a bullet that `bullet` has written, what it says counts. Other values are
+    compared as JSON.
+    """
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    said, _ = said_in(value)
+    return " ".join(unicodedata.normalize("NFKC", said).casefold().split()).rstrip(_END)
+
+
+def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
+    """The id of a proposal: the hash of its verb, its target and its normalised value."""
+    known = VERBS[verb]
+    targets = [_target(known, name, arguments.get(name)) for name in known.target]
+    values = [arguments.get(name) for name in known.value]
+    said = [normal(each) for each in values] if known.is_prose else values
+    written = json.dumps([verb, targets, said], ensure_ascii=False, sort_keys=True)
+    return digest(written.encode("utf-8", "surrogatepass"))[:_DIGITS]
+
+
+def _target(known: Proposable, name: str, value: Any) -> Any:
+    """A target in one spelling."""
+    if name != known.path or not isinstance(value, str):
+        return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
+    path = unicodedata.normalize("NFC", value)
+    return path.removeprefix("notes/").removesuffix(".md") if name == "name" else path
+
+
+def path_of(identifier: str) -> str:
+    """The file of a proposal, by its id or its path.
+
+    Raises:
+        PathRefused: it cannot be one.
+    """
+    name = identifier if identifier.endswith(".md") else f"{identifier}.md"
+    return check_memory(name if is_under(name, PROPOSAL.folder) else join(PROPOSAL.folder, name))
+
+
+# -- bullets that say where they come from -------------------------------------------------------------------
+
+
+def bullet(day: str, text: str, sources: Sequence[str]) -> str:
+    """A bullet with its day and its sources: `- 2026-01-31: Use SQLite. (sessions/t1#3)`."""
+    return f"- {day}: {text} ({' '.join(sources)})" if sources else f"- {day}: {text}"
+
+
+def said_in(text: str) -> tuple[str, tuple[str, ...]]:
+    """What a bullet says, without its marker and its day; and its sources."""
+    stripped = text.strip()
+    begun = _DATED.match(stripped)
+    said = stripped[begun.end() :] if begun else stripped
+    head, opened, tail = said.rpartition(" (")
+    named = tail[:-1].split(" ")
+    if not opened or not said.endswith(")") or not all(map(_SOURCE.fullmatch, named)):
+        return said, ()
+    return head, tuple(named)
+
+
+def with_sources(text: str, sources: Sequence[str]) -> str:
+    """A bullet with further sources."""
+    _, known = said_in(text)
+    more = [each for each in sources if each not in known]
+    if not more:
+        return text
+    stripped = text.rstrip()
+    end = f"({' '.join(known)})" if known else ""
+    head = stripped.removesuffix(end).rstrip()
+    return f"{head} ({' '.join([*known, *more])}){text[len(stripped) :]}"
+
+
+# -- the file ------------------------------------------------------------------------------------------------
+
+
+def written(vault: Vault, verb: str, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> Document:
+    """The file of a proposal; what cannot be seen is written with the escapes of JSON."""
+    text = json.dumps({"verb": verb, "arguments": arguments}, ensure_ascii=False, indent=2)
+    shown = "".join(each if each == "\n" or each.isprintable() else _escaped(each) for each in text)
+    path = path_of(id_of(verb, arguments))
+    document = parse_text(path, f"```{_INFO}\n{shown}\n```\n", vault.config.limits)
+    for name, value in {"type": PROPOSAL.name, "status": OPEN, **fields}.items():
+        document = with_field(document, (name,), value)
+    return document
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def is_proposal(document: Document) -> bool:
+    """Whether a memory in the place of proposals says that it is one, or says nothing."""
+    return document.fields.get("type") in {None, PROPOSAL.name}
+
+
+def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -> Proposal:
+    """The proposal in a file, whatever state it is in."""
+    identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
+    try:
+        fields = document.fields
+        node, found = _judged(document, kinds, vault)
+    except DocumentRefused as error:
+        return Proposal(
+            id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
+        )
+    value = node.value if node and isinstance(node.value, dict) else {}
+    arguments = value.get("arguments")
+    expires = content.moment_of(fields.get("expires"))
+    lapsed = expires is not None and expires <= now
+    rejected = fields.get("status") == REJECTED
+    first = next((each for each in found if each.severity == "error"), None)
+    problem = f"line {first.position.line}: {first.message}" if first else ""
+    if fields.get("status") not in _STATES:
+        problem = problem or f"its status is neither {OPEN} nor {REJECTED}"
+    sources = fields.get("sources")
+    return Proposal(
+        id=identifier,
+        path=document.path,
+        status=REJECTED if rejected else LAPSED if lapsed else OPEN,
+        verb=str(value.get("verb", ""))[:_MOST_SHOWN],
+        arguments=arguments if isinstance(arguments, dict) else {},
+        reason=_text(fields.get("reason")),
+        author=_text(fields.get("author")),
+        sources=tuple(each for each in sources if isinstance(each, str)) if isinstance(sources, list) else (),
+        created=content.moment_of(fields.get("created")),
+        expires=expires,
+        hash=document.hash,
+        problem=problem,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def judge(document: Document, kinds: Kinds[Build], vault: Vault) -> list[Diagnostic]:
+    """What is wrong with the file of a proposal, besides what its schema says."""
+    return _judged(document, kinds, vault)[1] if is_proposal(document) else []
+
+
+def _judged(document: Document, kinds: Kinds[Build], vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
+    """The object in the fence of a proposal, and what is wrong with it."""
+    if document.is_json:
+        return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
+    flaws: list[Flaw] = []
+    node, found = _object(document)
+    flaws += found
+    if node and not any(flaw.severity == "error" for flaw in found):
+        value = node.value
+        odd = [name for name in value if name not in {"verb", "arguments"}]
+        flaws += [
+            Flaw(_place(node, (name,)), _CODE, f"{name[:_MOST_SHOWN]!r} means nothing", "take it out", name)
+            for name in odd
+        ]
+        for fault in faults(value.get("verb"), value.get("arguments", {}), kinds, vault):
+            span = _place(node, fault.keys)
+            flaws.append(Flaw(span, _CODE, fault.error.message, fault.error.hint, ".".join(fault.keys)))
+    return node, [document.diagnose(flaw) for flaw in flaws]
+
+
+def _object(document: Document) -> tuple[Node | None, list[Flaw]]:
+    """The object in the one fence of a proposal, and what is wrong on the way to it."""
+    fences = [(span, found) for span in document.fences if (found := _FENCE.match(document.text, *span))]
+    own = [(span, found) for span, found in fences if found[1].casefold() == _INFO]
+    if len(own) != 1:
+        many = f"it has {len(own)} fences of JSON" if own else "it has no fence of JSON"
+        span = own[1][0] if own else document.body_span
+        hint = "write one: a verb and its arguments"
+        return None, [Flaw(Span(span.start, span.start), _CODE, many, hint, "fence")]
+    span, opening = own[0]
+    inner = document.text[: span.end].rstrip("\r\n")
+    last = max(inner.rfind("\n"), inner.rfind("\r")) + 1
+    if last <= opening.start() or set(inner[last:].strip()) - set("`~"):
+        return None, [
+            Flaw(Span(span.start, span.start), _CODE, "its fence is never closed", "close it", "fence")
+        ]
+    limits = document.limits
+    try:
+        parsed = parse_json(
+            document.text[:last], opening.end(), max_depth=limits.max_depth, max_values=limits.max_values
+        )
+    except TooDeep as error:
+        at = Span(error.offset, error.offset)
+        return None, [Flaw(at, _CODE, error.what, f"{error.limit} levels at most", "json")]
+    except TooManyParts as error:
+        return None, [
+            Flaw(span, _CODE, f"there are more than {error.limit:,} values", "propose less", "json")
+        ]
+    if parsed.node and parsed.node.kind != "mapping":
+        return None, [
+            Flaw(parsed.node.span, _CODE, "it is no object", "write a verb and its arguments", "json")
+        ]
+    return parsed.node, list(parsed.flaws)
+
+
+def _place(node: Node, keys: Sequence[str]) -> Span:
+    """Where the value, or the name of it, is written."""
+    below = node.nearest(keys[:-1])
+    member = below.member(keys[-1]) if below.kind == "mapping" else None
+    return member.key_span if member else below.span
+
+
+def called(proposal: Proposal, kinds: Kinds[Build]) -> Build:
+    """What makes the plan of a proposal: its verb is called, and nothing is read or written yet.
+
+    Raises:
+        Usage, PathRefused: the verb refuses its arguments.
+    """
+    arguments = dict(proposal.arguments)
+    text = arguments.get("text")
+    if proposal.verb == "append" and isinstance(text, str) and said_in(text)[1]:
+        arguments["text"] = with_sources(text, proposal.sources)
+    return _method(proposal.verb, kinds)(**arguments)

@@ -17,6 +17,7 @@ import append
 import crash
 import hooks
 import hostile_patterns
+import inbox_crash
 import index
 import large
 import long
@@ -54,6 +55,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "crash": crash.measure,
     "sessions": sessions.measure,
     "sessions-crash": sessions_crash.measure,
+    "inbox-crash": inbox_crash.measure,
 }
 # Minutes and gigabytes: only when it is named.
 _ON_REQUEST = {

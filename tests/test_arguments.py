@@ -22,6 +22,7 @@ import pytest
 
 import mdmem
 from mdmem.arguments import json_value
+from mdmem.capture.extract import Candidate
 from mdmem.errors import MdmemError, Usage, VaultNotFound, WrongType
 
 if TYPE_CHECKING:
@@ -102,10 +103,14 @@ GOOD: dict[str, Any] = {
     "files": (),
     "paths": (),
     "change": lambda _: [],
+    "candidate": Candidate(kind="fact", value="v", quote="v", start=0, end=1, confidence=0.5, why="said"),
+    "session": "t",
+    "data": {},
+    "seq": 1,
     "verb": "append",
     "arguments": {"path": "notes/a.md", "text": "t"},
 }
-KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox")
+KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox", "capture")
 
 
 @pytest.fixture

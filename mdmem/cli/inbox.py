@@ -1,7 +1,8 @@
-"""The commands of the inbox: changes that somebody proposes, for people to accept or reject."""
+"""The commands of the inbox, and of capture: what is proposed, and what was stated in conversations."""
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from mdmem.errors import MdmemError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mdmem.memory.capture import Captured
     from mdmem.memory.memory import Memory
     from mdmem.memory.proposal import Proposal
 
@@ -56,11 +58,7 @@ def inbox_propose(arguments: str, **given: Any) -> Verb:
 
     The same change proposed twice is one proposal, and one that was rejected is not made again.
     """
-    try:
-        members = json.loads(arguments)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"the arguments are not JSON: {error}") from None
-    return lambda m: m.inbox.propose(arguments=members, **given)
+    return lambda m: m.inbox.propose(arguments=_object("arguments", arguments), **given)
 
 
 @inbox_command.command("list", epilog="Example: mdmem inbox list --all")
@@ -160,3 +158,93 @@ def inbox_reject(base: str | None) -> Callable[[str], Verb]:
 def inbox_sweep() -> Verb:
     """Remove the proposals that have lapsed, except those that were rejected."""
     return lambda m: m.inbox.sweep()
+
+
+@group("capture")
+def capture_command() -> None:
+    """Capture: what is stated in conversations becomes memory, or a proposal of it."""
+
+
+policy_option = click.option(
+    "--policy", metavar="POLICY", help="off, inbox or apply; without it, [capture] policy of the config."
+)
+
+
+def captured_command(function: Callable[..., Callable[[Any], Captured]]) -> Callable[..., int]:
+    """Make a command of a function that returns what to capture; 1 when that is nothing."""
+
+    @policy_option
+    @dry_run_option
+    @json_option
+    @click.pass_obj
+    @functools.wraps(function)
+    def command(target: Target, /, *, dry_run: bool, as_json: bool, **given: Any) -> int:
+        memory, verb = target.open(), function(**given)
+        done = verb(memory.plan.capture if dry_run else memory.capture)
+        if as_json:
+            print_json(done)
+        else:
+            for each in done.items:
+                what = f"{each.candidate.kind}: {each.candidate.value}"
+                print("  ".join(filter(None, (each.outcome, each.path, each.source, what, each.reason))))
+                if dry_run and each.change is not None:
+                    plan = memory.prepared(each.change)
+                    print_diff(plan.diff(), plan, as_json=False)
+            print(done.told, end="\n" if done.told else "", file=sys.stderr)
+        print_notes(memory)
+        return 0 if done.items else 1
+
+    return command
+
+
+@capture_command.command("run", epilog="Example: mdmem capture run t3 --policy inbox")
+@click.argument("key")
+@captured_command
+def capture_run(**given: Any) -> Callable[[Any], Captured]:
+    """Capture what was said in a session since the last time; 1 when that is nothing."""
+    return lambda capture: capture.run(**given)
+
+
+@capture_command.command("from-message", epilog="Example: mdmem capture from-message t3 1 --policy inbox")
+@click.argument("key")
+@click.argument("seq", type=click.IntRange(1))
+@captured_command
+def capture_from_message(**given: Any) -> Callable[[Any], Captured]:
+    """Capture what one message of a session states, by its number; 1 when that is nothing."""
+    return lambda capture: capture.from_message(**given)
+
+
+@capture_command.command(
+    "from-event",
+    epilog="""Example: mdmem capture from-event decision_made '{"title": "Use SQLite"}' --policy inbox""",
+)
+@click.argument("kind")
+@text_argument("data")
+@captured_command
+def capture_from_event(data: str, **given: Any) -> Callable[[Any], Captured]:
+    """Capture what a program reports, as a JSON object; 1 when that is nothing."""
+    return lambda capture: capture.from_event(data=_object("data", data), **given)
+
+
+@capture_command.command("extract", epilog="Example: mdmem capture extract 'I prefer dark mode.'")
+@text_argument("text")
+@click.option("--speaker", default="user", show_default=True, help="Who says it: user or assistant.")
+@click.option("--language", metavar="CODE", help="en or zh; without it both.")
+@read_command
+def capture_extract(memory: Memory, as_json: bool, **given: Any) -> int:
+    """Print what a text states, and keep nothing; 1 when it states nothing."""
+    found = memory.capture.extract(**given)
+    print_each(
+        found, lambda c: f"{c.kind}  {c.category}/{c.key}  {c.confidence:g}  {c.value}", as_json=as_json
+    )
+    return 0 if found else 1
+
+
+def _object(name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"the {name} are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f"the {name} are no JSON object")
+    return value

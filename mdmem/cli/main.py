@@ -100,7 +100,7 @@ group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.grou
 _MODULES = {
     "agents": "hook install project tool uninstall",
     "edit": "append delete-lines history insert mv prepend replace restore rm section set undo unset write",
-    "inbox": "inbox",
+    "inbox": "capture inbox",
     "find": "check context doctor grep ls search show",
     "kinds": "notes preferences rules working",
     "main": "completion",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
+WAITING = "proposals that wait"
+"""What there are too many of, where `LimitReached` says so."""
 _MOST_SOURCES = 100  # that one memory names: what is said again after that many makes no difference
 _MOST_NEAR = 5
 
@@ -125,13 +127,13 @@ class Inbox(Checked, Generic[R]):
         """
         named = list(dict.fromkeys(sources))
         fields = {"reason": reason, "author": author or self._vault.actor, "sources": named}
-        clean, found = self._screened({"arguments": json_value(arguments), **fields})
+        shape = {"arguments": json_value(arguments), **fields}
+        clean, warnings = redacted_in(self._vault, PROPOSAL.folder, shape)
         given, named = clean["arguments"], clean["sources"]
         for fault in proposals.faults(verb, given, self._kinds, self._vault):
             raise fault.error
         stated = {name: clean[name] for name in fields if clean[name]}
         path = proposals.path_of(proposals.id_of(verb, given))
-        warnings = tuple(_warning(path, each) for each in found)
         if self._vault.find(path) is None:
             shown = Proposal(id="", path=path, verb=verb, arguments=given)
             # Whoever proposes learns now what would be found out by whoever accepts.
@@ -141,7 +143,9 @@ class Inbox(Checked, Generic[R]):
             now = self._clock()
             before = self._vault.find(path)
             if before:
-                return dataclasses.replace(self._again(before, named, now), warnings=warnings)
+                found = proposals.read(before, self._kinds, self._vault, now)
+                plan = said_again(before, found, named, now, self._vault.config.capture.expires_days)
+                return dataclasses.replace(plan, warnings=warnings)
             self._refuse_over_limit()
             days = self._vault.config.capture.expires_days
             moments = {"created": content.stamp(now)}
@@ -256,32 +260,43 @@ class Inbox(Checked, Generic[R]):
         changes = tuple(attributed(change, found.sources, change.after(limits)) for change in plan.changes)
         return dataclasses.replace(plan, changes=changes)
 
-    def _again(self, before: Document, sources: Sequence[str], now: datetime) -> EditPlan:
-        """What becomes of a proposal that is made again: further sources, and a new life."""
-        found = proposals.read(before, self._kinds, self._vault, now)
-        if found.status == REJECTED:
-            return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")
-        new = [each for each in dict.fromkeys(sources) if each not in found.sources]
-        if (not new or len(found.sources) >= _MOST_SOURCES) and (sources or found.status == OPEN):
-            return EditPlan(changes=(), message=f"{before.path} is proposed already")
-        document = before
-        if new:
-            document = with_field(document, ("sources",), [*found.sources, *new][:_MOST_SOURCES])
-        days = self._vault.config.capture.expires_days
-        if days and found.expires:
-            document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
-        return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
-
     def _refuse_over_limit(self) -> None:
         limit = self._vault.config.capture.max_open
         if len(self.list()) >= limit:
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
-            raise LimitReached(what="proposals that wait", limit=limit, remedy=remedy)
+            raise LimitReached(what=WAITING, limit=limit, remedy=remedy)
 
-    def _screened(self, shape: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Secret]]:
-        """What is proposed, without its secrets where the config looks for any."""
-        config = self._vault.config.secrets
-        return (shape, ()) if config.policy == "off" else redacted(shape, config.allow)
+
+def said_again(
+    before: Document, found: Proposal, sources: Sequence[str], now: datetime, days: int
+) -> EditPlan:
+    """What becomes of a proposal that is made again: further sources, and a new life of so many days.
+
+    One that was rejected stays as it is, and so does one of which all sources are known, unless it has lapsed
+    and is made again without any.
+    """
+    if found.status == REJECTED:
+        return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")
+    new = [each for each in dict.fromkeys(sources) if each not in found.sources]
+    if (not new or len(found.sources) >= _MOST_SOURCES) and (sources or found.status == OPEN):
+        return EditPlan(changes=(), message=f"{before.path} is proposed already")
+    document = before
+    if new:
+        document = with_field(document, ("sources",), [*found.sources, *new][:_MOST_SOURCES])
+    if days and found.expires:
+        document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
+    return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
+
+
+def redacted_in(
+    vault: Vault, path: str, shape: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], tuple[Diagnostic, ...]]:
+    """What is to be kept at a path, without its secrets where the config looks for any; and the warnings."""
+    config = vault.config.secrets
+    if config.policy == "off":
+        return shape, ()
+    clean, found = redacted(shape, config.allow)
+    return clean, tuple(_warning(path, each) for each in found)
 
 
 def attributed(change: Change, sources: Sequence[str], after: Document | None) -> Change:

@@ -18,6 +18,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
+    from mdmem.memory.capture import Capture
     from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
@@ -97,6 +98,17 @@ class Kinds(Verbs[R], Generic[R]):
         from mdmem.memory.inbox import Inbox  # noqa: PLC0415 - start-up
 
         return Inbox(self._vault, self._run, self._builds)
+
+    @cached_property
+    def capture(self) -> Capture[R]:
+        """What is stated in sessions, and where it goes."""
+        return self._capture(moves=False)
+
+    def _capture(self, *, moves: bool) -> Capture[R]:
+        from mdmem.memory.capture import Capture  # noqa: PLC0415 - start-up
+        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
+
+        return Capture(self._vault, self._run, self._builds, Sessions(self._vault), moves=moves)
 
     @cached_property
     def _builds(self) -> Kinds[Build]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.sync import Progress, Synced
     from mdmem.index.view import View
     from mdmem.kind import Kind
+    from mdmem.memory.capture import Capture
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
@@ -123,6 +124,11 @@ class Memory(Kinds["Applied"]):
         from mdmem.memory.instructions import WorkspaceProject  # noqa: PLC0415 - start-up
 
         return WorkspaceProject(self.vault, self.vault.transact)
+
+    @cached_property
+    def capture(self) -> Capture[Applied]:
+        """What is stated in sessions, and where it goes."""
+        return self._capture(moves=True)
 
     @cached_property
     def sessions(self) -> Sessions:

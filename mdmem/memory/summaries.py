@@ -21,9 +21,8 @@ from mdmem.text.bullets import bullets
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import between, spliced
 from mdmem.text.field import with_field
-from mdmem.text.regex import regex
 from mdmem.text.section import append_block, append_to_section
-from mdmem.text.tokens import visible
+from mdmem.text.tokens import plain, visible
 from mdmem.vault.paths import StrPath, check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -40,8 +39,6 @@ R = TypeVar("R")
 _TARGET = 500  # tokens of what one time adds
 _HEADINGS = {"key_points": "Key points", "decisions": "Decisions", "action_items": "Action items"}
 _SUMMARY = "Summary"
-# What would be a link, a tag, HTML or a block of its own where a sentence stands.
-_MARKUP = regex(r"[\[<#\\]|\A[-+*>=|~]|\A[0-9]+(?=[.)])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +206,7 @@ class Summaries(Checked, Generic[R]):
     def _empty(self, path: str, key: str, log: str) -> Document:
         """The memory of a session before anything is in it."""
         headings = [_SUMMARY, *_HEADINGS.values()]
-        text = f"# {_plain(key)}\n\n" + "\n\n".join(f"## {heading}" for heading in headings) + "\n"
+        text = f"# {plain(key)}\n\n" + "\n\n".join(f"## {heading}" for heading in headings) + "\n"
         document = parse_text(path, text, self._vault.config.limits)
         fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today()}
         for name, value in fields.items():
@@ -230,10 +227,10 @@ class Summaries(Checked, Generic[R]):
         }
         for name, value in changed.items():
             document = with_field(document, name, value)
-        document = _added(document, _SUMMARY, _plain(new.summary))
+        document = _added(document, _SUMMARY, plain(new.summary))
         for name, heading in _HEADINGS.items():
             there = set(_listed(document, heading))
-            lines = [f"- {_plain(each)}" for each in getattr(new, name) if _plain(each) not in there]
+            lines = [f"- {plain(each)}" for each in getattr(new, name) if plain(each) not in there]
             document = _added(document, heading, "\n".join(lines))
         return document
 
@@ -283,16 +280,11 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _plain(text: str) -> str:
-    """A sentence of others as Markdown that says just that."""
-    return _MARKUP.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", text)
-
-
 def _quoted(message: Message) -> str:
     """A message as a block quote behind who said it, and when."""
     lines = visible(message.text).split("\n")
     said = "\n".join(f"> {line}".rstrip() for line in lines)
-    return f"**{_plain(message.role)}**, {message.created_at}, {message.seq}:\n\n{said}"
+    return f"**{plain(message.role)}**, {message.created_at}, {message.seq}:\n\n{said}"
 
 
 def _today() -> str:

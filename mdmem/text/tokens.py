@@ -115,6 +115,21 @@ def in_line(text: str) -> str:
     return " ".join(visible(text).split())
 
 
+# What would be a link, a tag, HTML or a block of its own where a sentence stands.
+_MARKUP = regex(r"[\[<#\\]|\A[-+*>=|~]|\A`(?=``)|\A[0-9]+(?=[.)])")
+_ESCAPE = regex(r"\\([!-/:-@\[-`{-~])")  # CommonMark 0.31.2, section 2.4
+
+
+def plain(text: str) -> str:
+    """A sentence of others as Markdown that says just that."""
+    return _MARKUP.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", text)
+
+
+def unescaped(text: str) -> str:
+    """What a sentence of Markdown says: the inverse of `plain`."""
+    return _ESCAPE.sub(r"\1", text)
+
+
 def fenced(text: str, info: str) -> str:
     """A text as a fenced code block, made visible; the fence is longer than any that stands in it.
 

@@ -79,6 +79,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.sessions.set_summary("t1", "SQLite was chosen.")
     memory.sessions.add("t2", "user", "Gone.")
     memory.sessions.delete("t2")
+    memory.sessions.extend("t3", [{"role": "user", "content": "I prefer dark mode."}] * 3)
     memory.inbox.propose("append", {"path": "notes/db.md", "text": "One file."})
     (folder / "src").mkdir()
     (folder / "src/app.py").write_text("import os\nimport sys\n")

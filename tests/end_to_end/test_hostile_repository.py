@@ -60,6 +60,7 @@ READS: Sequence[Sequence[str]] = (
     *(("sessions", name, "apple", "--all") for name in ("grep", "search")),
     ("summaries", "list"),
     ("inbox", "list", "--all"),
+    ("capture", "extract", "I prefer dark mode."),
     ("inbox", "show", "a"),
     ("ls", "--where", "tags=fruit"),
     ("show", "notes/a.md"),
@@ -155,6 +156,8 @@ WRITES: Sequence[Sequence[str]] = (
 # In one sweep: each writes its log, and most of them ask it first.
 LOGGING: Sequence[Sequence[str]] = (
     *(("sessions", "add", "mine", "user", f"Mine, number {number}.") for number in range(3)),
+    *(("capture", *words) for words in (("run", "mine"), ("from-message", "mine", "1"))),
+    ("capture", "from-event", "decision_made", '{"title": "Mine"}'),
     ("sessions", "add-message", "mine", '{"role": "user", "content": "Mine."}'),
     *(("sessions", name, "mine", "/dev/null") for name in ("extend", "sync")),
     *(("sessions", name, "mine") for name in ("history", "summary", "resolve", "compress", "compact", "pop")),
@@ -168,7 +171,9 @@ LOGGING: Sequence[Sequence[str]] = (
     ("sessions", "import", "openai-messages", "/dev/null"),
 )
 LOGS = "home/work/memories/sessions"
-ASKED_FOR = {f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md", "inbox/32704ccfeae6c143.md")}
+ASKED_FOR = {
+    f"home/work/memories/{path}" for path in ("notes/mine.md", "a.md", "inbox", "inbox/32704ccfeae6c143.md")
+}
 
 
 Build = Callable[["Place"], object]

@@ -10,6 +10,7 @@ import pytest
 
 from mdmem import errors
 from mdmem.cli.main import app
+from mdmem.memory.capture import Capture
 from mdmem.memory.inbox import Inbox
 from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
@@ -35,6 +36,7 @@ KINDS: dict[str, type] = {
     "sessions": Sessions,
     "summaries": Summaries,
     "inbox": Inbox,
+    "capture": Capture,
 }
 
 # Commands that are called otherwise than their verb.
@@ -68,6 +70,7 @@ ONLY_API = {
     "references.broken": "what a hook looks at behind an edit",
     "references.pin": "refs --pin",
     "references.fix": "refs --fix",
+    "capture.keep": "takes values of Python, such as what a model has found",
     "sessions.capture": "what hooks do: people import",
     "sessions.cleaned": "what a message becomes that is added",
     "sessions.close": "lets go of what a process has read",
@@ -245,7 +248,16 @@ def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
     options = names(CLI[name])
     assert ("as_json" in options) == (name not in NO_JSON)
     changes = name in API and makes_a_change(name)
-    others = {"init", "install", "uninstall", "refs", "project.sync"}
+    others = {
+        "capture.run",
+        "capture.from_message",
+        "capture.from_event",
+        "init",
+        "install",
+        "uninstall",
+        "refs",
+        "project.sync",
+    }
     assert ("dry_run" in options) == (changes or name in others)
 
 

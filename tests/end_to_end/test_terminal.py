@@ -53,6 +53,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sessions resolve": [[f"me{BAD}"]],
     **{f"summaries {name}": [["t"]] for name in ("due", "summarize", "get", "text", "keep", "delete")},
     "summaries list": [[]],
+    "capture run": [["t", "--policy", "inbox", "--dry-run"], ["t", "--policy", BAD]],
+    "capture from-message": [["t", "1", "--policy", "inbox", "--dry-run"]],
+    "capture from-event": [["decision_made", json.dumps({"title": BIDI}), "--policy", "inbox"], [BAD, "{}"]],
+    "capture extract": [[f"I prefer dark mode {BIDI}."], ["x", "--language", BAD]],
     "inbox propose": [
         ["write", '{"path": "notes/x.md", "content": "\\u202e"}', "--reason", BAD],
         [BAD, "{}"],

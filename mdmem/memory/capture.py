@@ -1,0 +1,575 @@
+"""Capture: what people state in conversations becomes memory, or a proposal of it.
+
+What counts as stated is found by `mdmem.capture.extract`, which reads a text and nothing else. Here is where
+it goes. Every memory and every proposal that comes of it names the messages that said so, and each message
+counts once: so it makes no difference how often one is read, or where reading was broken off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from mdmem.arguments import Checked, json_value
+from mdmem.capture import extract as reading
+from mdmem.capture.extract import Candidate
+from mdmem.errors import DocumentRefused, LimitReached, MemoryNotFound, NotFound, Refused, Usage
+from mdmem.kind import PREFERENCE, RULE
+from mdmem.memory import content
+from mdmem.memory.inbox import WAITING, attributed, redacted_in, said_again, sources_of
+from mdmem.memory.preferences import STRENGTH, name_of as preference_at, path_of, read_preference
+from mdmem.memory.proposal import (
+    REJECTED,
+    SOURCE,
+    Proposal,
+    bullet,
+    normal,
+    said_in,
+    say_the_same,
+    with_sources,
+)
+from mdmem.sessions.logs import name_of
+from mdmem.sessions.record import LogRecord
+from mdmem.text.bullets import bullets
+from mdmem.text.document import digest, parse_text
+from mdmem.text.edit import TextEdit
+from mdmem.text.regex import regex
+from mdmem.text.tokens import clipped, in_line, plain, unescaped
+from mdmem.vault.config import CAPTURE_POLICIES
+from mdmem.vault.plan import Change, EditPlan, edit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.diagnostic import Diagnostic
+    from mdmem.memory.kinds import Kinds
+    from mdmem.memory.verbs import Build
+    from mdmem.sessions.conversation import Conversation
+    from mdmem.sessions.message import Message
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.text.document import Document
+    from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+OFF, INBOX, APPLY = CAPTURE_POLICIES
+KEPT, STRENGTHENED, PROPOSED = "kept", "strengthened", "proposed"
+KNOWN, LEFT_OUT, UNFIT, REFUSED = "known", "left out", "not kept", "refused"
+
+_CURSOR = "capture"
+_BATCH = 100  # messages between two looks at how far a log was read
+_AUTHOR = "capture"
+_PREFERENCES = ("preference", "style", "audience", "length", "format")
+_NOTES = {"decision": "notes/decisions.md", "fix": "notes/fixes.md", "fact": "notes/facts.md"}
+_CONSTRAINT = "constraint"
+_GENERAL = "general"
+_LONGEST = 1_000  # characters of a value
+_LONGEST_NAME = 40
+_TEXTS = ("text", "input_text", "output_text")
+_UNSAFE = regex(r"[\s()\[\]<>`*_#]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedItem:
+    """What became of one candidate.
+
+    Attributes:
+        candidate: what was stated.
+        source: where: `sessions/t1#3`.
+        outcome: kept, strengthened, proposed; known, where this message counted already; rejected, where a
+            person said no to it before; left out, where as many proposals wait as may; not kept, of kinds
+            that nothing is kept of; refused, with the reason.
+        path: of the memory or the proposal; empty where there is none.
+        reason: why it was refused.
+        change: what was applied, or the plan of it; None without any.
+    """
+
+    JSON: ClassVar = ("candidate", "source", "outcome", "path", "reason", "change")
+
+    candidate: Candidate
+    source: str
+    outcome: str
+    path: str = ""
+    reason: str = ""
+    change: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What was captured.
+
+    Attributes:
+        policy: off, inbox or apply.
+        items: what became of each candidate, in order.
+        left_out: how many were not proposed, since as many proposals wait as the config allows.
+        through: the number of the last message of the session that was read; 0 without any.
+        told: in words, where nothing is done.
+    """
+
+    JSON: ClassVar = ("policy", "items", "left_out", "through", "told")
+
+    policy: str
+    items: tuple[CapturedItem, ...] = ()
+    left_out: int = 0
+    through: int = 0
+    told: str = ""
+
+
+class _Destination(NamedTuple):
+    """Where a candidate goes: the verb with its arguments, and what is compared with what is there.
+
+    `near` names where to look for what says the same: a file, or the folder that it would be in.
+    """
+
+    verb: str
+    arguments: Mapping[str, Any]
+    said: str
+    near: str
+
+
+class Capture(Checked, Generic[R]):
+    """What is stated in the sessions of one namespace, and where it goes.
+
+    The policy is that of the config (`[capture] policy`), unless a verb is given one. With `off` nothing is
+    done. With `inbox` everything new is proposed; what says again what is in memory, or waits already, adds
+    its source there and makes it stronger. With `apply` it becomes memory at once: a wish a preference, under
+    the conflict policy of preferences; a decision, a fix or a fact a bullet of `notes/decisions.md` and so
+    on; a constraint a rule that is not enabled.
+
+    Where preferences keep the stronger value, a later wish that is as strong wins; a weaker one is proposed.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        kinds: Kinds[Build],
+        sessions: Sessions,
+        *,
+        moves: bool,
+        clock: Callable[[], datetime] = content.utc_now,
+    ) -> None:
+        """Take what is needed.
+
+        Args:
+            vault, run: as for `Verbs`.
+            kinds: the verbs, which return what makes their plan.
+            sessions: the conversations.
+            moves: whether it is written into a log how far it was read; not for a plan.
+            clock: UTC.
+        """
+        self._vault = vault
+        self._run = run
+        self._kinds = kinds
+        self._sessions = sessions
+        self._moves = moves
+        self._clock = clock
+
+    def extract(self, text: str, speaker: str = "user", language: str | None = None) -> tuple[Candidate, ...]:
+        """What a text states; nothing is kept. See `mdmem.capture.extract.extract`.
+
+        Raises:
+            Usage: there is no such language.
+        """
+        return tuple(reading.extract(text, speaker, language))
+
+    def run(self, key: str, *, policy: str | None = None) -> Captured:
+        """Capture what was said in a session since the last time.
+
+        How far it was read stands in the log of the session. Where a program ended in between, some messages
+        are read again, and make no difference.
+
+        Args:
+            key: of the session; of one that is not there, nothing was said.
+            policy: off, inbox or apply; without one, the config's.
+
+        Raises:
+            Usage: an unknown policy, or an impossible key.
+            LockTimeout, StorageFailed: it cannot be written; what was written stays.
+        """
+        chosen = self._policy(policy)
+        if chosen == OFF:
+            return _nothing()
+        key = self._sessions.resolve(key)
+        found, through = list[CapturedItem](), 0
+        while True:
+            with self._sessions.logs.reading(key) as conversation:
+                log, since = conversation.state.log, max(_reached(conversation), through)
+                messages = list(islice(conversation.messages(since + 1), _BATCH))
+            if not messages:
+                return _captured(chosen, found, max(since, through))
+            for message in messages:
+                found += self._of_message(key, message, chosen)
+            through = messages[-1].seq
+            self._move(key, log, through)
+
+    def from_message(self, key: str, seq: int, *, policy: str | None = None) -> Captured:
+        """Capture what one message of a session states.
+
+        Raises:
+            Usage: an unknown policy.
+            NamedNotFound: the session has no message of this number.
+        """
+        chosen = self._policy(policy)
+        if chosen == OFF:
+            return _nothing()
+        key = self._sessions.resolve(key)
+        with self._sessions.logs.reading(key) as conversation:
+            if conversation.is_new:
+                return _captured(chosen, [], 0)
+        message = self._sessions.message(key, seq)
+        return _captured(chosen, self._of_message(key, message, chosen), seq)
+
+    def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
+        """Capture what a program reports.
+
+        Args:
+            kind: one of `mdmem.capture.extract.EVENTS`.
+            data: what it is about. The same data is the same event, and counts once.
+            policy: as for `run`.
+
+        Raises:
+            Usage: an unknown policy or event, or data that is not JSON.
+        """
+        chosen = self._policy(policy)
+        value = json_value(data)
+        candidates = reading.from_event(kind, value)
+        if chosen == OFF:
+            return _nothing()
+        written = json.dumps(value, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
+        source = f"events/{kind}#{digest(written)[:12]}"
+        return _captured(chosen, [self._take(each, source, chosen) for each in candidates], 0)
+
+    def keep(self, candidate: Candidate, source: str, *, policy: str | None = None) -> Captured:
+        """Keep or propose what a program has found itself, such as by asking a model.
+
+        Args:
+            candidate: what was stated.
+            source: where, such as `sessions/t1#3`: a folder, a name, no blanks. Each counts once.
+            policy: as for `run`.
+
+        Raises:
+            Usage: an unknown policy, or what is no source.
+        """
+        chosen = self._policy(policy)
+        if not SOURCE.fullmatch(source):
+            raise Usage(problem=f"a source is like sessions/t1#3, not {source!r}")
+        if chosen == OFF:
+            return _nothing()
+        return _captured(chosen, [self._take(candidate, source, chosen)], 0)
+
+    # -- what is read -------------------------------------------------------------------------------------
+
+    def _policy(self, policy: str | None) -> str:
+        chosen = self._vault.config.capture.policy if policy is None else policy
+        if chosen not in CAPTURE_POLICIES:
+            raise Usage(problem=f"a policy is {', '.join(CAPTURE_POLICIES)}, not {chosen!r}")
+        return chosen
+
+    def _of_message(self, key: str, message: Message, policy: str) -> list[CapturedItem]:
+        text = _spoken(message)
+        if not text.strip():
+            return []
+        source = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}#{message.seq}"
+        return [self._take(each, source, policy) for each in self.extract(text, message.role)]
+
+    def _move(self, key: str, log: str, seq: int) -> None:
+        """Write into a log how far it was read, unless somebody has read on, or made the session again."""
+        if not self._moves:
+            return
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            if conversation.state.log != log or _reached(conversation) >= seq:
+                return None, None
+            return LogRecord(seq=0, cursors={_CURSOR: {"seq": seq}}), None
+
+        self._sessions.logs.commit(key, build)
+
+    # -- where it goes ------------------------------------------------------------------------------------
+
+    def _take(self, candidate: Candidate, source: str, policy: str) -> CapturedItem:
+        """Keep one candidate, or propose it."""
+        wanted, warnings = self._wanted(candidate)
+        if wanted is None:
+            return CapturedItem(candidate=candidate, source=source, outcome=UNFIT)
+        decided = CapturedItem(candidate=candidate, source=source, outcome=KNOWN)
+
+        def build() -> EditPlan:
+            # All of it is decided here: under the lock it is decided again, where somebody came in between.
+            nonlocal decided
+            found = self._decided(wanted, candidate, source, policy)
+            path = found.path or next(iter(found.plan.paths), "")
+            decided = dataclasses.replace(decided, outcome=found.outcome, path=path)
+            said = f"capture from {source}: {found.plan.message}"
+            return dataclasses.replace(found.plan, message=said, warnings=(*found.plan.warnings, *warnings))
+
+        try:
+            change = self._run(build)
+        except LimitReached as error:
+            if error.what != WAITING:
+                return dataclasses.replace(decided, outcome=REFUSED, reason=error.message, path="")
+            return dataclasses.replace(decided, outcome=LEFT_OUT, path="")
+        except (Refused, NotFound, Usage) as error:
+            return dataclasses.replace(decided, outcome=REFUSED, reason=error.message, path="")
+        if decided.outcome in {KNOWN, REJECTED}:
+            return decided
+        return dataclasses.replace(decided, change=change)
+
+    def _wanted(self, candidate: Candidate) -> tuple[_Destination | None, Sequence[Diagnostic]]:
+        """Where a candidate goes; None where nothing is kept of its kind. What is a secret stays behind."""
+        shape = {"value": candidate.value, "category": candidate.category, "key": candidate.key}
+        path = RULE.folder if candidate.kind == _CONSTRAINT else PREFERENCE.folder
+        clean, warnings = redacted_in(self._vault, _NOTES.get(candidate.kind, path), shape)
+        said = clipped(in_line(clean["value"]), _LONGEST)
+        if not said:
+            return None, ()
+        if candidate.kind in _PREFERENCES:
+            category = clean["category"] or (_GENERAL if candidate.kind == "preference" else candidate.kind)
+            key = clean["key"] or _slug(said)
+            arguments = {"category": category, "key": key, "value": said}
+            return _Destination(
+                "preferences.set", {**arguments, "confidence": candidate.confidence}, said, ""
+            ), warnings
+        if candidate.kind == _CONSTRAINT:
+            text = f"---\ntype: {RULE.name}\nenabled: false\n---\n\n{plain(said)}\n"
+            path = f"{RULE.folder}/{_slug(said)}.md"
+            return _Destination("write", {"path": path, "content": text}, said, RULE.folder), warnings
+        if candidate.kind in _NOTES:
+            path = _NOTES[candidate.kind]
+            return _Destination("append", {"path": path, "text": plain(said)}, said, path), warnings
+        return None, ()
+
+    def _decided(self, wanted: _Destination, candidate: Candidate, source: str, policy: str) -> _Decision:
+        """What is to be done, by what is there now."""
+        counted = self._counted(wanted, candidate, source)
+        if counted:
+            return counted
+        verb, arguments = wanted.verb, dict(wanted.arguments)
+        if verb == "append":
+            arguments["text"] = bullet(f"{self._clock():%Y-%m-%d}", arguments["text"], [source])
+        if policy == INBOX:
+            if verb == "preferences.set":
+                arguments["policy"] = "keep-latest"  # who accepts it wants it
+            return self._proposing(verb, arguments, candidate, source)
+        if verb == "preferences.set":
+            return self._wish(arguments, candidate, source)
+        if verb == "write":
+            return _Decision(KEPT, self._said_by(self._kinds.write(**arguments)(), source))
+        plan = self._kinds.append(**arguments)()
+        self._refuse_swallowed(plan, wanted.said)
+        return _Decision(KEPT, plan)
+
+    def _counted(self, wanted: _Destination, candidate: Candidate, source: str) -> _Decision | None:
+        """What is done where the same was said before, or this message counted; None where it is new."""
+        nothing = EditPlan(changes=())
+        if wanted.verb == "preferences.set":
+            own = self._found(path_of(wanted.arguments["category"], wanted.arguments["key"]))
+            if own and source in (sources_of(own) or ()):
+                # Whatever is wished now was said later.
+                return _Decision(KNOWN, nothing, own.path)
+        standing = next(self._standing(wanted, has_key=bool(candidate.key)), None)
+        if standing:
+            return self._strengthened(standing, candidate, source)
+        again = self._proposed(wanted, has_key=bool(candidate.key))
+        if again and again.status == REJECTED:
+            return _Decision(REJECTED, nothing, again.path)
+        if again:
+            days = self._vault.config.capture.expires_days
+            plan = said_again(self._vault.read(again.path), again, [source], self._clock(), days)
+            return _Decision(STRENGTHENED if plan.changes else KNOWN, plan, again.path)
+        return None
+
+    def _wish(self, arguments: Mapping[str, Any], candidate: Candidate, source: str) -> _Decision:
+        """A preference that has no value yet, or another one."""
+        before = self._vault.find(path_of(arguments["category"], arguments["key"]))
+        policy = self._vault.config.preferences.policy
+        if before and "value" in before.fields and policy == "keep-stronger":
+            if read_preference(before, self._clock()).strength > STRENGTH:
+                given = {**arguments, "policy": "keep-latest"}
+                return self._proposing("preferences.set", given, candidate, source)
+            policy = "keep-latest"
+        plan = self._kinds.preferences.set(**arguments, policy=policy)()
+        return _Decision(KEPT, self._said_by(plan, source))
+
+    def _proposing(
+        self, verb: str, arguments: Mapping[str, Any], candidate: Candidate, source: str
+    ) -> _Decision:
+        reason = f"stated as a {candidate.kind}: {clipped(in_line(candidate.quote), 200)}"
+        build = self._kinds.inbox.propose(verb, arguments, reason=reason, author=_AUTHOR, sources=[source])
+        plan = build()
+        return _Decision(PROPOSED if plan.changes else KNOWN, plan)
+
+    def _said_by(self, plan: EditPlan, source: str) -> EditPlan:
+        limits = self._vault.config.limits
+        changes = tuple(attributed(each, [source], each.after(limits)) for each in plan.changes)
+        return dataclasses.replace(plan, changes=changes)
+
+    def _refuse_swallowed(self, plan: EditPlan, said: str) -> None:
+        """Refuse to write a bullet that would be part of what stands before it.
+
+        Raises:
+            EditRefused: it would.
+        """
+        after = plan.changes[0].after(self._vault.config.limits)
+        found = bullets(after, after.body_span) if after else []
+        if after and not any(_said(after.text[slice(*each.head)]) == said for each in found):
+            raise after.refused("it ends in something that is never closed", "close it first")
+
+    # -- what says the same already -----------------------------------------------------------------------
+
+    def _standing(self, wanted: _Destination, *, has_key: bool) -> Iterator[_Standing]:
+        """What is in memory and says the same, or names another value of the same preference's source."""
+        if wanted.verb == "preferences.set":
+            arguments = wanted.arguments
+            own = path_of(arguments["category"], arguments["key"])
+            folder = own.rpartition("/")[0]
+            paths = [own] if has_key else [own, *(p for p in self._below(folder) if p != own)]
+            for path in paths:
+                document = self._found(path)
+                value = document.fields.get("value") if document else None
+                if document and isinstance(value, str) and say_the_same(value, wanted.said):
+                    yield _Standing(document, value)
+        elif wanted.verb == "append":
+            document = self._found(wanted.near)
+            if document:
+                found = bullets(document, document.body_span)
+                texts = [(document.text[slice(*each.head)], each.head) for each in found]
+                same = (pair for pair in texts if say_the_same(_said(pair[0]), wanted.said))
+                yield from (_Standing(document, text, span) for text, span in same)
+        else:
+            for path in self._below(wanted.near):
+                document = self._found(path)
+                if document and say_the_same(unescaped(document.body.strip()), wanted.said):
+                    yield _Standing(document, "")
+
+    def _proposed(self, wanted: _Destination, *, has_key: bool) -> Proposal | None:
+        """The proposal that says the same, the rejected one first."""
+        same = [
+            each
+            for each in self._kinds.inbox.list(all=True)
+            if not each.problem and each.verb == wanted.verb and self._is_like(each, wanted, has_key=has_key)
+        ]
+        return next((each for each in same if each.status == REJECTED), next(iter(same), None))
+
+    def _is_like(self, proposal: Proposal, wanted: _Destination, *, has_key: bool) -> bool:
+        given, mine = proposal.arguments, wanted.arguments
+        if wanted.verb == "preferences.set":
+            names = ("category", "key") if has_key else ("category",)
+            is_there = all(given[name] == mine[name] for name in names)
+            value = given["value"]
+            return is_there and isinstance(value, str) and say_the_same(value, wanted.said)
+        if wanted.verb == "append":
+            said = _said(str(given["text"]))
+            return given["path"] == mine["path"] and say_the_same(said, wanted.said)
+        if not str(given["path"]).startswith(f"{RULE.folder}/"):
+            return False
+        body = parse_text(str(given["path"]), str(given["content"])).body.strip()
+        return say_the_same(unescaped(body), wanted.said)
+
+    def _strengthened(self, standing: _Standing, candidate: Candidate, source: str) -> _Decision:
+        """What says the same, with one more source; a preference becomes stronger."""
+        document, nothing = standing.document, EditPlan(changes=())
+        if standing.span:
+            if source in said_in(standing.text)[1]:
+                return _Decision(KNOWN, nothing, document.path)
+            new = with_sources(document.text[slice(*standing.span)], [source])
+            plan = edit(document, [TextEdit(*standing.span, new)], f"said again: {document.path}")
+            return _Decision(STRENGTHENED, plan, document.path)
+        known = sources_of(document)
+        if known is None or source in known:
+            return _Decision(KNOWN, nothing, document.path)
+        name = preference_at(document.path)
+        if name:
+            confidence = candidate.confidence
+            plan = self._kinds.preferences.set(*name, standing.text, confidence=confidence)()
+        else:
+            same = Change(path=document.path, before=document, content=document.data)
+            plan = EditPlan(changes=(same,), message=f"said again: {document.path}")
+        after = self._said_by(plan, source)
+        if after.changes == plan.changes:  # it names as many messages as it may
+            return _Decision(KNOWN, nothing, document.path)
+        return _Decision(STRENGTHENED, after, document.path)
+
+    def _below(self, folder: str) -> list[str]:
+        return [
+            each.path for each in self._vault.walk(folder) if not each.problem and each.path.endswith(".md")
+        ]
+
+    def _found(self, path: str) -> Document | None:
+        """A memory; None where there is none, or none that can be read."""
+        with contextlib.suppress(DocumentRefused, MemoryNotFound):
+            document = self._vault.find(path)
+            if document and not document.frontmatter.flaws:
+                return document
+        return None
+
+
+class _Standing(NamedTuple):
+    """What says the same: a memory, its value or the text of its bullet, and the place of that one."""
+
+    document: Document
+    text: str
+    span: tuple[int, int] | None = None
+
+
+class _Decision(NamedTuple):
+    """What is done about a candidate: an outcome, the plan, and where."""
+
+    outcome: str
+    plan: EditPlan
+    path: str = ""
+
+
+def _said(text: str) -> str:
+    """What a bullet says."""
+    return unescaped(said_in(text)[0])
+
+
+def _spoken(message: Message) -> str:
+    """What somebody says in a message in words of their own: no calls of tools, and no answers."""
+    said = message.data.get("content")
+    if message.role not in {"user", "assistant"} or isinstance(message.data.get("tool_call_id"), str):
+        return ""
+    if isinstance(said, str):
+        return said
+    parts = said if isinstance(said, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+def _reached(conversation: Conversation) -> int:
+    """The number of the last message that was read for this."""
+    kept = conversation.state.cursors.get(_CURSOR)
+    seq = kept.get("seq") if isinstance(kept, dict) else None
+    return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0
+
+
+def _slug(text: str) -> str:
+    """A name for a file that says this; what is cut off stands for itself as a hash."""
+    words = "-".join("".join(c if c.isalnum() else " " for c in normal(text)).split())
+    if words and len(words) <= _LONGEST_NAME:
+        return words
+    return (
+        f"{words[:_LONGEST_NAME].rstrip('-')}-{digest(normal(text).encode('utf-8', 'replace'))[:8]}".lstrip(
+            "-"
+        )
+    )
+
+
+def _percent(found: Any) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _nothing() -> Captured:
+    told = "the policy is off, so nothing is captured: set [capture] policy in .mdmem/config.toml"
+    return Captured(policy=OFF, told=told)
+
+
+def _captured(policy: str, items: Sequence[CapturedItem], through: int) -> Captured:
+    left_out = sum(each.outcome == LEFT_OUT for each in items)
+    told = f"{left_out} not proposed: as many wait as [capture] max_open allows" if left_out else ""
+    return Captured(policy=policy, items=tuple(items), left_out=left_out, through=through, told=told)

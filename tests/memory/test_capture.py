@@ -1,0 +1,504 @@
+"""Where it goes what people state: preferences, bullets, rules and proposals, each message counted once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import mdmem
+from mdmem.capture.extract import KINDS, Candidate
+from mdmem.errors import NamedNotFound, Usage
+from mdmem.memory.capture import Capture
+from mdmem.memory.proposal import say_the_same
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem import Applied, Memory
+    from mdmem.memory.capture import Captured
+
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+ANY: Any = None
+
+
+@pytest.fixture
+def memory(vault_root: Path) -> Memory:
+    return configured(vault_root, '[capture]\npolicy = "apply"\n')
+
+
+def configured(root: Path, text: str) -> Memory:
+    (root / ".mdmem/config.toml").write_text(text, encoding="utf-8")
+    return mdmem.open(root)
+
+
+def stated(kind: str, value: str, category: str = "", key: str = "", confidence: float = 0.8) -> Candidate:
+    return Candidate(
+        kind=kind,
+        category=category,
+        key=key,
+        value=value,
+        quote=value,
+        start=0,
+        end=len(value),
+        confidence=confidence,
+        why="said",
+    )
+
+
+def theme(value: str, confidence: float = 0.8) -> Candidate:
+    return stated("preference", value, "ui", "theme", confidence)
+
+
+def keep(memory: Memory, candidate: Candidate, seq: int = 1, policy: str | None = None) -> str:
+    (item,) = memory.capture.keep(candidate, f"sessions/t#{seq}", policy=policy).items
+    return item.outcome
+
+
+def kept(memory: Memory, candidates: list[Candidate], seq: int) -> list[str]:
+    return [keep(memory, each, seq) for each in candidates]
+
+
+def later(memory: Memory, days: float) -> Capture[Applied]:
+    """Capture as it is so many days from now."""
+    clock = lambda: datetime.now(UTC) + timedelta(days=days)  # noqa: E731
+    return Capture(
+        memory.vault, memory.vault.transact, memory._builds, memory.sessions, moves=True, clock=clock
+    )
+
+
+def state(root: Path) -> dict[str, bytes]:
+    every = [p for p in root.rglob("*.md") if p.is_file() and ".mdmem" not in p.parts]
+    return {str(path.relative_to(root)): path.read_bytes() for path in every}
+
+
+# -- wishes -------------------------------------------------------------------------------------------------
+
+
+# README: The same message counts once; another one that says the same makes it stronger …
+def test_a_repeated_wish_strengthens_and_the_same_message_does_not(memory: Memory) -> None:
+    assert keep(memory, theme("dark"), 1) == "kept"
+    first = memory.preferences.get("ui", "theme")
+    assert (first.value, first.stored_strength, first.confidence) == ("dark", 0.7, 0.8)
+    assert keep(memory, theme("dark"), 1) == "known"
+    assert memory.preferences.get("ui", "theme") == first
+    assert keep(memory, theme("Dark.", 0.9), 2) == "strengthened"
+    second = memory.preferences.get("ui", "theme")
+    assert (second.value, second.stored_strength, second.confidence) == ("dark", 0.8, 0.9)
+    source = memory.show(second.path).fields["source"]
+    assert source == {"type": "conversation", "ids": ["sessions/t#1", "sessions/t#2"]}
+    for seq in range(3, 20):
+        keep(memory, theme("dark"), seq)
+    assert memory.preferences.get("ui", "theme").stored_strength == 1
+    assert memory.check() == []
+
+
+@pytest.mark.parametrize("policy", ["keep-latest", "keep-stronger"])
+def test_light_mode_after_dark_mode_replaces_it(vault_root: Path, policy: str) -> None:
+    memory = configured(vault_root, f'[capture]\npolicy = "apply"\n[preferences]\npolicy = "{policy}"\n')
+    keep(memory, theme("dark"), 1)
+    assert keep(memory, theme("light"), 2) == "kept"
+    assert memory.preferences.get("ui", "theme").value == "light"
+    assert keep(memory, theme("dark"), 1) == "known", "what was said before is not said again"
+    assert memory.preferences.get("ui", "theme").value == "light"
+    assert len(memory.preferences.list()) == 1
+
+
+def test_what_is_stronger_stays_where_the_config_says_so_and_the_wish_is_proposed(vault_root: Path) -> None:
+    memory = configured(vault_root, '[capture]\npolicy = "apply"\n[preferences]\npolicy = "keep-stronger"\n')
+    memory.preferences.set("ui", "theme", "dark", strength=1.0)
+    assert keep(memory, theme("light"), 1) == "proposed"
+    assert memory.preferences.get("ui", "theme").value == "dark"
+    (proposal,) = memory.inbox.list()
+    memory.inbox.accept(proposal.id)
+    assert memory.preferences.get("ui", "theme").value == "light"
+    assert keep(memory, theme("light"), 1) == "known"
+
+
+def test_a_wish_without_a_key_is_found_again_by_what_it_says(memory: Memory) -> None:
+    assert keep(memory, stated("style", "short sentences, please"), 1) == "kept"
+    assert keep(memory, stated("style", "Short sentences"), 2) == "strengthened"
+    assert keep(memory, stated("length", "short sentences"), 3) == "kept", "of another category"
+    assert [each.category for each in memory.preferences.list()] == ["length", "style"]
+    assert keep(memory, stated("style", "long sentences"), 4) == "kept"
+    assert len(memory.preferences.list()) == 3
+
+
+# -- decisions, fixes and facts -----------------------------------------------------------------------------
+
+
+def test_a_decision_becomes_a_dated_bullet_once_with_every_source(memory: Memory) -> None:
+    assert keep(memory, stated("decision", "Use SQLite for the index"), 1) == "kept"
+    assert keep(memory, stated("decision", "Use SQLite for the index"), 1) == "known"
+    assert keep(memory, stated("decision", "use SQLite for index."), 2) == "strengthened"
+    assert keep(memory, stated("decision", "Use Postgres for the index"), 3) == "kept"
+    assert keep(memory, stated("fact", "Use SQLite for the index"), 4) == "kept"
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert memory.show("notes/decisions.md").text == (
+        f"- {day}: Use SQLite for the index (sessions/t#1 sessions/t#2)\n"
+        f"- {day}: Use Postgres for the index (sessions/t#3)\n"
+    )
+    assert memory.show("notes/facts.md").text == f"- {day}: Use SQLite for the index (sessions/t#4)\n"
+
+
+def test_what_people_wrote_in_the_note_stays(memory: Memory) -> None:
+    mine = "# Decisions\n\nBy hand.\n\n- Use one file.\n\n  Because.\n"
+    memory.write("notes/decisions.md", mine)
+    assert keep(memory, stated("decision", "use one file"), 1) == "strengthened"
+    keep(memory, stated("decision", "test first"), 2)
+    text = memory.show("notes/decisions.md").text
+    assert text.startswith("# Decisions\n\nBy hand.\n\n- Use one file. (sessions/t#1)\n\n  Because.\n- ")
+    for change in memory.history()[:2]:
+        memory.undo(change.id)
+    assert memory.show("notes/decisions.md").text == mine
+
+
+def test_nothing_is_written_where_it_would_be_swallowed(memory: Memory) -> None:
+    memory.write("notes/decisions.md", "```\nopen\n")
+    (item,) = memory.capture.keep(stated("decision", "x y z"), "sessions/t#1").items
+    assert item.outcome == "refused"
+    assert "never closed" in item.reason
+    assert memory.show("notes/decisions.md").text == "```\nopen\n"
+
+
+def test_what_was_said_becomes_no_link_tag_or_html(memory: Memory) -> None:
+    said = "See [[db]] and #ops, <b>soon</b> \u202e # x `"
+    keep(memory, stated("decision", said), 1)
+    keep(memory, stated("constraint", said), 1)
+    for path in ("notes/decisions.md", memory.rules.list(disabled=True)[0].path):
+        document = memory.show(path)
+        assert (document.links, document.tags, document.headings) == ((), (), ())
+        assert "<U+202E>" in document.text
+    assert keep(memory, stated("decision", said), 2) == "strengthened"
+    assert keep(memory, stated("constraint", said), 2) == "strengthened"
+
+
+# -- constraints --------------------------------------------------------------------------------------------
+
+
+def test_a_constraint_becomes_a_rule_that_is_not_enabled(memory: Memory) -> None:
+    assert keep(memory, stated("constraint", "Never push to main"), 1) == "kept"
+    assert memory.rules.list() == []
+    (rule,) = memory.rules.list(disabled=True)
+    assert (rule.text, rule.path) == ("Never push to main", "rules/never-push-to-main.md")
+    assert keep(memory, stated("constraint", "never push to main!"), 1) == "known"
+    assert keep(memory, stated("constraint", "never push to main!"), 2) == "strengthened"
+    assert memory.show(rule.path).fields["source"]["ids"] == ["sessions/t#1", "sessions/t#2"]
+    assert keep(memory, stated("constraint", "push to main"), 3) == "kept"
+    memory.set(rule.path, {"enabled": True})
+    assert keep(memory, stated("constraint", "never push to main"), 4) == "strengthened"
+    assert [each.enabled for each in memory.rules.list()] == [True], "what a person decided stays"
+    assert [each for each in memory.check() if each.severity == "error"] == []
+
+
+def test_of_a_problem_nothing_is_kept(memory: Memory, vault_root: Path) -> None:
+    assert keep(memory, stated("problem", "it crashes"), 1) == "not kept"
+    assert state(vault_root) == {}
+
+
+# -- the inbox ----------------------------------------------------------------------------------------------
+
+
+# README: With `inbox` it is proposed …
+def test_with_the_inbox_everything_new_is_proposed_and_accepted_by_people(vault_root: Path) -> None:
+    memory = configured(vault_root, '[capture]\npolicy = "inbox"\n')
+    candidates = [theme("dark"), stated("decision", "Use SQLite"), stated("constraint", "Never push")]
+    assert kept(memory, candidates, 1) == ["proposed"] * 3
+    assert {path.partition("/")[0] for path in state(vault_root)} == {"inbox"}
+    assert kept(memory, candidates, 1) == ["known"] * 3
+    assert kept(memory, candidates, 2) == ["strengthened"] * 3
+    waiting = memory.inbox.list()
+    assert [each.sources for each in waiting] == [("sessions/t#1", "sessions/t#2")] * 3
+    assert all(each.author == "capture" and "stated" in each.reason for each in waiting)
+    for each in waiting:
+        memory.inbox.accept(each.id)
+    assert memory.preferences.get("ui", "theme").value == "dark"
+    assert "Use SQLite (sessions/t#1 sessions/t#2)" in memory.show("notes/decisions.md").text
+    assert [each.enabled for each in memory.rules.list(disabled=True)] == [False]
+    assert kept(memory, candidates, 2) == ["known"] * 3
+    assert memory.inbox.list(all=True) == []
+    assert kept(memory, candidates, 3) == ["strengthened"] * 3
+    assert [each for each in memory.check() if each.severity == "error"] == []
+
+
+def test_what_was_rejected_is_not_proposed_again_in_other_words(vault_root: Path) -> None:
+    memory = configured(vault_root, '[capture]\npolicy = "inbox"\n')
+    for kind in ("decision", "style", "constraint"):
+        keep(memory, stated(kind, "Use the SQLite index"), 1)
+    for each in memory.inbox.list():
+        memory.inbox.reject(each.id)
+    before = state(vault_root)
+    for kind in ("decision", "style", "constraint"):
+        assert keep(memory, stated(kind, "use SQLite index!"), 2) == "rejected"
+        assert keep(memory, stated(kind, "use SQLite index!"), 3, "apply") == "rejected"
+    assert state(vault_root) == before
+
+
+def test_beyond_the_limit_proposals_are_counted_and_not_made(vault_root: Path) -> None:
+    memory = configured(vault_root, '[capture]\npolicy = "inbox"\nmax_open = 2\n')
+    facts = [stated("fact", f"fact {n} is so") for n in range(5)]
+    assert kept(memory, facts, 1) == ["proposed"] * 2 + ["left out"] * 3
+    assert len(memory.inbox.list()) == 2
+    done = memory.capture.keep(facts[4], "sessions/t#1")
+    assert done.left_out == 1
+    assert "1 not proposed" in done.told
+
+
+def test_what_lapsed_is_proposed_anew_when_it_is_said_again(vault_root: Path) -> None:
+    memory = configured(vault_root, '[capture]\npolicy = "inbox"\n')
+    keep(memory, theme("dark"), 1)
+    future = later(memory, 31)
+    (item,) = future.keep(theme("dark"), "sessions/t#2").items
+    assert item.outcome == "strengthened"
+    (waiting,) = memory.inbox.list()
+    assert waiting.expires is not None
+    assert waiting.expires > datetime.now(UTC) + timedelta(days=60)
+
+
+@pytest.mark.parametrize("policy", [None, "off"])
+def test_where_it_is_off_nothing_happens_and_it_says_so(vault_root: Path, policy: str | None) -> None:
+    memory = configured(vault_root, "")
+    memory.sessions.add("t", "user", "I prefer dark mode.")
+    log = (vault_root / "sessions/t.jsonl").read_bytes()
+    answers = [
+        memory.capture.keep(theme("dark"), "sessions/t#1", policy=policy),
+        memory.capture.run("t", policy=policy),
+        memory.capture.from_message("t", 1, policy=policy),
+        memory.capture.from_event("decision_made", {"title": "x"}, policy=policy),
+    ]
+    assert all((each.policy, each.items) == ("off", ()) and "is off" in each.told for each in answers)
+    assert state(vault_root) == {}
+    assert (vault_root / "sessions/t.jsonl").read_bytes() == log
+
+
+# -- what can go wrong --------------------------------------------------------------------------------------
+
+
+def test_what_is_unknown_is_refused_with_what_is_known(memory: Memory) -> None:
+    with pytest.raises(Usage, match="off, inbox, apply"):
+        memory.capture.run("t", policy="all")
+    with pytest.raises(Usage, match="decision_made"):
+        memory.capture.from_event("decision", {})
+    with pytest.raises(Usage, match="en, zh"):
+        memory.capture.extract("x", language="tlh")
+    with pytest.raises(Usage, match="must be Candidate"):
+        memory.capture.keep(ANY, "sessions/t#1")
+    with pytest.raises(Usage, match="a source is like"):
+        memory.capture.keep(theme("dark"), "a b")
+    assert memory.capture.run("none").items == ()
+    assert memory.capture.from_message("none", 3).items == ()
+    memory.sessions.add("t", "user", "hello")
+    with pytest.raises(NamedNotFound):
+        memory.capture.from_message("t", 3)
+
+
+@pytest.mark.parametrize("policy", ["inbox", "apply"])
+def test_a_secret_is_taken_out_with_a_warning(memory: Memory, vault_root: Path, policy: str) -> None:
+    for kind in ("decision", "constraint", "style"):
+        said = stated(kind, f"use {TOKEN} here")
+        (item,) = memory.capture.keep(said, "sessions/t#1", policy=policy).items
+        assert item.outcome in {"kept", "proposed"}, item
+        assert "secret" in {each.code for each in item.change.plan.warnings}
+    text = b"".join(state(vault_root).values())
+    assert TOKEN.encode() not in text
+    assert TOKEN.encode() not in " ".join(state(vault_root)).encode()
+    assert text.count(b"REDACTED-github-token") >= 3
+
+
+def test_a_plan_writes_nothing_and_moves_nothing(memory: Memory, vault_root: Path) -> None:
+    memory.sessions.add("t", "user", "I prefer dark mode.")
+    log = (vault_root / "sessions/t.jsonl").read_bytes()
+    (item,) = memory.plan.capture.keep(theme("dark"), "sessions/t#1").items
+    assert "+value: dark" in memory.diff(item.change)
+    memory.plan.capture.run("t")
+    assert state(vault_root) == {}
+    assert (vault_root / "sessions/t.jsonl").read_bytes() == log
+
+
+# -- the same in other words --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("dark", " DARK. "),
+        ("Use the SQLite index", "use an SQLite index"),
+        ("请使用中文回答", "使用中文回答吧。"),
+        ("Prefer behaviour over implementation", "prefer behavior over implementation"),
+        ("Ｕｓｅ tabs", "use tabs"),
+    ],
+)
+def test_the_same_in_other_words(one: str, other: str) -> None:
+    assert say_the_same(one, other)
+    assert say_the_same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("use 2 spaces", "use 4 spaces"),
+        ("use tabs", "do not use tabs"),
+        ("prefer tabs over spaces", "prefer spaces over tabs"),
+        (
+            "use SQLite for all of the search index we have",
+            "use Postgres for all of the search index we have",
+        ),
+        (
+            "the button must be visible when the page is open",
+            "the button must be invisible when the page is open",
+        ),
+        ("write it in C++", "write it in C#"),
+        ("使用中文", "不使用中文"),
+        ("version v1.2 of it", "version v1.3 of it"),
+        ("不要使用缩写", "要使用缩写"),
+        ("", "x"),
+    ],
+)
+def test_what_says_something_else_is_something_else(one: str, other: str) -> None:
+    assert not say_the_same(one, other)
+    assert not say_the_same(other, one)
+
+
+@settings(max_examples=EXAMPLES)
+@given(text=st.text(max_size=200), other=st.text(max_size=200))
+def test_a_text_says_the_same_as_itself_and_order_makes_no_difference(text: str, other: str) -> None:
+    assert say_the_same(text, f" {text}  ")
+    assert say_the_same(text, other) == say_the_same(other, text)
+
+
+_ROOTS: list[Path] = []
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    kind=st.sampled_from(KINDS),
+    value=st.text(max_size=120),
+    category=st.text(max_size=8),
+    key=st.text(max_size=8),
+    policy=st.sampled_from(["inbox", "apply"]),
+)
+def test_whatever_is_stated_is_kept_once_and_breaks_nothing(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, value: str, category: str, key: str, policy: str
+) -> None:
+    if not _ROOTS:
+        _ROOTS.append(tmp_path_factory.mktemp("any") / "memories")
+        (_ROOTS[0] / ".mdmem").mkdir(parents=True)
+        (_ROOTS[0] / ".mdmem/config.toml").write_text("[capture]\nmax_open = 100000\n")
+    memory = mdmem.open(_ROOTS[0], mdmem.Scope(user="u"))
+    said = stated(kind, value, category, key)
+    (first,) = memory.capture.keep(said, "sessions/t#1", policy=policy).items
+    (second,) = memory.capture.keep(said, "sessions/t#1", policy=policy).items
+    if first.outcome in {"kept", "proposed", "known", "strengthened"}:
+        assert second.outcome == "known", (first, second)
+        assert memory.check([first.path]) == [] or all(
+            each.severity == "warning" for each in memory.check([first.path])
+        )
+    else:
+        assert second.outcome == first.outcome
+
+
+# -- conversations ------------------------------------------------------------------------------------------
+
+PROCESS = """
+import sys
+import mdmem
+memory = mdmem.open(sys.argv[1])
+sys.stdin.read(1)
+memory.capture.run("t")
+"""
+
+
+def said(memory: Memory, *texts: str, role: str = "user") -> None:
+    for text in texts:
+        memory.sessions.add("t", role, text)
+
+
+def outcomes(done: Captured) -> list[str]:
+    return [each.outcome for each in done.items]
+
+
+WISH = "I prefer dark mode."
+
+
+def test_a_session_is_read_on_from_where_it_was_left(memory: Memory) -> None:
+    said(memory, WISH)
+    assert outcomes(memory.capture.run("t")) == ["kept"]
+    assert outcomes(memory.capture.run("t")) == []
+    said(memory, WISH)
+    assert outcomes(memory.capture.run("t")) == ["strengthened"]
+    said(memory, "I prefer light mode.")
+    assert outcomes(mdmem.open(memory.root).capture.run("t")) == ["kept"]
+    assert memory.preferences.get("ui", "theme").value == "light"
+    assert outcomes(memory.capture.from_message("t", 1)) == ["known"]
+    assert memory.sessions.check() == []
+
+
+def test_identical_messages_are_stored_once(memory: Memory) -> None:
+    said(memory, *["We decided to use SQLite for the index."] * 3)
+    assert outcomes(memory.capture.run("t")) == ["kept", "strengthened", "strengthened"]
+    assert memory.show("notes/decisions.md").text.count("SQLite") == 1
+
+
+def test_what_tools_say_is_no_wish(memory: Memory) -> None:
+    memory.sessions.add("t", "tool", WISH)
+    memory.sessions.add("t", "user", [{"type": "tool_result", "tool_use_id": "a", "content": WISH}])
+    memory.sessions.add_message("t", {"role": "user", "tool_call_id": "a", "content": WISH})
+    call = {"id": "a", "type": "function", "function": {"name": "say", "arguments": WISH}}
+    memory.sessions.add_message("t", {"role": "assistant", "content": None, "tool_calls": [call]})
+    assert outcomes(memory.capture.run("t")) == []
+    memory.sessions.add("t", "user", [{"type": "text", "text": WISH}])
+    assert outcomes(memory.capture.run("t")) == ["kept"]
+
+
+def test_a_session_made_again_is_read_from_its_start(memory: Memory) -> None:
+    said(memory, "Hello.", WISH)
+    memory.capture.run("t")
+    memory.sessions.delete("t")
+    said(memory, "We decided to use SQLite for the index.")
+    assert outcomes(memory.capture.run("t")) == ["kept"]
+
+
+def test_an_alias_is_the_session_that_it_names(memory: Memory) -> None:
+    said(memory, WISH)
+    memory.sessions.alias("me", "t")
+    (item,) = memory.capture.run("me").items
+    assert item.source == "sessions/t#1"
+    assert outcomes(memory.capture.run("t")) == []
+
+
+def test_processes_that_read_one_session_count_each_message_once(memory: Memory, vault_root: Path) -> None:
+    said(memory, *[WISH, "We decided to use SQLite for the index."] * 2)
+    command = [sys.executable, "-c", PROCESS, str(vault_root)]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(4)]
+    for each in running:
+        assert each.stdin
+        each.stdin.write(b"x")
+        each.stdin.flush()
+    for each in running:
+        each.communicate()
+        assert each.returncode == 0
+    found = memory.preferences.get("ui", "theme")
+    assert found.stored_strength == 0.8
+    text = memory.show("notes/decisions.md").text
+    assert text.count("SQLite") == 1
+    assert text.endswith("(sessions/t#2 sessions/t#4)\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "outcome"),
+    [
+        ("decision_made", {"title": "Use SQLite for the index"}, "kept"),
+        ("preference_expressed", {"title": "I prefer dark mode."}, "kept"),
+        ("error_resolved", {"title": "Closed the file in the reader"}, "kept"),
+    ],
+)
+def test_the_same_event_counts_once(memory: Memory, kind: str, data: dict[str, str], outcome: str) -> None:
+    assert outcome in outcomes(memory.capture.from_event(kind, data))
+    again = memory.capture.from_event(kind, data)
+    assert {*outcomes(again)} == {"known"}

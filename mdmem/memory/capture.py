@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 from mdmem.arguments import Checked, json_value
 from mdmem.capture import extract as reading
 from mdmem.capture.extract import Candidate
-from mdmem.errors import DocumentRefused, LimitReached, MemoryNotFound, NotFound, Refused, Usage
+from mdmem.capture.lexicon import MOST_BYTES, PATH as LEXICON, Lexicon, builtin, extended
+from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.errors import DocumentRefused, LimitReached, MdmemError, MemoryNotFound, NotFound, Refused, Usage
 from mdmem.kind import PREFERENCE, RULE
 from mdmem.memory import content
 from mdmem.memory.inbox import WAITING, attributed, redacted_in, said_again, sources_of
@@ -46,7 +48,6 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mdmem.diagnostic import Diagnostic
     from mdmem.memory.kinds import Kinds
     from mdmem.memory.verbs import Build
     from mdmem.sessions.conversation import Conversation
@@ -107,7 +108,7 @@ class Captured:
         items: what became of each candidate, in order.
         left_out: how many were not proposed, since as many proposals wait as the config allows.
         through: the number of the last message of the session that was read; 0 without any.
-        told: in words, where nothing is done.
+        told: in words, what was not done, and why.
     """
 
     JSON: ClassVar = ("policy", "items", "left_out", "through", "told")
@@ -168,14 +169,21 @@ class Capture(Checked, Generic[R]):
         self._sessions = sessions
         self._moves = moves
         self._clock = clock
+        self._known: tuple[bytes | None, Lexicon, tuple[Diagnostic, ...]] | None = None
 
     def extract(self, text: str, speaker: str = "user", language: str | None = None) -> tuple[Candidate, ...]:
         """What a text states; nothing is kept. See `mdmem.capture.extract.extract`.
 
+        The vault may add words of its own in `.mdmem/lexicon.toml`.
+
         Raises:
             Usage: there is no such language.
         """
-        return tuple(reading.extract(text, speaker, language))
+        return tuple(reading.extract(text, speaker, language, self._words()[0]))
+
+    def check(self) -> list[Diagnostic]:
+        """What is wrong with the vault's own words: then those that come with the program are used."""
+        return [*self._words()[1]]
 
     def run(self, key: str, *, policy: str | None = None) -> Captured:
         """Capture what was said in a session since the last time.
@@ -201,7 +209,7 @@ class Capture(Checked, Generic[R]):
                 log, since = conversation.state.log, max(_reached(conversation), through)
                 messages = list(islice(conversation.messages(since + 1), _BATCH))
             if not messages:
-                return _captured(chosen, found, max(since, through))
+                return self._captured(chosen, found, max(since, through))
             for message in messages:
                 found += self._of_message(key, message, chosen)
             through = messages[-1].seq
@@ -220,9 +228,9 @@ class Capture(Checked, Generic[R]):
         key = self._sessions.resolve(key)
         with self._sessions.logs.reading(key) as conversation:
             if conversation.is_new:
-                return _captured(chosen, [], 0)
+                return self._captured(chosen, [])
         message = self._sessions.message(key, seq)
-        return _captured(chosen, self._of_message(key, message, chosen), seq)
+        return self._captured(chosen, self._of_message(key, message, chosen), seq)
 
     def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
         """Capture what a program reports.
@@ -242,7 +250,7 @@ class Capture(Checked, Generic[R]):
             return _nothing()
         written = json.dumps(value, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
         source = f"events/{kind}#{digest(written)[:12]}"
-        return _captured(chosen, [self._take(each, source, chosen) for each in candidates], 0)
+        return self._captured(chosen, [self._take(each, source, chosen) for each in candidates])
 
     def keep(self, candidate: Candidate, source: str, *, policy: str | None = None) -> Captured:
         """Keep or propose what a program has found itself, such as by asking a model.
@@ -260,9 +268,31 @@ class Capture(Checked, Generic[R]):
             raise Usage(problem=f"a source is like sessions/t1#3, not {source!r}")
         if chosen == OFF:
             return _nothing()
-        return _captured(chosen, [self._take(candidate, source, chosen)], 0)
+        return self._captured(chosen, [self._take(candidate, source, chosen)])
 
     # -- what is read -------------------------------------------------------------------------------------
+
+    def _words(self) -> tuple[Lexicon, tuple[Diagnostic, ...]]:
+        """The words by which it is known what is stated, and what is wrong with the vault's own."""
+        try:
+            kept = self._vault.store.read(LEXICON, MOST_BYTES)
+        except MdmemError as error:
+            return builtin(), (about_file(LEXICON, "lexicon", error.message, error.hint, severity="warning"),)
+        data = kept.data if kept else None
+        if self._known is None or self._known[0] != data:
+            text = None if data is None else data.decode("utf-8", "replace")
+            lexicon, flaw = (builtin(), None) if text is None else extended(text)
+            self._known = data, lexicon, (flaw,) if flaw else ()
+        return self._known[1:]
+
+    def _captured(self, policy: str, items: Sequence[CapturedItem], through: int = 0) -> Captured:
+        left_out = sum(each.outcome == LEFT_OUT for each in items)
+        told = [f"{flaw.path}:{flaw.position.line}: {flaw.message}; {flaw.hint}" for flaw in self.check()]
+        if left_out:
+            told.append(f"{left_out} not proposed: as many wait as [capture] max_open allows")
+        return Captured(
+            policy=policy, items=tuple(items), left_out=left_out, through=through, told="\n".join(told)
+        )
 
     def _policy(self, policy: str | None) -> str:
         chosen = self._vault.config.capture.policy if policy is None else policy
@@ -482,13 +512,13 @@ class Capture(Checked, Generic[R]):
         known = sources_of(document)
         if known is None or source in known:
             return _Decision(KNOWN, nothing, document.path)
+        same = Change(path=document.path, before=document, content=document.data)
+        plan = EditPlan(changes=(same,), message=f"said again: {document.path}")
         name = preference_at(document.path)
         if name:
             confidence = candidate.confidence
-            plan = self._kinds.preferences.set(*name, standing.text, confidence=confidence)()
-        else:
-            same = Change(path=document.path, before=document, content=document.data)
-            plan = EditPlan(changes=(same,), message=f"said again: {document.path}")
+            stronger = self._kinds.preferences.set(*name, standing.text, confidence=confidence)()
+            plan = stronger if stronger.changes else plan  # it cannot be stronger than it is
         after = self._said_by(plan, source)
         if after.changes == plan.changes:  # it names as many messages as it may
             return _Decision(KNOWN, nothing, document.path)
@@ -567,9 +597,3 @@ def _percent(found: Any) -> str:
 def _nothing() -> Captured:
     told = "the policy is off, so nothing is captured: set [capture] policy in .mdmem/config.toml"
     return Captured(policy=OFF, told=told)
-
-
-def _captured(policy: str, items: Sequence[CapturedItem], through: int) -> Captured:
-    left_out = sum(each.outcome == LEFT_OUT for each in items)
-    told = f"{left_out} not proposed: as many wait as [capture] max_open allows" if left_out else ""
-    return Captured(policy=policy, items=tuple(items), left_out=left_out, through=through, told=told)

@@ -444,6 +444,8 @@ class Memory(Kinds["Applied"]):
         for path in paths or ("",):
             for found in self._named(path):
                 findings += self._check_one(*found, related)
+        if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
+            findings += self.capture.check()
         if related:
             from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
 

@@ -70,6 +70,7 @@ ONLY_API = {
     "references.broken": "what a hook looks at behind an edit",
     "references.pin": "refs --pin",
     "references.fix": "refs --fix",
+    "capture.check": "check",
     "capture.keep": "takes values of Python, such as what a model has found",
     "sessions.capture": "what hooks do: people import",
     "sessions.cleaned": "what a message becomes that is added",

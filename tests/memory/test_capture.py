@@ -403,6 +403,25 @@ def test_whatever_is_stated_is_kept_once_and_breaks_nothing(
         assert second.outcome == first.outcome
 
 
+# README: A vault adds words of its own in `.mdmem/lexicon.toml` …
+def test_a_broken_lexicon_is_named_and_the_built_in_one_is_used(memory: Memory, vault_root: Path) -> None:
+    said(memory, WISH)
+    own = vault_root / ".mdmem/lexicon.toml"
+    own.write_text("[nothing\n", encoding="utf-8")
+    (finding,) = memory.check()
+    assert (finding.path, finding.code, finding.severity) == (".mdmem/lexicon.toml", "lexicon", "warning")
+    done = memory.capture.run("t")
+    assert outcomes(done) == ["kept"]
+    assert ".mdmem/lexicon.toml:1" in done.told
+    own.write_text("x" * 100_000, encoding="utf-8")
+    assert [each.code for each in memory.check()] == ["lexicon"]
+    own.unlink()
+    own.symlink_to("/dev/zero")
+    assert [each.code for each in memory.check()] == ["lexicon"]
+    own.unlink()
+    assert memory.check() == []
+
+
 # -- conversations ------------------------------------------------------------------------------------------
 
 PROCESS = """

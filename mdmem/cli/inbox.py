@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem import clipped
 from mdmem.cli.main import Target, group
 from mdmem.cli.options import (
     Verb,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from mdmem.memory.capture import Captured
     from mdmem.memory.memory import Memory
     from mdmem.memory.proposal import Proposal
+
+
+_MOST_SHOWN = 200  # characters of a reason in a listing
 
 
 @group("inbox")
@@ -72,9 +76,9 @@ def inbox_list(memory: Memory, all: bool, as_json: bool) -> int:  # noqa: A002 -
 
 
 def _line(found: Proposal) -> str:
-    status = found.status if not found.problem else "broken"
-    what = f"{found.verb} {found.target}".strip() if not found.problem else found.problem
-    return "  ".join(filter(None, (found.id, status, what, found.reason)))
+    what, reason = f"{found.verb} {found.target}".strip(), clipped(found.reason, _MOST_SHOWN)
+    problem = f"cannot be accepted: {found.problem}" if found.problem else ""
+    return "  ".join(filter(None, (found.id, found.status, what, reason, problem)))
 
 
 @inbox_command.command("show", epilog="Example: mdmem inbox show 3ef2cab7ed453782")

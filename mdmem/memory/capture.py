@@ -37,6 +37,7 @@ from mdmem.memory.proposal import (
 )
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogRecord
+from mdmem.text.anchor import slug
 from mdmem.text.bullets import bullets
 from mdmem.text.document import digest, parse_text
 from mdmem.text.edit import TextEdit
@@ -70,7 +71,6 @@ _CONSTRAINT = "constraint"
 _GENERAL = "general"
 _LONGEST = 1_000  # characters of a value
 _LONGEST_NAME = 40
-_TEXTS = ("text", "input_text", "output_text")
 _UNSAFE = regex(r"[\s()\[\]<>`*_#]")
 
 
@@ -301,7 +301,7 @@ class Capture(Checked, Generic[R]):
         return chosen
 
     def _of_message(self, key: str, message: Message, policy: str) -> list[CapturedItem]:
-        text = _spoken(message)
+        text = message.spoken
         if not text.strip():
             return []
         source = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}#{message.seq}"
@@ -559,18 +559,6 @@ def _said(text: str) -> str:
     return unescaped(said_in(text)[0])
 
 
-def _spoken(message: Message) -> str:
-    """What somebody says in a message in words of their own: no calls of tools, and no answers."""
-    said = message.data.get("content")
-    if message.role not in {"user", "assistant"} or isinstance(message.data.get("tool_call_id"), str):
-        return ""
-    if isinstance(said, str):
-        return said
-    parts = said if isinstance(said, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
-
-
 def _reached(conversation: Conversation) -> int:
     """The number of the last message that was read for this."""
     kept = conversation.state.cursors.get(_CURSOR)
@@ -580,7 +568,7 @@ def _reached(conversation: Conversation) -> int:
 
 def _slug(text: str) -> str:
     """A name for a file that says this; what is cut off stands for itself as a hash."""
-    words = "-".join("".join(c if c.isalnum() else " " for c in normal(text)).split())
+    words = "-".join(filter(None, slug(normal(text)).split("-")))
     if words and len(words) <= _LONGEST_NAME:
         return words
     return (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import generated
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
-from mdmem.kind import PREFERENCE, PROJECT, RULE, WORKING
+from mdmem.kind import PREFERENCE, PROJECT, PROPOSAL, RULE, WORKING, kind_at
 from mdmem.memory import content
 from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, passages, real_path
 from mdmem.memory.preferences import Preference, name_of, read_preference
@@ -305,7 +305,9 @@ class _Sources:
     def found(self, query: str) -> _Gathered:
         """The passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
-        hits = [hit for hit in results.hits if not self._is_synced(hit)]
+        # What is proposed, or was rejected, is nothing that an agent should go by.
+        known = (hit for hit in results.hits if kind_at(hit.path.rpartition(":")[2]) is not PROPOSAL)
+        hits = [hit for hit in known if not self._is_synced(hit)]
         return _Gathered(passages(self._memory, hits), further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:

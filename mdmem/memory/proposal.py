@@ -23,6 +23,7 @@ from mdmem.memory import content
 from mdmem.text.document import Document, digest, parse_text
 from mdmem.text.field import with_field
 from mdmem.text.regex import regex
+from mdmem.text.tokens import clipped, in_line
 from mdmem.text.tree import Flaw, Node, TooDeep, parse_json
 from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
 
@@ -150,10 +151,9 @@ class Proposal:
     @property
     def target(self) -> str:
         """What it would change, in few words."""
-        known = VERBS.get(self.verb)
-        return (
-            " ".join(str(self.arguments[name]) for name in known.target) if known and not self.problem else ""
-        )
+        named = VERBS[self.verb].target if self.verb in VERBS else ()
+        texts = [str(self.arguments[name]) for name in named if name in self.arguments]
+        return clipped(in_line(" ".join(texts)), _MOST_SHOWN)
 
 
 class ProposalFault(NamedTuple):

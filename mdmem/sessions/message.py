@@ -28,6 +28,7 @@ MOST_DEEP = 100
 _TOKENS_OF_MESSAGE, _TOKENS_OF_MEDIA = 4, 256  # besides its text: of the form of a message, and of a picture
 _CALLS = {"tool_use", "function_call"}
 _ANSWERS = {"tool_result", "function_call_output"}
+_SPEAKERS, _SAID = ("user", "assistant"), {"text", "input_text", "output_text"}
 _REASONING = {"thinking", "redacted_thinking", "reasoning"}
 _MEDIA = {
     "image",
@@ -102,6 +103,15 @@ class Message(NamedTuple):
     def text(self) -> str:
         """What it says in words: its content, calls and answers of tools, media by name; no reasoning."""
         return "\n".join(filter(None, _texts(self.data)))
+
+    @property
+    def spoken(self) -> str:
+        """What a user or an assistant says in words of their own: no calls of tools, and no answers."""
+        said = self.data.get("content")
+        if self.role not in _SPEAKERS or isinstance(self.data.get("tool_call_id"), str):
+            return ""
+        texts = [part.get("text") for part in _parts(self.data) if _type(part) in _SAID]
+        return said if isinstance(said, str) else "\n\n".join(text for text in texts if isinstance(text, str))
 
     @property
     def searchable(self) -> str:

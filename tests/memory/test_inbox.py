@@ -473,6 +473,15 @@ def test_what_cannot_be_seen_is_written_so_that_it_can(memory: Memory) -> None:
     assert memory.inbox.show(name).arguments["content"] == text
 
 
+# README: An agent is not told what is only proposed …
+def test_a_context_says_nothing_of_what_is_only_proposed(memory: Memory) -> None:
+    memory.write("notes/db.md", "The database is SQLite.\n")
+    memory.inbox.propose("append", {"path": "notes/db.md", "text": "The database is Postgres."})
+    assert "SQLite" in memory.context("database").text
+    assert "Postgres" not in memory.context("database").text
+    assert [hit.path for hit in memory.search("Postgres").hits] == [memory.inbox.list()[0].path]
+
+
 # -- a namespace is a wall ----------------------------------------------------------------------------------
 
 

@@ -162,3 +162,31 @@ def test_what_is_no_secret_is_given_back_as_it_is() -> None:
     data = {"role": "user", "content": "nothing to see", "n": 1.5}
     assert redacted(data) == (data, [])
     assert redacted(data)[0] is data
+
+
+@pytest.mark.parametrize(
+    ("data", "spoken"),
+    [
+        ({"role": "user", "content": "a"}, "a"),
+        ({"role": "system", "content": "a"}, ""),
+        ({"role": "tool", "content": "a"}, ""),
+        ({"role": "user", "content": "a", "tool_call_id": "c"}, ""),
+        ({"type": "function_call_output", "call_id": "c", "output": "a"}, ""),
+        (
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c", "content": "a"},
+                    {"type": "text", "text": "b"},
+                    {"type": "input_text", "text": "c"},
+                    {"type": "text", "text": 5},
+                    "d",
+                ],
+            },
+            "b\n\nc",
+        ),
+        ({"role": "assistant", "content": None, "tool_calls": [{"name": "a", "arguments": "b"}]}, ""),
+    ],
+)
+def test_what_somebody_says_is_told_from_what_tools_do(data: dict[str, Any], spoken: str) -> None:
+    assert Message(1, data).spoken == spoken

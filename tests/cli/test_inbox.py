@@ -1,0 +1,97 @@
+"""The commands of the inbox and of capture: what they print, and with which exit code they end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+DARK = json.dumps({"category": "ui", "key": "theme", "value": "dark"})
+
+
+def proposed(cli: Cli, value: str) -> str:
+    given = json.dumps({"category": "ui", "key": "theme", "value": value})
+    ran = cli.ok(
+        "inbox", "propose", "preferences.set", given, "--reason", "said so", "--source", "sessions/t#1"
+    )
+    return str(ran.out.split("inbox/")[1].split(".md")[0])
+
+
+def test_a_proposal_is_listed_shown_accepted_and_undone(cli: Cli) -> None:
+    assert cli("inbox", "list").code == 1
+    name = proposed(cli, "dark")
+    assert cli.ok("inbox", "list").out == f"{name}  open  preferences.set ui theme  said so\n"
+    shown = cli.ok("inbox", "show", name)
+    assert "said in sessions/t#1\n" in shown.out
+    assert "+value: dark\n" in shown.out
+    digest = shown.errors.split()[1]
+    assert "+value: dark" in cli.ok("inbox", "accept", name, "--dry-run").out
+    assert cli("inbox", "accept", name, "--base", "0" * 8).code == 2
+    ran = cli.ok("inbox", "accept", name, "--base", digest)
+    assert "created preferences/ui/theme.md" in ran.out
+    assert f"deleted inbox/{name}.md" in ran.out
+    assert cli("inbox", "accept", name).code == 1
+    cli.ok("undo")
+    assert cli.ok("inbox", "list").out.startswith(name)
+
+
+def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -> None:
+    first, second = proposed(cli, "dark"), proposed(cli, "light")
+    ran = cli("inbox", "accept", first, "nobody", second)
+    assert ran.code == 1
+    assert "no proposal 'nobody'" in ran.errors
+    assert cli.ok("preferences", "get", "ui", "theme", "--json").json[0]["value"] == "light"
+    assert cli("inbox", "accept", first, second, "--base", "0" * 8).code == 2
+    third = proposed(cli, "pink")
+    told = cli("inbox", "reject", third, "nobody", "--json").json
+    assert told[0]["change"]["files"][0]["path"] == f"inbox/{third}.md"
+    assert told[1]["error"]["code"] == "name-not-found"
+    assert cli("inbox", "list").code == 1
+    assert "rejected" in cli.ok("inbox", "list", "--all").out
+    again = cli.ok("inbox", "propose", "preferences.set", DARK.replace("dark", "Pink"))
+    assert "was rejected" in again.out
+    assert "nothing to change" in cli.ok("inbox", "sweep").out
+    dry = cli.ok("inbox", "reject", proposed(cli, "blue"), "--dry-run", "--json").json
+    assert "+status: rejected" in dry[0]["diff"]
+
+
+def test_what_cannot_be_accepted_says_why_and_ends_with_one(cli: Cli) -> None:
+    cli.ok("write", "inbox/odd.md", "no fence\n")
+    shown = cli("inbox", "show", "odd")
+    assert shown.code == 1
+    assert "cannot be accepted: line 1: it has no fence of JSON" in shown.out
+    assert cli("inbox", "show", "odd", "--json").json["problem"]
+    assert "no fence" in cli.ok("inbox", "list").out
+    assert "no fence" in cli("check").out
+    assert cli("inbox", "propose", "append", "[").code == 2
+    assert cli("inbox", "propose", "append", "[1]").code == 2
+    assert "a verb is one of" in cli("inbox", "propose", "mv", "{}").errors
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [("inbox", "proposed"), ("apply", "kept")])
+def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, outcome: str) -> None:
+    cli.ok("sessions", "add", "t", "user", "I prefer dark mode.")
+    off = cli("capture", "run", "t")
+    assert off.code == 1
+    assert "policy is off" in off.errors
+    dry = cli.ok("capture", "run", "t", "--policy", policy, "--dry-run")
+    assert outcome in dry.out
+    assert "dark" in dry.out
+    told = cli.ok("capture", "run", "t", "--policy", policy, "--json").json
+    assert [each["outcome"] for each in told["items"]] == [outcome]
+    assert cli("capture", "run", "t", "--policy", policy).code == 1
+    assert "known" in cli.ok("capture", "from-message", "t", "1", "--policy", policy).out
+    assert cli("capture", "run", "t", "--policy", "all").code == 2
+
+
+def test_an_event_and_a_text_are_read(cli: Cli) -> None:
+    title = json.dumps({"title": "Use SQLite for the index"})
+    ran = cli.ok("capture", "from-event", "decision_made", "--policy", "apply", stdin=title.encode())
+    assert "kept  notes/decisions.md  events/decision_made#" in ran.out
+    assert cli("capture", "from-event", "decided", "{}", "--policy", "apply").code == 2
+    assert "preference  ui/theme" in cli.ok("capture", "extract", "I prefer dark mode.").out
+    assert cli("capture", "extract", "Hello.").code == 1

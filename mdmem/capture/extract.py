@@ -23,21 +23,15 @@ from mdmem.text.regex import regex
 from mdmem.text.sentences import sentences
 from mdmem.text.tokens import clipped, in_line
 
-__all__ = ["EVENTS", "KINDS", "Candidate", "Lexicon", "builtin", "extract", "from_event", "left_out"]
-
-EVENTS = (
-    *("task_completed", "feature_implemented", "decision_made"),
-    *("milestone_reached", "preference_expressed", "error_resolved"),
-)
-"""What a program can report."""
+__all__ = ["EVENTS", "KINDS", "Candidate", "Lexicon", "added", "builtin", "extract", "from_event", "left_out"]
 
 MOST_READ = 100_000
 """Characters of a text that are looked at: of a longer one half of them from each side."""
-MOST_FOUND = 100
-"""How many candidates a text has at most; the last ones count."""
 _USER, _ASSISTANT = "user", "assistant"
 _SPEAKERS = {_USER: _USER, "human": _USER, _ASSISTANT: _ASSISTANT, "ai": _ASSISTANT, "model": _ASSISTANT}
 _LONGEST_VALUE = 300  # characters
+_MOST_ADDED = 100  # entries of a model that are looked at
+_SURE_OF_MODEL = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +94,7 @@ def extract(
         reader = _Listener(text, part.start, words, language, by_user=role == _USER)
         for span in spans:
             found += reader.read(clean, span)
-    return _last_of_each(_unsolved(found))[-MOST_FOUND:]
+    return _last_of_each(_unsolved(found))
 
 
 def left_out(text: str) -> int:
@@ -309,8 +303,16 @@ class _Teller:
             return False
         if mark.part not in AT_HEAD:
             return True
+        if mark.name == "constraint" and self._is_joined():
+            return False
         alone = self._clause.end if mark.name == "constraint" else len(self._sentence.words)
         return mark.first in self._clause.heads and (mark.end < alone or mark.name == "fix")  # not: "No."
+
+    def _is_joined(self) -> bool:
+        """Whether "and" joins the clause to what is no order: "they help and always smile"."""
+        start = self._clause.start
+        begins = any(mark.first == 0 for mark in self._sentence.classes["subjects"])
+        return start > 0 and start not in self._sentence.breaks and begins
 
     def _may(self, kind: str, first: int, end: int) -> bool:
         """Whether words may tell a kind."""
@@ -318,7 +320,7 @@ class _Teller:
         if kind not in allowed[first] or kind not in allowed[end - 1]:
             return False
         if kind == "preference" and (self._others < first or end in self._sentence.hollow):
-            return False
+            return False  # "she likes …", "I like it"
         return kind not in _TURNED or not self._is_turned(first - _NEAR, first)
 
     def _is_turned(self, start: int, end: int) -> bool:
@@ -336,9 +338,15 @@ class _Teller:
             pair = self._lexicon.pairs[mark.name]
             if not first.end <= mark.first < first.end + pair.reach or not (self._by_user or pair.anyone):
                 continue
+            if pair.kind == "preference" and mark.end == self._clause.end and not self._goes_on(mark.end):
+                continue  # "what I love"
             is_turned = pair.kind in _TURNED and self._is_turned(first.end + 1, mark.first)
             if not is_turned and self._may(pair.kind, first.first, mark.end):
                 yield _Statement(_RANKS[pair.kind], pair.kind, first.first, mark.end, _SURE["pair"])
+
+    def _goes_on(self, end: int) -> bool:
+        """Whether no punctuation stands behind a word."""
+        return end < len(self._sentence.words) and end not in self._sentence.breaks
 
     def _lengths(self) -> Iterator[_Statement]:
         """How long a text is to be: a number of a unit, where something in the sentence bounds it."""
@@ -412,9 +420,9 @@ def _last_of_each(found: list[Candidate]) -> list[Candidate]:
     return [each for each in found if not each.key or last[each.category, each.key] is each]
 
 
-# -- events, and what a model adds ------------------------------------------------------------------------
+# -- what programs and models say --------------------------------------------------------------------------
 
-_KIND_OF = {
+_OF_EVENTS = {
     "task_completed": ("fact", ("title", "task")),
     "feature_implemented": ("fact", ("title", "feature")),
     "decision_made": ("decision", ("title", "decision")),
@@ -422,41 +430,46 @@ _KIND_OF = {
     "preference_expressed": ("preference", ("title", "preference", "value")),
     "error_resolved": ("fix", ("title", "error", "solution")),
 }
+EVENTS = tuple(_OF_EVENTS)
+"""What a program can report."""
 
 
 def from_event(kind: str, data: Mapping[str, Any]) -> list[Candidate]:
     """What an event says that a program reports: one candidate, or none where its data are blank.
 
+    Its quote is the text that the data make, from the first character on.
+
     Args:
         kind: one of `EVENTS`.
         data: text under `title` or the name of what it is about (`task`, `feature`, `decision`, `milestone`,
             `preference`, `error`), further text under `description` or `solution`; of a preference also
-            `category`, `key` and `value`. Anything else in it is not looked at.
+            `category`, `key` and `value`. Nothing else in it is looked at.
 
     Raises:
         Usage: no such event, or data that are no text.
     """
-    if kind not in _KIND_OF:
-        raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {in_line(str(kind))[:60]!r}")
-    of, names = _KIND_OF[kind]
-    given = {
-        name: _line_of(data, name) for name in (*names, "description", "solution", "category", "key", "value")
-    }
-    title = next((given[name] for name in names if given[name]), "")
-    parts = [title, *(given[name] for name in ("solution", "description") if given[name] not in ("", title))]
-    said = ": ".join(filter(None, parts))
-    if not said:
-        return []
+    if kind not in _OF_EVENTS:
+        raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {clipped(in_line(str(kind)), 60)!r}")
+    if not isinstance(data, Mapping):
+        raise Usage(problem=f"the data of an event are a mapping, not {type(data).__name__}")
+    of, names = _OF_EVENTS[kind]
+    further = ("solution", "description", "category", "key", "value")
+    given = {name: _line_of(data, name) for name in (*names, *further)}
+    said = [next((given[name] for name in names if given[name]), "")]
+    said += [given[name] for name in ("solution", "description") if given[name] not in said]
+    text = ": ".join(filter(None, said))
     is_keyed = of == "preference" and bool(given["key"] and given["value"])
+    if not text:
+        return []
     return [
         Candidate(
             kind=of,
             category=(given["category"] or "general") if is_keyed else "",
             key=given["key"] if is_keyed else "",
-            value=given["value"] if is_keyed else clipped(said, _LONGEST_VALUE),
-            quote=said,
+            value=given["value"] if is_keyed else clipped(text, _LONGEST_VALUE),
+            quote=text,
             start=0,
-            end=len(said),
+            end=len(text),
             confidence=1.0,
             why=f"event: {kind}",
         )
@@ -472,4 +485,48 @@ def _line_of(data: Mapping[str, Any], name: str) -> str:
         return str(value).lower()
     if not isinstance(value, str):
         raise Usage(problem=f"{name} is text, not {type(value).__name__}")
-    return clipped(in_line(value[: MOST_READ // 100]), _LONGEST_VALUE)
+    if len(value) > MOST_READ:
+        raise Usage(problem=f"{name} has {len(value):,} characters, not at most {MOST_READ:,}")
+    return clipped(in_line(value), _LONGEST_VALUE)
+
+
+def added(text: str, entries: Sequence[Mapping[str, Any]], known: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with those that a model names besides, in the order of their places.
+
+    A model may only add: an entry is dropped that is of no kind, quotes what does not literally stand in the
+    text, or lies within what is known already.
+
+    Args:
+        text: what was said.
+        entries: what the model answered: `kind` and `quote`, perhaps `value`, `category` and `key`.
+        known: what `extract` found.
+    """
+    found = list(known)
+    for entry in entries[:_MOST_ADDED]:
+        kind, quote = entry.get("kind"), entry.get("quote")
+        if kind not in KINDS or not isinstance(quote, str) or not quote.strip():
+            continue
+        start = text.find(quote)
+        end = start + len(quote)
+        if start < 0 or any(each.start < end and start < each.end for each in found):
+            continue
+        value, category, key = (_plain(entry.get(name)) for name in ("value", "category", "key"))
+        is_keyed = kind == "preference" and bool(value and category and key)
+        found.append(
+            Candidate(
+                kind=str(kind),
+                category=category if is_keyed else "",
+                key=key if is_keyed else "",
+                value=value if is_keyed else clipped(in_line(quote), _LONGEST_VALUE),
+                quote=quote,
+                start=start,
+                end=end,
+                confidence=_SURE_OF_MODEL,
+                why="model",
+            )
+        )
+    return sorted(found, key=lambda each: each.start)
+
+
+def _plain(value: Any) -> str:
+    return clipped(in_line(value), _LONGEST_VALUE) if isinstance(value, str) else ""

@@ -24,13 +24,13 @@ _WORD_BEFORE = regex(r"[^\W_]+(?:\.[^\W_]+)*\Z")
 _LONGEST_ABBREVIATION = 12
 _ALWAYS = {
     *("e.g", "i.e", "z.b", "d.h", "vs", "cf", "approx", "resp", "incl", "excl"),
-    *("dr", "mr", "mrs", "ms", "prof", "fig", "figs", "eq", "ref", "sec"),
-    *("vol", "ver", "bzw", "ca"),
+    *("dr", "mr", "mrs", "ms", "prof", "fig", "figs", "eq", "ref"),
+    *("vol", "ver", "bzw", "ca", "st"),
 }
 """Abbreviations behind which a sentence goes on."""
 _BEFORE_SMALL = {
     *("etc", "al", "a.m", "p.m", "u.s", "u.k", "inc", "ltd", "corp", "dept"),
-    *("est", "min", "max", "usw", "st"),
+    *("est", "min", "max", "sec", "usw"),
 }
 """Those behind which it may also end: it goes on where no capital letter follows."""
 _BEFORE_DIGITS = {"no", "nr", "pp", "p", "art"}

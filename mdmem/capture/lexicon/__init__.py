@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, at_line
 from mdmem.text.regex import regex
+from mdmem.text.tokens import clipped, in_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,20 +35,9 @@ LONGEST = 60
 """Characters that a phrase has at most."""
 
 CLASSES = (
-    *(
-        "fillers",
-        "joins",
-        "negations",
-        "rejections",
-        "alternatives",
-        "lifted",
-        "hedges",
-        "reported",
-        "own",
-        "others",
-    ),
-    *("conditions", "times", "asking", "errands", "tasks", "idle", "hollow", "wishes"),
-    *("numbers", "units", "bounds"),
+    *("fillers", "joins", "negations", "rejections", "alternatives", "lifted", "hedges", "reported"),
+    *("own", "others", "subjects", "conditions", "times", "asking", "errands", "tasks", "idle", "hollow"),
+    *("wishes", "numbers", "units", "bounds"),
 )
 """The classes of words that tell how a sentence is meant, or how long a text is to be."""
 PARTS = ("cues", "openings", "anyone", "open_anyone")
@@ -59,6 +49,7 @@ BY_ANYONE = frozenset({"anyone", "open_anyone"})
 
 _DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 _REACH, _MOST_REACH = 6, 30
+_MOST_SAID = 300  # characters of what is wrong
 _AT_LINE = regex(r"\(at line ([0-9]+), column [0-9]+\)")
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _TOKEN = regex(rf"[{_HAN}]|[^\W{_HAN}]++(?:['\u2019][^\W_{_HAN}]++)*+")
@@ -137,7 +128,7 @@ class _Broken(Exception):
     """A lexicon that is not as it should be: where, and why."""
 
     def __init__(self, place: str, reason: str, line: int = 1) -> None:
-        super().__init__(f"{place}: {reason}" if place else reason)
+        super().__init__(clipped(in_line(f"{place}: {reason}" if place else reason), _MOST_SAID))
         self.line = line
 
 
@@ -147,6 +138,7 @@ def builtin() -> Lexicon:
     return _of_the_program()
 
 
+@lru_cache(maxsize=4)
 def extended(text: str, path: str = PATH) -> tuple[Lexicon, Diagnostic | None]:
     """The built-in lexicon with a vault's words; where these are broken, it alone, and what is wrong where.
 
@@ -154,21 +146,28 @@ def extended(text: str, path: str = PATH) -> tuple[Lexicon, Diagnostic | None]:
         text: of the vault's lexicon.
         path: what a finding names.
     """
-    lexicon = _of_the_program()
     try:
-        _LexiconReader(lexicon, "").read(_toml(text))
+        tables = _toml(text)
+        _LexiconReader(Lexicon(), "").read(tables)
     except _Broken as error:
         hint = "the built-in words are used; mend it, or remove it"
         return builtin(), at_line(path, error.line, "lexicon", str(error), hint, severity="warning")
-    return lexicon, None
+    return _of_the_program(tables), None
 
 
-def _of_the_program() -> Lexicon:
+def _of_the_program(further: Mapping[str, Any] | None = None) -> Lexicon:
+    """The lexicon that comes with the program, and further words."""
     lexicon = Lexicon()
     for language in LANGUAGES:
-        with open(os.path.join(_DIRECTORY, f"{language}.toml"), encoding="utf-8") as file:
-            _LexiconReader(lexicon, language).read(tomllib.loads(file.read()))
+        _LexiconReader(lexicon, language).read(_tables(language))
+    _LexiconReader(lexicon, "").read(further or {})
     return lexicon
+
+
+@cache
+def _tables(language: str) -> dict[str, Any]:
+    with open(os.path.join(_DIRECTORY, f"{language}.toml"), encoding="utf-8") as file:
+        return tomllib.loads(file.read())
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -177,11 +176,11 @@ def _toml(text: str) -> dict[str, Any]:
         raise _Broken("", f"it has {size:,} bytes, not at most {MOST_BYTES:,}")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = _AT_LINE.search(str(error))
-        raise _Broken("", f"it is no TOML: {error}", int(line[1]) if line else 1) from None
     except RecursionError:
         raise _Broken("", "it is nested too deep") from None
+    except ValueError as error:  # not TOML, or a number with thousands of digits
+        line = _AT_LINE.search(str(error))
+        raise _Broken("", f"it is no TOML: {error}", int(line[1]) if line else 1) from None
 
 
 class _LexiconReader:

@@ -67,6 +67,24 @@ def beginning(text: str, budget: int) -> str:
     return text[:most]
 
 
+def lines_within(texts: Iterable[str], column: int, budget: int) -> tuple[list[str], int]:
+    """The first lines that fit into so many tokens, and the column at which the last one is cut, if it is.
+
+    Args:
+        texts: the lines.
+        column: where the first one begins, 1-based.
+        budget: tokens. Of the first line, at least a character is taken.
+    """
+    taken = [text for _, text in within(((None, text) for text in texts), budget)]
+    if not taken:
+        return [], 0
+    taken[0] = taken[0][column - 1 :]
+    if len(taken) == 1:
+        piece = beginning(taken[0], budget)
+        return [piece], column + len(piece) if piece != taken[0] else 0
+    return taken, 0
+
+
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:
     """The items of a page, and how many there are behind it."""
     taken = list(islice(items, offset, offset + limit))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json
 from mdmem.errors import Usage
-from mdmem.mcp.answer import Answer, beginning, within as fitting
+from mdmem.mcp.answer import Answer, beginning, lines_within, within as fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ def is_session(path: str) -> bool:
     return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
 
 
-def show(call: Call, path: str, line: int = 1, limit: int = 0) -> Answer:
+def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """A message, or what a summary stands for; of a session as a whole its last messages.
 
     Args:
@@ -38,6 +38,7 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0) -> Answer:
         path: `sessions/<key>#<seq>`, or `sessions/<key>`.
         line: of one message, the first line to show.
         limit: lines of one message, or messages of a session; 0: as many as fit.
+        column: of that line, the first character to show.
     """
     key, seq = _named(call, path)
     if seq is None:
@@ -51,15 +52,18 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0) -> Answer:
         return _messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
     lines = message.text.split("\n")[line - 1 :]
-    wanted = lines[: limit or None]
-    taken = [text for _, text in fitting(((None, text) for text in wanted), call.budget // _AS_JSON)]
-    text = beginning("\n".join(taken), call.budget // _AS_JSON)
+    taken, cut = lines_within(lines[: limit or None], column, call.budget // _AS_JSON)
+    text = "\n".join(taken)
     data: dict[str, Any] = {**_told(key, message), "line": line, "text": text}
-    data["left_out"] = len(lines) - len(taken)
+    data["left_out"] = len(lines) - len(taken) + (1 if cut else 0)
+    following = line + len(taken) - (1 if cut else 0)
     tail = ""
-    if data["left_out"]:
-        data["next"] = {"line": line + len(taken)}
-        tail = f"[{data['left_out']:,} more lines left out: go on with line={line + len(taken)}]"
+    if cut:
+        data["next"] = {"line": following, "column": cut}
+        tail = f"[line {following} is cut: go on with line={following}, column={cut}]"
+    elif data["left_out"]:
+        data["next"] = {"line": following}
+        tail = f"[{data['left_out']:,} more lines left out: go on with line={following}]"
     return Answer(tuple(filter(None, (_head(key, message), text, tail))), data)
 
 
@@ -107,7 +111,7 @@ def _messages(call: Call, key: str, messages: Sequence[Message], left_out: int =
     blocks = ((message, f"{_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fitting(blocks, call.budget // _AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
-    texts = [beginning(text, call.budget // _AS_JSON) for _, text in taken]
+    texts = [_beginning(call, key, message, text) for message, text in taken]
     told = [{**_told(key, message), "text": text} for (message, _), text in zip(taken, texts, strict=True)]
     tail = f"[{left_out:,} earlier messages left out: show {FOLDER}/{key}#<seq>]" if left_out else ""
     data = {"messages": told, "left_out": left_out}
@@ -127,6 +131,15 @@ def _hits(call: Call, found: SessionHits, offset: int) -> Answer:
         data["next"] = {"offset": offset + len(taken)}
         notes = [f"[{left_out:,} more left out: go on with offset={offset + len(taken)}]", *notes]
     return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
+
+
+def _beginning(call: Call, key: str, message: Message, text: str) -> str:
+    """A message as a text, or the beginning of one that alone is too long, and how to get the rest."""
+    piece = beginning(text, call.budget // _AS_JSON)
+    if piece == text:
+        return text
+    gap = f"[{len(text) - len(piece):,} characters left out: show {FOLDER}/{key}#{message.seq}]"
+    return f"{piece}\n{gap}"
 
 
 def _head(key: str, message: Message) -> str:

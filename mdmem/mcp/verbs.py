@@ -13,7 +13,7 @@ from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
 from mdmem.kind import WORKING
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import Answer, beginning, page, short, within as fitting
+from mdmem.mcp.answer import Answer, lines_within, page, short, within as fitting
 from mdmem.memory.kinds import Kinds
 
 if TYPE_CHECKING:
@@ -56,13 +56,15 @@ def context(call: Call, thread: str | None = None, budget: int = 4000, **options
 def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """A memory, or a section of it, from a line on; or what was said in a session."""
     if sessions.is_session(path):
-        return sessions.show(call, path, line, limit)
+        return sessions.show(call, path, line, limit, column)
     document = call.memory.show(path)
     first, last = _lines_of(document, heading)
     first = max(first, line)
     if first > max(last, 1):
         raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
-    texts, cut = _taken(document, range(first, last + 1), column, limit, call.budget)
+    wanted = range(first, last + 1)[: limit or None]
+    spans = (document.lines.span(number) for number in wanted)
+    texts, cut = lines_within((document.text[slice(*span)] for span in spans), column, call.budget)
     following = first + len(texts)
     left_out = max(0, last + 1 - following)
     lines = f"lines {first}-{following - 1} of {len(document.lines)}"
@@ -93,20 +95,6 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
         return 1, len(document.lines)
     start, end = find_section(document, heading).span
     return document.lines.number(start), document.lines.number(max(start, end - 1))
-
-
-def _taken(document: Document, lines: range, column: int, limit: int, budget: int) -> tuple[list[str], int]:
-    """The text of lines as far as it fits, and the column at which the last one is cut, if it is."""
-    wanted = lines[:limit] if limit else lines
-    texts = (document.text[slice(*document.lines.span(number))] for number in wanted)
-    taken = [text for _, text in fitting(((None, text) for text in texts), budget)]
-    if not taken:
-        return [], 0
-    taken[0] = taken[0][column - 1 :]
-    if len(taken) == 1:
-        piece = beginning(taken[0], budget)
-        return [piece], column + len(piece) if piece != taken[0] else 0
-    return taken, 0
 
 
 def ls(call: Call, limit: int = LISTED, offset: int = 0, **options: Any) -> Answer:

@@ -43,6 +43,32 @@ def test_one_message_is_shown_line_by_line(tools: Tools, memory: Memory) -> None
     assert tools.error("show", path="sessions/t#2")["code"] == "name-not-found"
 
 
+def test_a_message_of_one_long_line_is_shown_piece_by_piece(tools: Tools, memory: Memory) -> None:
+    text = "word " * 20_000 + "\nlast"
+    memory.sessions.add("t", "user", text)
+    read, following = "", {"line": 1, "column": 1}
+    while following:
+        answer = tools("show", path="sessions/t#1", **following)
+        assert sum(map(estimate, answer.texts)) < 6_200
+        cut = "is cut: go on with line=1" in answer.texts[-1]
+        read += answer.data["text"] if cut else answer.data["text"] + "\n"
+        following = answer.data.get("next", {})
+    assert read.rstrip("\n") == text
+
+
+def test_a_message_that_is_too_long_for_a_list_says_how_much_is_left_out(
+    tools: Tools, memory: Memory
+) -> None:
+    text = "word " * 20_000
+    memory.sessions.add("t", "user", text)
+    answer = tools("show", path="sessions/t")
+    (message,) = answer.data["messages"]
+    shown, _, told = message["text"].rpartition("\n")
+    assert text.startswith(shown.partition("\n")[2])
+    head = len(shown) - len(shown.partition("\n")[2])
+    assert told == f"[{len(text) + head - len(shown):,} characters left out: show sessions/t#1]"
+
+
 def test_a_summary_opens_to_its_messages(tools: Tools, said: Memory) -> None:
     for number in range(40):
         said.sessions.add("t:1", "user", f"{number} " + "x " * 500)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mdmem.index.query import SearchRequest
     from mdmem.links.references import Reference
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
+    from mdmem.program import Program, command, configured
     from mdmem.sessions.find import SessionHits
     from mdmem.sessions.message import Message
     from mdmem.sessions.record import RunSummary
@@ -47,6 +48,7 @@ _HOMES = {
         "index.query": ("SearchRequest",),
         "links.references": ("Reference",),
         "memory.memory": ("Memory", "open"),
+        "program": ("Program", "command", "configured"),
         "sessions.find": ("SessionHits",),
         "sessions.message": ("Message",),
         "sessions.record": ("RunSummary",),
@@ -82,6 +84,7 @@ __all__ = [
     "NotFound",
     "PathRefused",
     "Position",
+    "Program",
     "Reference",
     "Refused",
     "RunSummary",
@@ -98,6 +101,8 @@ __all__ = [
     "check_folder",
     "check_memory",
     "clipped",
+    "command",
+    "configured",
     "estimate",
     "fenced",
     "find_section",

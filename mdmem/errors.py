@@ -483,6 +483,15 @@ class RipgrepFailed(Unavailable, code="ripgrep-failed"):
     reason: str
 
 
+class ModelFailed(Unavailable, code="model-failed"):
+    """A program that asks a language model gave no answer that could be used."""
+
+    says = "{program}: {reason}"
+    advice = "see what the program prints by itself, or name another one with MDMEM_MODEL"
+    program: str
+    reason: str
+
+
 class ExtraMissing(Unavailable, code="extra-missing"):
     says = "the package {package!r} is not installed"
     advice = "install the extra that brings it: pip install 'mdmem[{extra}]'"

@@ -1,25 +1,46 @@
-"""Language models that the caller or the user's own settings bring: asked once, and not for long."""
+"""Language models: asked once, and not for long, and what they answer looked at before it counts.
+
+A model is a function of the caller's, or a program (`mdmem.program`). Without a sound answer the caller goes
+on by rules and keeps the reason, so that nothing here raises an error but `answered`.
+"""
 
 from __future__ import annotations
 
 import contextvars
+import json
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from functools import cache
+from typing import Any, NamedTuple, NoReturn
+
+from mdmem.errors import MdmemError
+from mdmem.kind import builtin_folder
+from mdmem.program import Program
+from mdmem.text.regex import regex
+from mdmem.text.secret import ALLOW_MARK, masked
+from mdmem.text.sentences import cut_at_sentence
+from mdmem.text.tokens import clipped, estimate, in_line, visible
 
 Generator = Callable[[str, int, float, float], str]
 """A function of a prompt, the most tokens of its answer, a temperature, and how many seconds it may take."""
 
 _TEMPERATURE = 0.3
 _SECONDS = 120.0
+_LONGEST_NAME = 100  # characters
+_MOST_QUOTED = 300  # characters of an error
 
 
 def answered(generator: Generator, prompt: str, most: int) -> str:
-    """What a generator answers, in a thread that is left alone when its time is over.
+    """What a generator answers: a program is ended when its time is over, a function's thread is left alone.
 
     Raises:
         TimeoutError: it took too long.
         Exception: what the generator raises.
     """
+    if isinstance(generator, Program):
+        # It ends by itself, and in this thread an interrupt ends it as well.
+        return generator(prompt, most, _TEMPERATURE, _SECONDS).strip()
     answers: list[str] = []
     errors: list[Exception] = []
 
@@ -37,3 +58,162 @@ def answered(generator: Generator, prompt: str, most: int) -> str:
     if not answers:
         raise TimeoutError(f"no answer within {_SECONDS:g} seconds")
     return answers[0]
+
+
+class Reply(NamedTuple):
+    """What came of asking a model once.
+
+    Attributes:
+        value: the text, or the JSON value; None where there is a problem.
+        problem: why there is none, in one line.
+        by: the name of the model.
+        asked, answered: estimates of the tokens of the prompt, and of the answer as it came.
+    """
+
+    value: Any = None
+    problem: str = ""
+    by: str = ""
+    asked: int = 0
+    answered: int = 0
+
+
+def reply(generator: Generator, prompt: str, most: int) -> Reply:
+    """What a generator answers to a prompt, looked at: a text with words, nothing hidden and no secret in it.
+
+    Whatever goes wrong is the problem of the reply, and no exception.
+
+    Args:
+        generator: asks the model.
+        prompt: what it is asked. What others said stands in it `fenced`.
+        most: tokens that the answer should have at most. A longer one is not cut.
+    """
+    asked = Reply(by=named(generator), asked=estimate(prompt))
+    try:
+        answer: Any = answered(generator, prompt, most)
+        if not isinstance(answer, str):
+            return asked._replace(problem="the answer is no text")
+        asked = asked._replace(answered=estimate(answer))
+        text = _cleaned(answer).strip()
+    except Exception as error:  # noqa: BLE001 - whatever a program of others does not expect
+        return asked._replace(problem=_reason(error))
+    return asked._replace(value=text) if text else asked._replace(problem="the answer was blank")
+
+
+def structured(
+    generator: Generator,
+    prompt: str,
+    most: int,
+    schema: dict[str, Any],
+    *,
+    sources: Container[Any] | None = None,
+    longest: int = 0,
+) -> Reply:
+    """The JSON value that a generator answers, alone, in a fence or among words, and looked at as by `reply`.
+
+    Args:
+        generator, prompt, most: as `reply`.
+        schema: JSON Schema 2020-12, of our own. Where several values follow it, the last one counts.
+        sources: what may stand under each key `sources`, as itself or in a list; without it, anything.
+        longest: tokens that one text in the value has at most; a longer one is cut at a sentence.
+    """
+    asked = reply(generator, prompt, most)
+    if asked.problem:
+        return asked
+    from mdmem.schema.validator import fault  # noqa: PLC0415 - jsonschema is needed here alone
+
+    problem = ""
+    try:
+        for value in reversed([*_values(asked.value)]):
+            cut = _each_text(value, lambda text: cut_at_sentence(text, longest)) if longest else value
+            wrong = fault(schema, cut) or _unknown(cut, sources)
+            if not wrong:
+                return asked._replace(value=cut)
+            problem = problem or f"the answer does not fit: {in_line(wrong)}"
+    except RecursionError:
+        problem = "the answer is nested too deeply"
+    return asked._replace(value=None, problem=problem or "the answer holds no JSON")
+
+
+def named(generator: Generator) -> str:
+    """The name of a generator, in one line."""
+    name = getattr(generator, "__name__", None) or type(generator).__name__
+    return clipped(masked(in_line(str(name))), _LONGEST_NAME)
+
+
+@cache
+def prompt(name: str) -> str:
+    """A built-in prompt of the folder `prompts`, by its name without suffix; `{target}` in it is a number.
+
+    Neither a vault nor a setting replaces one: what a vault holds never becomes an instruction.
+    """
+    with open(os.path.join(builtin_folder("prompts"), f"{name}.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, in one line."""
+    said = error.message if isinstance(error, MdmemError) else str(error)
+    return clipped(_cleaned(in_line(said)), _MOST_QUOTED) or type(error).__name__
+
+
+def _cleaned(text: str) -> str:
+    """A text of others with nothing hidden in it, nothing that cannot be encoded, and no secret.
+
+    The mark that lets a secret stand is for people to write.
+    """
+    sound = text.encode("utf-8", "backslashreplace").decode()
+    return masked(visible(sound).replace(ALLOW_MARK, ALLOW_MARK.replace(":", " ")))
+
+
+_BEGINS = regex(r"[\[{]")
+_MOST_READ = 50_000_000  # characters that are read again and again to find JSON: a second
+_DEEP = 10_000  # characters that are read before JSON is nested too deeply, at most
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON objects and lists in a text, in order, whatever stands around them."""
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    at = read = 0
+    while read < _MOST_READ and (begins := _BEGINS.search(text, at)):
+        at = begins.end()
+        try:
+            value, at = decoder.raw_decode(text, begins.start())
+        except json.JSONDecodeError as error:
+            read += error.pos  # the error counts the lines before it
+        except (ValueError, RecursionError):
+            read += begins.start() + _DEEP
+        else:
+            yield _each_text(value, _cleaned)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with each text in it changed, its keys as well."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each_text(each, change) for each in value]
+    if isinstance(value, dict):
+        return {change(key): _each_text(each, change) for key, each in value.items()}
+    return value
+
+
+def _unknown(value: Any, sources: Container[Any] | None) -> str:
+    """Which source in a value is none; empty where all are known."""
+    waiting = [value] if sources is not None else []
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += each.values()
+            written = each.get("sources", [])
+            for source in written if isinstance(written, list) else [written]:
+                # True is 1 to Python, and no number of a message.
+                is_plain = isinstance(source, str | int) and not isinstance(source, bool)
+                if not is_plain or source not in (sources or ()):
+                    return f"there is no source {clipped(str(source), _LONGEST_NAME)}"
+    return ""

@@ -72,7 +72,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def builtin_folder(name: str) -> str:
-    """The absolute path of the built-in folder `schemas` or `templates`."""
+    """The absolute path of the built-in folder `prompts`, `schemas` or `templates`."""
     installed = os.path.join(_PACKAGE, name)
     return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), name)
 

@@ -48,6 +48,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         # What clients start is given little of the environment, but this.
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        for name in ("MDMEM_MODEL", "XDG_CONFIG_HOME"):  # nor do they ask the model of whoever does
+            patch.delenv(name, raising=False)
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

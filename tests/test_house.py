@@ -32,7 +32,6 @@ SHORT = {
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
-    "text.sentences": "where a sentence ends, for whatever reads prose",
     "text.lines": "the line table, which every module of text counts with",
 }
 # Why a module of which one other makes use stands alone.
@@ -81,6 +80,7 @@ INLINE = {
         "most changes move and import nothing",
         {"links.move", "links.rename", "memory.importing"},
     ),
+    "program": ("most commands ask no model", {"shutil", "tomllib"}),
     "schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
     "schema.schemas": ("schemas are checked seldom", {"schema.lint"}),
     "sessions.sessions": (

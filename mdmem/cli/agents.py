@@ -163,6 +163,7 @@ def _answer(tool: Tool, line: bytes | str) -> dict[str, Any]:
         return {"content": error.words, "is_error": True}
 
 
+_ASKED = "MDMEM_ASKED"  # set in the programs that mdmem asks
 _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 
 
@@ -205,10 +206,13 @@ def hook_command(target: Target, event: str) -> None:
 
     EVENT is session-start, user-prompt, post-edit, pre-compact or stop. What the host says is read from
     standard input as JSON; the answer has the form that the host reads. It never fails a turn of the agent:
-    whatever goes wrong is a note on standard error. Without a vault it says nothing.
+    whatever goes wrong is a note on standard error. Without a vault it says nothing, nor inside of a program
+    that mdmem asks.
     """
     from mdmem.errors import MdmemError, VaultNotFound
 
+    if os.environ.get(_ASKED):
+        return  # else each question would become a session, which raises the next question
     try:
         signal.signal(signal.SIGALRM, _out_of_time)
         signal.alarm(_MOST_SECONDS)

@@ -50,6 +50,20 @@ def base_option(command: F) -> F:
     return click.option("--base", metavar="HASH", help=help_text)(command)
 
 
+def model_option(command: F) -> F:
+    """The option --model, which becomes the argument `generator`."""
+    help_text = "Ask this: none, or a program as `claude -p`; else what MDMEM_MODEL or your config names."
+    return click.option("--model", "generator", metavar="COMMAND", callback=_read_model, help=help_text)(
+        command
+    )
+
+
+def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> Any:
+    import mdmem
+
+    return None if ctx.resilient_parsing else mdmem.configured(model)
+
+
 def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
     """An argument that is the path of a memory, completed by the shell."""
     return click.argument(name, shell_complete=_complete_path, **settings)

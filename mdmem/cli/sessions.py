@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.main import group
-from mdmem.cli.options import Verb, change_command, read_command, text_argument
+from mdmem.cli.options import Verb, change_command, model_option, read_command, text_argument
 from mdmem.cli.render import print_coloured, print_each, print_findings, print_json, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem import Message, RunSummary, SessionHits
+    from mdmem import Message, Program, RunSummary, SessionHits
     from mdmem.memory.memory import Memory
 
 
@@ -127,14 +127,21 @@ def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, as_json:
 @sessions_command.command("compact", epilog="Example: mdmem sessions compact t1 --budget 8000")
 @click.argument("key")
 @click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="What it should get under.")
+@model_option
 @read_command
-def sessions_compact(memory: Memory, key: str, budget: int | None, as_json: bool) -> None:
-    """Let summaries of their own sentences stand for the oldest messages; `expand` gives these back."""
-    done = memory.sessions.compact(key, budget)
+def sessions_compact(
+    memory: Memory, key: str, budget: int | None, generator: Program | None, as_json: bool
+) -> None:
+    """Let summaries stand for the oldest messages, of their own sentences without a model.
+
+    `expand` gives the messages back.
+    """
+    done = memory.sessions.compact(key, budget, generator)
     if as_json:
         print_json(done)
         return
     _print_summaries(done.summaries)
+    _print_problems(done.problems)
     named = f", over the budget with {', '.join(f'#{seq}' for seq in done.stuck)}" if done.stuck else ""
     print(f"{done.tokens:,} tokens{named}", file=sys.stderr)
 
@@ -143,15 +150,19 @@ def sessions_compact(memory: Memory, key: str, budget: int | None, as_json: bool
 @click.argument("key")
 @click.option("--level", type=click.Choice(["none", "light", "moderate", "aggressive"]), default="moderate")
 @click.option("--by", type=click.Choice(["message", "turn", "session"]), default="turn", help="What is one.")
+@model_option
 @read_command
-def sessions_compress(memory: Memory, key: str, level: str, by: str, as_json: bool) -> None:
+def sessions_compress(
+    memory: Memory, key: str, level: str, by: str, generator: Program | None, as_json: bool
+) -> None:
     """Print a history with at most 100, 70, 50 or 30 percent of its tokens; the log stays as it is."""
-    done = memory.sessions.compress(key, level, by)
+    done = memory.sessions.compress(key, level, by, generator)
     if as_json:
         print_json(done)
         return
     for message in done.messages:
         print(json.dumps(message, ensure_ascii=False))
+    _print_problems(done.problems)
     print(f"{done.after:,} of {done.before:,} tokens", file=sys.stderr)
 
 
@@ -380,10 +391,11 @@ def summaries_command() -> None:
 
 @summaries_command.command("summarize", epilog="Example: mdmem summaries summarize t1")
 @click.argument("key")
+@model_option
 @change_command
-def summaries_summarize(key: str) -> Verb:
-    """Write what was said since the last time into the memory of a session."""
-    return lambda m: m.summaries.summarize(key)
+def summaries_summarize(key: str, generator: Program | None) -> Verb:
+    """Write what was said since the last time into the memory of a session, by rules without a model."""
+    return lambda m: m.summaries.summarize(key, generator)
 
 
 @summaries_command.command("keep", epilog="Example: mdmem summaries keep t1 --to talks/database")
@@ -508,6 +520,12 @@ def _print_summaries(summaries: Sequence[RunSummary]) -> None:
         stands = f"{each.messages:,} messages, #{each.first} to #{each.last}"
         print_coloured(f"#{each.seq}  summary of {stands}, by {each.by}\n", "cyan")
         print(each.text, end="\n\n")
+
+
+def _print_problems(problems: Sequence[str]) -> None:
+    """Say why no model did what it was asked for, each reason once."""
+    for problem in dict.fromkeys(problems):
+        print(f"without the model: {problem}", file=sys.stderr)
 
 
 def _print_done(told: dict[str, Any], *, as_json: bool) -> None:

@@ -83,7 +83,8 @@ class Summaries(Checked, Generic[R]):
 
         Args:
             key: of the session.
-            generator: asks a model; without one, or where it fails, rules decide.
+            generator: asks a model; without one, or where it fails, rules decide. Why it failed is kept in
+                the memory, as its field `problem`.
 
         Raises:
             Usage: nothing was said since.
@@ -225,6 +226,8 @@ class Summaries(Checked, Generic[R]):
             "topics": list(dict.fromkeys([*topics, *new.topics])),
             "by": new.by,
         }
+        if new.problem or "problem" in fields:
+            changed["problem"] = new.problem or None
         for name, value in changed.items():
             document = with_field(document, name, value)
         document = _added(document, _SUMMARY, plain(new.summary))

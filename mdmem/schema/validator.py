@@ -146,6 +146,19 @@ def violations(validator: Validator, value: Any, meter: Meter) -> Iterator[Viola
         raise Unchecked(f"the schema leads to what is not one: {error}") from None
 
 
+def fault(schema: dict[str, Any], value: Any) -> str:
+    """What a schema of ours first finds wrong with a JSON value, and where; empty where it accepts it."""
+    validator: Validator = _Validator(schema, registry=_metaschemas())
+    try:
+        found = next(violations(validator, value, Meter()), None)
+    except Unchecked as error:
+        return f"it cannot be checked: {error}"
+    if found is None:
+        return ""
+    place = "".join(f"/{part}" for part in found.path) or "it"
+    return f"{place} is not as `{found.keyword}` says: {violation.shown(found.wanted)}"
+
+
 def _violation(error: ValidationError) -> Violation:
     branches: dict[Any, list[Violation]] = {}
     for each in error.context or ():

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mdmem.errors import Usage
 from mdmem.generator import Generator
 from mdmem.sessions.message import Message, is_asked
-from mdmem.sessions.summarise import LEAF_PROMPT, summarise
+from mdmem.sessions.summarise import prompt_of, summarise
 from mdmem.text.tokens import estimate
 
 KEPT = MappingProxyType({"none": 1.0, "light": 0.7, "moderate": 0.5, "aggressive": 0.3})
@@ -96,7 +96,9 @@ def compress(
     for unit in units:
         tokens = _tokens(unit)
         shorter, problem = _shorter(unit, max(allowed, 0) * tokens // waiting, generator)
-        problems += [problem] if problem else []
+        if problem:
+            problems.append(problem)
+            generator = None  # one that hangs would hang again
         waiting -= tokens
         if shorter is None:
             left_out += len(unit)
@@ -164,7 +166,7 @@ def _shorter(unit: Sequence[Message], most: int, generator: Generator | None) ->
     target = most - _MESSAGE - estimate(label)
     if target < _LEAST:
         return None, ""
-    said = summarise(unit, LEAF_PROMPT, target, generator)
+    said = summarise(unit, prompt_of(0), target, generator)
     text = said.text.removeprefix(f"{speaker}: ") if is_plain else label + said.text
     role = speaker if speaker in {"user", "assistant"} else "assistant"
     return Message(unit[0].seq, {"role": role, "content": text}, unit[0].stored), said.problem

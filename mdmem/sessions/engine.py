@@ -179,7 +179,9 @@ def compact(
         said = summarise(stretch.messages, stretch.prompt, stretch.target, generator)
         draft = stretch.summary(clean(said.text), said.by)
         summary = logs.commit(key, partial(covering, stretch=stretch, summary=draft))
-        problems += [said.problem] if said.problem else []
+        if said.problem:
+            problems.append(said.problem)
+            generator = None  # one that hangs would hang again
         made += [summary] if summary else []
         discarded, in_a_row = (discarded, 0) if summary else (discarded + 1, in_a_row + 1)
     with logs.reading(key) as conversation:

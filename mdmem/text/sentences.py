@@ -6,10 +6,13 @@ small letter: whoever writes messages rarely ends a line with a full stop, and f
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.text.regex import regex
+from mdmem.text.tokens import abridged, estimate, gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +39,7 @@ _BEFORE_SMALL = {
 _BEFORE_DIGITS = {"no", "nr", "pp", "p", "art"}
 _WRAPPED = 60  # characters of a line from which on it may have been broken by its width
 _BLANK = regex(r"\s*+")
+_A_TOKEN = 4  # characters that are one, at most
 _BETWEEN = " \t\u3000,;\uff0c\u3001"
 
 
@@ -55,6 +59,24 @@ def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 
         yield from _pieces(text, begin, found.end(), longest)
         begin = found.end()
     yield from _pieces(text, begin, stop, longest)
+
+
+def cut_at_sentence(text: str, most: int) -> str:
+    """A text, or of one of more than `most` tokens its first sentences, and how much is behind them.
+
+    Where not even the first one fits, it is cut as `abridged` does.
+    """
+    if len(text) <= most * _A_TOKEN and estimate(text) <= most:
+        return text
+    spans = takewhile(lambda span: span.end <= most * _A_TOKEN, sentences(text, longest=len(text)))
+    ends = [span.end for span in spans]
+    fitting = bisect_right(ends, most, key=lambda end: estimate(_first(text, end)))
+    return _first(text, ends[fitting - 1]) if fitting else abridged(text, most)
+
+
+def _first(text: str, end: int) -> str:
+    """The beginning of a text, and how much of it is left out."""
+    return f"{text[:end]} {gap(len(text) - end)}"
 
 
 def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:

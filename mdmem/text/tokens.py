@@ -150,13 +150,13 @@ def clipped(text: str, most: int, around: int = 0) -> str:
     if len(text) <= most:
         return text
     start, end, _ = clip(len(text), most, around)
-    return f"{_gap(start)}{text[start:end]}{_gap(len(text) - end)}"
+    return f"{gap(start)}{text[start:end]}{gap(len(text) - end)}"
 
 
 def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
     """Of a text of that length, what `clipped` takes: its start, its end, and how much further it stands."""
     start = max(0, min(around - most // 3, length - most))
-    return start, start + most, len(_gap(start)) - start
+    return start, start + most, len(gap(start)) - start
 
 
 def abridged(text: str, most: int) -> str:
@@ -179,7 +179,7 @@ def _around_gap(text: str, kept: int) -> str:
     start, end = _between(text, kept - kept // 2), len(text) - kept // 2
     while end < len(text) and _between(text, end) < end:
         end += 1
-    return f"{text[:start]}{_gap(end - start)}{text[end:]}"
+    return f"{text[:start]}{gap(end - start)}{text[end:]}"
 
 
 def _between(text: str, at: int) -> int:
@@ -195,5 +195,6 @@ def _is_joined(sign: str) -> bool:
     return unicodedata.category(sign)[0] == "M" or sign == _JOINER or "\U0001f3fb" <= sign <= "\U0001f3ff"
 
 
-def _gap(count: int) -> str:
+def gap(count: int) -> str:
+    """What stands in the place of so many characters; nothing for none."""
     return f"[{count:,} characters left out]" if count else ""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
 _USUAL = "~/.local/state/mdmem"
+_USUAL_CONFIG = "~/.config/mdmem"
 _KEY_BYTES = 32
 _BESIDE = ".mdmem-"
 _MARK_BYTES = 16
@@ -126,18 +127,29 @@ def _folders() -> Iterator[str]:
 
 def state_folder(name: str = "") -> str:
     """Where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
-    return os.path.join(_state_folder(), name) if name else _state_folder()
-
-
-def _state_folder() -> str:
     if sys.platform != "linux":
         from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
 
-        return user_state_dir("mdmem", appauthor=False)
-    # As platformdirs has it, which takes a tenth of a small command to import. A relative folder would be one
-    # of the current folder, where the files of others may be.
-    given = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(_USUAL)
+        return os.path.join(user_state_dir("mdmem", appauthor=False), name).rstrip(os.sep)
+    return os.path.join(_folder_of("XDG_STATE_HOME", _USUAL), name).rstrip(os.sep)
+
+
+def config_folder(name: str = "") -> str:
+    """Where the settings of this user are that belong to no vault, or the file or folder `name` in it."""
+    if sys.platform != "linux":
+        from platformdirs import user_config_dir  # noqa: PLC0415 - start-up
+
+        return os.path.join(user_config_dir("mdmem", appauthor=False), name).rstrip(os.sep)
+    return os.path.join(_folder_of("XDG_CONFIG_HOME", _USUAL_CONFIG), name).rstrip(os.sep)
+
+
+def _folder_of(variable: str, usual: str) -> str:
+    """As platformdirs has it, which takes a tenth of a small command to import.
+
+    A relative folder would be one of the current folder, where the files of others may be.
+    """
+    given = os.environ.get(variable, "")
+    return os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
 
 
 @cache

@@ -195,3 +195,46 @@ def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> N
     assert b"> one" in files.read("notes/talk.md")
     cli.ok("summaries", "delete", "t")
     assert cli("summaries", "get", "t").code == 1
+
+
+def program(folder: Path, text: str) -> str:
+    """The command line of a program that stands for a model."""
+    path = folder / "model.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_program_is_asked_where_the_command_line_or_the_environment_names_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = b"".join(b'{"role": "user", "content": "turn %d about SQLite"}\n' % at for at in range(100))
+    cli.ok("sessions", "extend", "t", stdin=turns)
+    model = program(tmp_path, "cat > /dev/null; echo SQLite it is.")
+    printed = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
+    assert "by model.sh\nSQLite it is." in printed.out
+    compressed = cli.ok("sessions", "compress", "t", "--by", "session", "--model", model)
+    assert "SQLite it is." in compressed.out
+    monkeypatch.setenv("MDMEM_MODEL", program(tmp_path, """echo '{"summary": "SQLite it is."}'"""))
+    cli.ok("summaries", "summarize", "t")
+    assert "SQLite it is." in cli.ok("summaries", "text", "t").out
+    cli.ok("sessions", "add", "t", "user", "We decided to use files.")
+    cli.ok("summaries", "summarize", "t", "--model", "none")
+    assert "We decided to use files." in cli.ok("summaries", "text", "t").out
+
+
+def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: Path) -> None:
+    turns = b"".join(b'{"role": "user", "content": "turn %d about SQLite"}\n' % at for at in range(100))
+    cli.ok("sessions", "extend", "t", stdin=turns)
+    model = program(tmp_path, "echo the quota is used up >&2; exit 1")
+    done = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
+    assert "by extract" in done.out
+    assert "without the model: model.sh: it ended with 1: the quota is used up\n" in done.errors
+    done = cli.ok("sessions", "compress", "t", "--by", "session", "--model", model)
+    assert done.errors.startswith("without the model: model.sh: it ended with 1")
+    cli.ok("summaries", "summarize", "t", "--model", model)
+    fields = cli.ok("show", "sessions/t.md", "--json").json["fields"]
+    assert (fields["by"], fields["problem"]) == ("rules", "model.sh: it ended with 1: the quota is used up")
+    unknown = cli("sessions", "compact", "t", "--model", "gpt-5")
+    assert unknown.code == 2
+    assert "`claude -p`" in unknown.errors

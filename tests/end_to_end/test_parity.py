@@ -120,11 +120,6 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 # Parameters that only Python has.
 ONLY_PYTHON = {
     **{name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")},
-    **{
-        f"sessions.{name}": {"generator": "a function of Python, which asks a language model"}
-        for name in ("compact", "compress")
-    },
-    "summaries.summarize": {"generator": "a function of Python, which asks a language model"},
     "sessions.extend": {"by_id": "for programs that give all messages one id"},
     "search": {"depth": "for pages, which the command line has none of"},
 }
@@ -146,6 +141,7 @@ SPELLED = {
     "sources": {"--source"},
     "only_hash": {"--hash"},
     "form": {"--format"},
+    "generator": {"--model"},  # a function in Python, a program on the command line
     "pairs": {"--var"},
     "port": {"--http"},
     "from_stdin": {"--vars"},

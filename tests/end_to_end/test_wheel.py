@@ -71,7 +71,7 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
         metadata = archive.read(f"mdmem-{mdmem.__version__}.dist-info/METADATA").decode()
         programs = archive.read(f"mdmem-{mdmem.__version__}.dist-info/entry_points.txt").decode()
-    for kind in ("schemas", "templates"):
+    for kind in ("prompts", "schemas", "templates"):
         assert {f"mdmem/{kind}/{file.name}" for file in (CHECKOUT / kind).iterdir()} <= names
     modules = {file.relative_to(CHECKOUT).as_posix() for file in (CHECKOUT / "mdmem").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from mdmem import Memory
 
+TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 TALK = [
     ("user", "Which database do we take for Atlas, Postgres or SQLite?"),
     ("assistant", "We decided to use SQLite for Atlas. It is one file."),
@@ -96,7 +98,7 @@ def answer(**changed: Any) -> str:
         "summary": "They chose.",
         "topics": ["db"],
         "key_points": ["One file."],
-        "decisions": [1, "SQLite"],
+        "decisions": ["SQLite"],
     }
     return json.dumps({**shape, **changed})
 
@@ -105,7 +107,11 @@ def answer(**changed: Any) -> str:
     ("said", "by", "decisions"),
     [
         (f"Here it is:\n{answer()}\nDone.", "model", ("SQLite",)),
-        (answer(decisions="SQLite"), "model", ()),
+        (f"```json\n{answer()}\n```", "model", ("SQLite",)),
+        (answer(decisions=["SQLite", " "]), "model", ("SQLite",)),
+        (answer(decisions="SQLite"), "rules", ("We decided to use SQLite for Atlas.",)),
+        (answer(decisions=[1, "SQLite"]), "rules", ("We decided to use SQLite for Atlas.",)),
+        (answer(summary=" "), "rules", ("We decided to use SQLite for Atlas.",)),
         ("no JSON", "rules", ("We decided to use SQLite for Atlas.",)),
         ("[1]", "rules", ("We decided to use SQLite for Atlas.",)),
         ("", "rules", ("We decided to use SQLite for Atlas.",)),
@@ -129,9 +135,34 @@ def test_a_model_that_fails_leaves_it_to_the_rules(memory: Memory) -> None:
     def model(_prompt: str, _tokens: int, _temperature: float, _seconds: float) -> str:
         raise OSError("no network")
 
-    talk(memory)
+    talk(memory, end=2)
     memory.summaries.summarize("t:1", model)
-    assert memory.show("sessions/t%3A1.md").fields["by"] == "rules"
+    fields = memory.show("sessions/t%3A1.md").fields
+    assert (fields["by"], fields["problem"]) == ("rules", "no network")
+    talk(memory, start=2)
+    memory.summaries.summarize("t:1", lambda *_: answer())
+    assert memory.show("sessions/t%3A1.md").fields["problem"] is None
+    assert [each for each in memory.check() if each.severity == "error"] == []
+
+
+def test_what_of_a_models_answer_is_too_long_is_cut_at_a_sentence_and_counted(memory: Memory) -> None:
+    long = "They chose SQLite. " * 200
+    talk(memory)
+    memory.summaries.summarize("t:1", lambda *_: answer(summary=long, decisions=[long]))
+    (decision,) = [each.decisions[0] for each in memory.summaries.list()]
+    for told in (memory.summaries.text("t:1").partition("## Key")[0], decision):
+        assert re.search(r"SQLite\. \\?\[[0-9],?[0-9]{3} characters left out\]", told)
+
+
+def test_nothing_hidden_and_no_secret_in_a_models_answer_is_kept(memory: Memory) -> None:
+    talk(memory)
+    said = answer(summary="They chose\u202e it.", decisions=[f"Use {TOKEN}"])
+    memory.summaries.summarize("t:1", lambda *_: said)
+    text = memory.show("sessions/t%3A1.md").text
+    assert "U+202E" in text
+    assert "REDACTED-github-token" in text
+    assert "\u202e" not in text
+    assert "ghp_" not in text
 
 
 def test_who_comes_second_is_told(memory: Memory) -> None:

@@ -87,6 +87,8 @@ def test_a_model_writes_what_is_kept() -> None:
     done = compress(chat(61), "moderate", "session", lambda *_: "All was said.")
     assert done.messages[1]["content"] == "[56 messages in short]\nAll was said."
     assert compress(chat(61), "moderate", "session", lambda *_: "").problems == ("the answer was blank",)
+    failing = compress(chat(100), "moderate", "turn", lambda *_: "")
+    assert failing.problems == ("the answer was blank",), "one that fails is asked once"
 
 
 def test_what_there_is_not_is_refused() -> None:

@@ -302,6 +302,21 @@ def test_problems_of_a_model_are_told(sessions: Sessions) -> None:
     assert done.summaries[0].by == EXTRACT
 
 
+def test_a_model_that_fails_is_asked_once(sessions: Sessions) -> None:
+    """One that hangs would hang again at each of a hundred summaries."""
+    asked = []
+
+    def fails(prompt: str, _most: int, _temperature: float, _seconds: float) -> str:
+        asked.append(prompt)
+        raise TimeoutError("no answer")
+
+    add(sessions, 200, 400)
+    done = sessions.compact(KEY, 20_000, generator=fails)
+    assert len(done.summaries) > 1
+    assert {each.by for each in done.summaries} == {EXTRACT}
+    assert (len(asked), done.problems) == (1, ("no answer",))
+
+
 def test_a_secret_in_a_summary_is_taken_out(sessions: Sessions) -> None:
     add(sessions, 40, 100)
     (leaf,) = sessions.compact(KEY, generator=says(f"the token is {SECRET}")).summaries

@@ -9,21 +9,13 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem import generator
+from mdmem.generator import prompt
 from mdmem.sessions.message import Message
-from mdmem.sessions.summarise import (
-    CONDENSED_PROMPT,
-    EXTRACT,
-    LASTING_PROMPT,
-    LEAF_PROMPT,
-    Summarised,
-    extract,
-    prompt_of,
-    summarise,
-    transcript,
-)
+from mdmem.sessions.summarise import EXTRACT, extract, prompt_of, summarise, transcript
 from mdmem.text.tokens import estimate
 
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+LEAF_PROMPT = prompt_of(0)
 ROLES = ("user", "assistant", "tool", "system")
 
 
@@ -54,8 +46,10 @@ TALK = said("Shall we use Postgres?", "SQLite was chosen, because it is one file
 
 def test_engine_a_model_makes_the_summary_and_is_named() -> None:
     model = Model(" SQLite was chosen. \n")
-    assert summarise(TALK, LEAF_PROMPT, 50, model) == Summarised("SQLite was chosen.", "a-model")
+    made = summarise(TALK, LEAF_PROMPT, 50, model)
+    assert (made.text, made.by, made.problem) == ("SQLite was chosen.", "a-model", "")
     ((prompt, most, temperature, seconds),) = model.asked
+    assert (made.asked, made.answered) == (estimate(prompt), estimate("SQLite was chosen."))
     assert "at most 50 tokens" in prompt
     assert "user: Shall we use Postgres?\n\nassistant: SQLite was chosen" in prompt
     assert most >= 50
@@ -80,12 +74,13 @@ def test_engine_accepts_content_at_target_boundary() -> None:
 
 
 def test_engine_escalation_to_truncation() -> None:
-    """Two answers that are too long: sentences of the messages, and it is said why."""
-    made = summarise(TALK, LEAF_PROMPT, 20, Model("word " * 100, "word " * 99))
-    assert made.by == EXTRACT
-    assert "SQLite was chosen" in made.text
+    """Two answers that are too long: the shorter one is cut at a sentence, and counted."""
+    model = Model("First. " * 100, "SQLite was chosen. It is one file. " + "word " * 99)
+    made = summarise(TALK, LEAF_PROMPT, 20, model)
+    assert (made.by, made.problem) == ("a-model", "")
+    assert made.text == "SQLite was chosen. It is one file. [495 characters left out]"
     assert estimate(made.text) <= 20
-    assert made.problem == "the answers were longer than 20 tokens"
+    assert made.asked == sum(estimate(asked) for asked, *_ in model.asked)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +115,9 @@ def test_engine_does_not_wait_for_a_model_that_hangs(monkeypatch: pytest.MonkeyP
 
 def test_engine_depth_aware_prompt() -> None:
     prompts = [prompt_of(depth) for depth in range(4)]
-    assert prompts == [LEAF_PROMPT, CONDENSED_PROMPT, LASTING_PROMPT, LASTING_PROMPT]
-    assert all("{target}" in prompt for prompt in prompts)
+    assert prompts == [prompt(name) for name in ("leaf", "condensed", "lasting", "lasting")]
+    assert len(set(prompts)) == 3
+    assert all("{target}" in each for each in prompts)
     assert "Files: none" in prompts[0]
 
 
@@ -184,6 +180,13 @@ def test_an_extract_looks_for_cues_names_and_numbers() -> None:
     assert "Berlin" in extract(chat, 14)
 
 
+def test_an_extract_has_at_most_as_many_sentences_as_asked() -> None:
+    chat = said("We keep orders in orders.db. The limit is 4,096 bytes. Berlin was chosen on Friday 17.")
+    assert extract(chat, 100).count(".") == 4
+    assert extract(chat, 100, 1).count(". ") == 0
+    assert summarise(chat, LEAF_PROMPT, 100, most=1).text == extract(chat, 100, 1)
+
+
 def test_an_extract_reads_chinese() -> None:
     chat = said(
         "你好！今天天气怎么样？我们决定使用SQLite，因为只有一个文件。",
@@ -201,7 +204,9 @@ def test_an_extract_never_reads_a_prompt() -> None:
     assert "question" not in made.text
 
 
-@pytest.mark.parametrize("text", ["a" * 50_000, "字" * 20_000, "x y " * 9_000, "👩‍👩‍👧" * 300])
+@pytest.mark.parametrize(
+    "text", ["a" * 50_000, "a" + " " * 190_000 + "b", "字" * 20_000, "x y " * 9_000, "👩‍👩‍👧" * 300]
+)
 def test_an_extract_of_what_has_no_sentences_is_a_part_of_it(text: str) -> None:
     told = extract(said(text), 60)
     assert 0 < estimate(told) <= 60

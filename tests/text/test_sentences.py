@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem.text.sentences import sentences
+from mdmem.text.sentences import cut_at_sentence, sentences
+from mdmem.text.tokens import estimate
 
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
 
@@ -73,3 +75,32 @@ def test_a_part_of_a_text_is_cut_like_a_text_of_its_own(text: str, start: int, l
     start, end = min(start, len(text)), min(start + length, len(text))
     shifted = [(one + start, other + start) for one, other in sentences(text[start:end])]
     assert [tuple(span) for span in sentences(text, start, end)] == shifted
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("One. Two.", 5, "One. Two."),
+        ("One. Two. " + "x" * 100, 12, "One. Two. [101 characters left out]"),
+        ('He said "Yes." Then ' + "x" * 100, 13, 'He said "Yes." [106 characters left out]'),
+        ("第一句。第二句。" + "字" * 40, 18, "第一句。第二句。 [40 characters left out]"),
+        ("A line\n\nanother line " + "x" * 100, 12, "A line [115 characters left out]"),
+        ("v1.2 of a.py is " + "x" * 100, 14, "v1.2 of a.py[92 characters left out]xxxxxxxxxxxx"),
+    ],
+)
+def test_a_long_text_is_cut_at_a_sentence_and_the_rest_counted(text: str, most: int, expected: str) -> None:
+    assert cut_at_sentence(text, most) == expected
+    assert estimate(expected) <= most
+
+
+@given(st.text(st.sampled_from("ab .!?\n。字\u200d👍\"'")), st.integers(-1, 30))
+def test_property_what_is_cut_at_a_sentence_fits_and_is_the_beginning(text: str, most: int) -> None:
+    told = cut_at_sentence(text, most)
+    assert estimate(told) <= max(most, 0)
+    kept = re.split(r" ?\[[0-9,]+ characters left out\]", told)[0]
+    assert text.startswith(kept)
+    assert told == text or estimate(text) > most
+
+
+def test_cutting_at_a_sentence_takes_no_longer_where_there_are_blanks_alone() -> None:
+    assert estimate(cut_at_sentence("a." + " " * 400_000 + "b", 50_000)) <= 50_000

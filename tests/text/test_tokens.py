@@ -14,7 +14,15 @@ import pytest
 from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
-from mdmem.text.tokens import abridged, clipped, counter, estimate, fenced, in_line, visible
+from mdmem.text.tokens import (
+    abridged,
+    clipped,
+    counter,
+    estimate,
+    fenced,
+    in_line,
+    visible,
+)
 
 
 # What cl100k_base and o200k_base make of the same text, the smaller number first.

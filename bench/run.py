@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 import append
+import capture
 import crash
 import hooks
 import hostile_patterns
@@ -56,6 +57,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "sessions": sessions.measure,
     "sessions-crash": sessions_crash.measure,
     "inbox-crash": inbox_crash.measure,
+    "capture": capture.measure,
 }
 # Minutes and gigabytes: only when it is named.
 _ON_REQUEST = {

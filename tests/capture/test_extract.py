@@ -523,7 +523,7 @@ def test_data_of_an_event_become_one_line_of_bounded_length() -> None:
 def test_a_model_may_only_add_what_literally_stands_there() -> None:
     text = "Never push to main. The key lies under the mat."
     known = extract(text)
-    entries = [
+    entries: list[dict[str, object]] = [
         {"kind": "fact", "quote": "The key lies under the mat."},
         {"kind": "fact", "quote": "The key lies under the carpet."},
         {"kind": "wish", "quote": "The key"},

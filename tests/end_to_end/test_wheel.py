@@ -76,6 +76,8 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     modules = {file.relative_to(CHECKOUT).as_posix() for file in (CHECKOUT / "mdmem").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert "mdmem/py.typed" in names
+    lexicons = "mdmem/capture/lexicon"
+    assert {f"{lexicons}/{file.name}" for file in (CHECKOUT / lexicons).glob("*.toml")} <= names
     assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
     assert not [name for name in names if "test" in name or name.endswith(".pyc")]
     assert Parser().parsestr(metadata)["Version"] == mdmem.__version__

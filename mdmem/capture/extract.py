@@ -271,6 +271,7 @@ class _Listener:
 
 
 _TURNED = frozenset({"fix", "decision", "problem", "fact"})  # by a negation before it
+_NOT_ALONE = frozenset({"constraint", "preference"})  # does a word at the beginning of a clause tell it
 _NEAR, _BESIDE = 3, 2  # words: of a negation, and of what rejects a value
 
 
@@ -294,6 +295,7 @@ class _Teller:
                 yield _Statement(_RANKS[mark.name], mark.name, mark.first, mark.end, _SURE[mark.part])
         yield from self._pairs()
         if self._by_user:
+            yield from self._lasting()
             yield from self._lengths()
             yield from self._values()
 
@@ -305,8 +307,8 @@ class _Teller:
             return True
         if mark.name == "constraint" and self._is_joined():
             return False
-        alone = self._clause.end if mark.name == "constraint" else len(self._sentence.words)
-        return mark.first in self._clause.heads and (mark.end < alone or mark.name == "fix")  # not: "No."
+        is_alone = mark.name in _NOT_ALONE and mark.end == self._clause.end  # "No."
+        return mark.first in self._clause.heads and not is_alone
 
     def _is_joined(self) -> bool:
         """Whether "and" joins the clause to what is no order: "they help and always smile"."""
@@ -347,6 +349,15 @@ class _Teller:
     def _goes_on(self, end: int) -> bool:
         """Whether no punctuation stands behind a word."""
         return end < len(self._sentence.words) and end not in self._sentence.breaks
+
+    def _lasting(self) -> Iterator[_Statement]:
+        """A rule: what would be an order for this moment, were it not for every time."""
+        orders = [*self._clause.of("errands"), *self._clause.of("tasks")]
+        if any(order.first in self._clause.heads for order in orders):
+            for mark in self._clause.of("lasting"):
+                if self._may("constraint", mark.first, mark.end):
+                    rank = _RANKS["constraint"]
+                    yield _Statement(rank, "constraint", mark.first, mark.end, _SURE["pair"])
 
     def _lengths(self) -> Iterator[_Statement]:
         """How long a text is to be: a number of a unit, where something in the sentence bounds it."""

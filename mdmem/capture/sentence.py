@@ -29,7 +29,7 @@ _PROBLEM = frozenset({"problem"})
 _NOTHING = frozenset[str]()
 
 # A comma inside of a number, or a colon inside of an address, parts nothing.
-_BREAK = regex("[,;:](?=\\s|\\Z)|[\uff0c\uff1b\uff1a\uff08\uff09\u2014\u2013()|]|\\s-+\\s|\\n")
+_BREAK = regex("[,;:](?=[\\s\u3400-\u9fff]|\\Z)|[\uff0c\uff1b\uff1a\uff08\uff09\u2014\u2013()|]|\\s-+\\s|\\n")
 _QUESTION = regex("[?\uff1f][\"')\\]\u2019\u201d\u300d\u300f\uff09!\uff01*_\\s]*\\Z")
 _HAN_FROM = "\u3400"
 _TAIL = 20  # characters in which a question mark stands
@@ -204,7 +204,7 @@ class SpokenSentence:
         own = {mark.end for mark in self.classes["own"]}
         has_main = False
         for clause, reach in zip(self.clauses, self._reaches, strict=True):
-            is_condition = False
+            is_condition, is_lasting = False, bool(clause.of("lasting"))
             for mark in clause.marks:
                 name, is_head = (mark.name if mark.part == "word" else ""), mark.first in clause.heads
                 if name in {"conditions", "times"} and (is_head or self._closes(mark)):
@@ -212,9 +212,9 @@ class SpokenSentence:
                     is_condition |= name == "conditions"
                 elif name == "lifted":
                     yield clause.start, reach, _NOTHING
-                elif name == "hedges" or (name == "errands" and is_head):
+                elif name == "hedges" or (name == "errands" and is_head and not is_lasting):
                     yield mark.first, reach, _NOTHING
-                elif name == "tasks" and is_head:
+                elif name == "tasks" and is_head and not is_lasting:
                     yield mark.first, reach, OF_TEXTS
                 elif name == "reported" and mark.first not in own:
                     yield mark.first, whole, _NOTHING

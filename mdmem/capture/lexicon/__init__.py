@@ -36,7 +36,19 @@ LONGEST = 60
 
 CLASSES = (
     *("fillers", "joins", "negations", "rejections", "alternatives", "lifted", "hedges", "reported"),
-    *("own", "others", "subjects", "conditions", "times", "asking", "errands", "tasks", "idle", "hollow"),
+    *(
+        "lasting",
+        "own",
+        "others",
+        "subjects",
+        "conditions",
+        "times",
+        "asking",
+        "errands",
+        "tasks",
+        "idle",
+        "hollow",
+    ),
     *("wishes", "numbers", "units", "bounds"),
 )
 """The classes of words that tell how a sentence is meant, or how long a text is to be."""

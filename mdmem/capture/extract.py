@@ -286,6 +286,7 @@ class _Teller:
         self._lexicon = lexicon
         self._by_user = by_user
         self._turns = sorted(mark.end for mark in clause.of("negations"))
+        self._either = [mark.first for mark in clause.of("alternatives")]
         self._others = min((mark.first for mark in clause.of("others")), default=clause.end)
 
     def told(self) -> Iterator[_Statement]:
@@ -394,7 +395,7 @@ class _Teller:
     def _is_wished(self, name: str) -> bool:
         """Whether something in the sentence makes a value of a key a wish."""
         if name in self._lexicon.beside:
-            return any(mark.part == "beside" and mark.name == name for mark in self._sentence.marks)
+            return name in self._sentence.beside
         return self._sentence.has_wish
 
     def _is_one_of_two(self, name: str, values: Sequence[Cue], number: int) -> bool:
@@ -402,9 +403,8 @@ class _Teller:
         following = values[number + 1] if number + 1 < len(values) else None
         if following is None or not following.name.startswith(f"{name}="):
             return False
-        return any(
-            values[number].end <= mark.first < following.first for mark in self._clause.of("alternatives")
-        )
+        at = bisect_left(self._either, values[number].end)
+        return at < len(self._either) and self._either[at] < following.first
 
 
 def _outermost(marks: Iterable[Cue]) -> list[Cue]:

@@ -116,6 +116,11 @@ class SpokenSentence:
         return frozenset(mark.first for mark in self.classes["hollow"] if mark.end not in times)
 
     @cached_property
+    def beside(self) -> frozenset[str]:
+        """The keys whose values may count, by what stands beside them."""
+        return frozenset(mark.name for mark in self.marks if mark.part == "beside")
+
+    @cached_property
     def has_wish(self) -> bool:
         """Whether something in it is wished."""
         return any("preference" in self.allowed[mark.first] for mark in self.classes["wishes"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -78,8 +81,8 @@ def test_an_empty_lexicon_changes_nothing() -> None:
         ("style = 1", "style: it is no table"),
         ("[style]\nwords = []", "[style] words: there is no such list"),
         ("[style]\ncues = 1", "[style] cues: it is no list of phrases"),
-        ('[style]\ncues = ["fine", 1]', "[style] cues, entry 2: a phrase has words"),
-        ('[style]\ncues = ["?!"]', "entry 1: a phrase has words"),
+        ('[style]\ncues = ["fine", 1]', "[style] cues, entry 2: a phrase has 1 to 10 words"),
+        ('[style]\ncues = ["?!"]', "entry 1: a phrase has 1 to 10 words"),
         (f'[style]\ncues = ["{"x" * 61}"]', "60 characters at most"),
         ("[style]\npairs = 1", "[[style.pairs]]: it is no list of tables"),
         ('[[style.pairs]]\nfirst = ["a"]', "[[style.pairs]] 1: it has the lists first and then"),
@@ -92,6 +95,9 @@ def test_an_empty_lexicon_changes_nothing() -> None:
         ('[[keys]]\ncategory = "a"\nkey = "b"\nvalues = 1', "values: it is no table"),
         ('[tags]\n"#A b" = ["c"]', "a name has small letters"),
         ("[words]\ncues = []", "[words] cues: there is no such list"),
+        (f'[style]\ncues = ["{"a " * 11}"]', "1 to 10 words"),
+        ('[[keys]]\ncategory = "a"\nkey = "b"\nvalues = {"c\\u202e" = []}', "a value is one line"),
+        ("\n".join(f'tags.t{number} = ["a"]' for number in range(3)), "'a' tells more than 2 things"),
     ],
 )
 def test_a_broken_lexicon_is_named_with_its_place(text: str, message: str) -> None:
@@ -137,6 +143,23 @@ def test_whatever_a_lexicon_holds_it_is_read_or_named(value: object, table: str,
 def test_whatever_stands_in_a_lexicon_it_is_read_or_named(text: str) -> None:
     words, problem = extended(text)
     assert (words is builtin()) == (problem is not None)
+
+
+def test_a_hostile_lexicon_makes_no_text_take_long() -> None:
+    """Phrases within phrases, each telling all that it may, where a process may take 30 seconds."""
+    tags = {f"t{number}": ["a " * length for length in range(1, 11)] for number in range(2)}
+    words = "\n".join(f"tags.{name} = {json.dumps(listed)}" for name, listed in tags.items())
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (30, 30))\n"
+        "from mdmem.capture.extract import extract\n"
+        "from mdmem.capture.lexicon import extended\n"
+        "words, problem = extended(sys.stdin.read())\n"
+        "assert problem is None\n"
+        "extract('a ' * 500_000, lexicon=words)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], input=words, text=True, check=False)
+    assert ran.returncode == 0
 
 
 # -- what comes with the program --------------------------------------------------------------------------

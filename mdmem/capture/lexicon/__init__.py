@@ -33,6 +33,8 @@ MOST_PHRASES = 2_000
 """How many phrases it may have."""
 LONGEST = 60
 """Characters that a phrase has at most."""
+MOST_WORDS = 10
+"""Words that a phrase has at most."""
 
 CLASSES = (
     *("fillers", "joins", "negations", "rejections", "alternatives", "lifted", "hedges", "reported"),
@@ -61,6 +63,7 @@ BY_ANYONE = frozenset({"anyone", "open_anyone"})
 
 _DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 _REACH, _MOST_REACH = 6, 30
+_MOST_TOLD = 2  # things by one phrase of a vault: each is looked at wherever it stands
 _MOST_SAID = 300  # characters of what is wrong
 _AT_LINE = regex(r"\(at line ([0-9]+), column [0-9]+\)")
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
@@ -257,6 +260,8 @@ class _LexiconReader:
                 self._lexicon.beside.add(name)
                 self._phrases(f"{place} beside", of["beside"], "beside", name)
             for value, phrases in self._table(f"{place} values", of["values"]):
+                if not value or len(value) > LONGEST or in_line(value) != value:
+                    raise _Broken(f"{place} values", f"a value is one line of {LONGEST} characters at most")
                 whole = f"{name}={value}"
                 self._lexicon.values[whole] = of["category"], of["key"], value
                 self._phrases(f"{place} {value}", phrases, "value", whole)
@@ -283,12 +288,16 @@ class _LexiconReader:
             self._left -= 1
             if self._left < 0 and not self._language:
                 raise _Broken(place, f"there are more than {MOST_PHRASES:,} phrases")
-            words = tokens(phrase, 0, len(phrase)) if isinstance(phrase, str) else []
-            if not words or len(phrase) > LONGEST:
-                raise _Broken(
-                    f"{place}, entry {number}", f"a phrase has words, and {LONGEST} characters at most"
-                )
+            words = tokens(phrase, 0, LONGEST + 1) if isinstance(phrase, str) else []
+            if not words or len(phrase) > LONGEST or len(words) > MOST_WORDS:
+                reason = f"a phrase has 1 to {MOST_WORDS} words, and {LONGEST} characters at most"
+                raise _Broken(f"{place}, entry {number}", reason)
             node = self._lexicon.root
             for word in words:
                 node = node.then.setdefault(word.word, PhraseNode())
-            node.tells.append(Phrase(part, name, self._language))
+            told = Phrase(part, name, self._language)
+            if told in node.tells:
+                continue
+            if sum(not each.language for each in node.tells) >= _MOST_TOLD:
+                raise _Broken(f"{place}, entry {number}", f"{phrase!r} tells more than {_MOST_TOLD} things")
+            node.tells.append(told)

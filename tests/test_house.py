@@ -36,7 +36,6 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
-    "capture.sentence": "how a sentence is meant, whatever it is asked for",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.outline": "what a conversation came to is found without any memory",
     "schema.lint": "schemas are checked seldom, and this loads what validates",

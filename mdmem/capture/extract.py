@@ -17,21 +17,47 @@ from mdmem.capture.lexicon import AT_HEAD, BY_ANYONE, KINDS, PARTS, Lexicon, bui
 from mdmem.capture.sentence import Cue, SpokenClause, SpokenSentence
 from mdmem.diagnostic import Span
 from mdmem.errors import Usage
+from mdmem.generator import Generator, prompt, structured
 from mdmem.text import blocks
 from mdmem.text.blocks import HTML, IMAGE, LINK
 from mdmem.text.regex import regex
 from mdmem.text.sentences import sentences
-from mdmem.text.tokens import clipped, in_line
+from mdmem.text.tokens import abridged, clipped, fenced, in_line
 
-__all__ = ["EVENTS", "KINDS", "Candidate", "Lexicon", "added", "builtin", "extract", "from_event", "left_out"]
+__all__ = [
+    "EVENTS",
+    "KINDS",
+    "Candidate",
+    "Lexicon",
+    "added_by",
+    "builtin",
+    "extract",
+    "from_event",
+    "left_out",
+]
 
 MOST_READ = 100_000
 """Characters of a text that are looked at: of a longer one half of them from each side."""
 _USER, _ASSISTANT = "user", "assistant"
 _SPEAKERS = {_USER: _USER, "human": _USER, _ASSISTANT: _ASSISTANT, "ai": _ASSISTANT, "model": _ASSISTANT}
 _LONGEST_VALUE = 300  # characters
-_MOST_ADDED = 100  # entries of a model that are looked at
 _SURE_OF_MODEL = 0.6
+_MOST_ASKED, _MOST_ANSWERED = 10_000, 1_000  # tokens of a text that a model reads, and of its answer
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["candidates"],
+    "properties": {
+        "candidates": {
+            "type": "array",
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "required": ["kind", "quote"],
+                "properties": {"kind": {"enum": list(KINDS)}, "quote": {"type": "string", "pattern": "\\S"}},
+            },
+        }
+    },
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -501,43 +527,45 @@ def _line_of(data: Mapping[str, Any], name: str) -> str:
     return clipped(in_line(value), _LONGEST_VALUE)
 
 
-def added(text: str, entries: Sequence[Mapping[str, Any]], known: Sequence[Candidate]) -> list[Candidate]:
+class Additions(NamedTuple):
+    """Candidates with those that a model named besides: the name of the model, and why it named none."""
+
+    candidates: list[Candidate]
+    by: str
+    problem: str = ""
+
+
+def added_by(generator: Generator, text: str, known: Sequence[Candidate]) -> Additions:
     """Candidates with those that a model names besides, in the order of their places.
 
-    A model may only add: an entry is dropped that is of no kind, quotes what does not literally stand in the
-    text, or lies within what is known already.
+    A model may only add: what it quotes has to stand literally in the text, beside what is known already.
+    Without a sound answer there are the known ones.
 
     Args:
-        text: what was said.
-        entries: what the model answered: `kind` and `quote`, perhaps `value`, `category` and `key`.
+        generator: asks the model, once.
+        text: what was said; of a very long one the model reads the beginning and the end.
         known: what `extract` found.
     """
+    said = fenced(abridged(text, _MOST_ASKED), "message")
+    asked = f"{prompt('capture').replace('{target}', str(_MOST_ANSWERED), 1)}\n{said}\n"
+    answer = structured(generator, asked, _MOST_ANSWERED, _SCHEMA)
+    if answer.problem:
+        return Additions(list(known), answer.by, answer.problem)
     found = list(known)
-    for entry in entries[:_MOST_ADDED]:
-        kind, quote = entry.get("kind"), entry.get("quote")
-        if kind not in KINDS or not isinstance(quote, str) or not quote.strip():
-            continue
+    for entry in answer.value["candidates"]:
+        quote = entry["quote"].strip()
         start = text.find(quote)
         end = start + len(quote)
         if start < 0 or any(each.start < end and start < each.end for each in found):
             continue
-        value, category, key = (_plain(entry.get(name)) for name in ("value", "category", "key"))
-        is_keyed = kind == "preference" and bool(value and category and key)
-        found.append(
-            Candidate(
-                kind=str(kind),
-                category=category if is_keyed else "",
-                key=key if is_keyed else "",
-                value=value if is_keyed else clipped(in_line(quote), _LONGEST_VALUE),
-                quote=quote,
-                start=start,
-                end=end,
-                confidence=_SURE_OF_MODEL,
-                why="model",
-            )
+        candidate = Candidate(
+            kind=entry["kind"],
+            value=clipped(in_line(quote), _LONGEST_VALUE),
+            quote=quote,
+            start=start,
+            end=end,
+            confidence=_SURE_OF_MODEL,
+            why="model",
         )
-    return sorted(found, key=lambda each: each.start)
-
-
-def _plain(value: Any) -> str:
-    return clipped(in_line(value), _LONGEST_VALUE) if isinstance(value, str) else ""
+        found.append(candidate)
+    return Additions(sorted(found, key=lambda each: each.start), answer.by)

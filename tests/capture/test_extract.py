@@ -150,6 +150,28 @@ def test_a_negation_takes_back_what_it_reaches(text: str) -> None:
     assert extract(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't do that.",
+        "Don't merge it yet.",
+        "Rename the column, then run the tests.",
+        "Please add a dark mode to the app.",
+        "I like it.",
+        "先别提交。",
+        "That must be nice!",
+        "They help and always smile.",
+    ],
+)
+def test_what_is_meant_for_this_moment_or_as_a_remark_states_nothing(text: str) -> None:
+    assert extract(text) == []
+
+
+def test_an_order_for_every_time_is_a_rule() -> None:
+    assert kinds("Run the tests.") == []
+    assert kinds("Run the tests after every change.") == ["constraint"]
+
+
 # -- whose words, and how they are meant ------------------------------------------------------------------
 
 

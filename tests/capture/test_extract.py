@@ -462,7 +462,7 @@ def test_what_is_fenced_or_quoted_states_nothing_whatever_it_is(text: str) -> No
 
 # What makes readers of text take a time that grows with the square of its length.
 HOSTILE = (
-    *("and, ", "if ", "i prefer not no ", "never do. ", '"a ', "[a](", " \t"),
+    *("and, ", "i prefer not no ", "never do. ", '"a ', "[a](", " \t"),
     *("不要用，", "please dark mode or light mode not "),
 )
 

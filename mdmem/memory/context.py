@@ -305,10 +305,14 @@ class _Sources:
     def found(self, query: str) -> _Gathered:
         """The passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
-        # What is proposed, or was rejected, is nothing that an agent should go by.
-        known = (hit for hit in results.hits if kind_at(hit.path.rpartition(":")[2]) is not PROPOSAL)
-        hits = [hit for hit in known if not self._is_synced(hit)]
+        # What is only proposed, or was rejected, is nothing that an agent should go by.
+        hits = [hit for hit in results.hits if not (self._is_synced(hit) or self._is_proposed(hit))]
         return _Gathered(passages(self._memory, hits), further=results.left_out)
+
+    def _is_proposed(self, hit: Hit) -> bool:
+        """Whether a passage is one of a proposal."""
+        is_there = kind_at(hit.path.rpartition(":")[2]) is PROPOSAL
+        return is_there and self._memory.show(hit.path).fields.get("type") == PROPOSAL.name
 
     def _is_synced(self, hit: Hit) -> bool:
         """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""

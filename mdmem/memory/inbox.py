@@ -6,13 +6,23 @@ So it happens once, whoever asks at the same time, and undoing it brings both ba
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.arguments import Checked, json_value
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
-from mdmem.errors import Conflict, EditRefused, Invalid, LimitReached, MdmemError, NamedNotFound, Usage
+from mdmem.errors import (
+    Conflict,
+    DocumentRefused,
+    EditRefused,
+    Invalid,
+    LimitReached,
+    MdmemError,
+    NamedNotFound,
+    Usage,
+)
 from mdmem.kind import PROPOSAL
 from mdmem.memory import content, history, proposal as proposals
 from mdmem.memory.proposal import LAPSED, OPEN, REJECTED, VERBS, Proposal
@@ -67,17 +77,11 @@ class Inbox(Checked, Generic[R]):
         """
         now, found = self._clock(), []
         for each in self._vault.walk(PROPOSAL.folder):
-            if each.problem:
-                name = each.path.removeprefix(f"{PROPOSAL.folder}/")
-                found.append(Proposal(id=name, path=each.path, arguments={}, problem=each.problem))
-                continue
-            try:
-                document = self._vault.find(each.path)
-            except MdmemError as error:
-                found.append(Proposal(id=each.path, path=each.path, arguments={}, problem=error.message))
-                continue
-            if document and proposals.is_proposal(document):
-                found.append(proposals.read(document, self._kinds, self._vault, now))
+            # What is no memory at all is no proposal either; `check` tells of it.
+            with contextlib.suppress(DocumentRefused):
+                document = None if each.problem else self._vault.find(each.path)
+                if document and proposals.is_proposal(document):
+                    found.append(proposals.read(document, self._kinds, self._vault, now))
         return [each for each in found if all or each.status == OPEN]
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
@@ -228,7 +232,9 @@ class Inbox(Checked, Generic[R]):
 
     def _read(self, document: Document) -> Proposal:
         if not proposals.is_proposal(document):
-            raise EditRefused(path=document.path, reason="this is no proposal: its `type` says so")
+            raise EditRefused(
+                path=document.path, reason=f"this is no proposal: its `type` is not {PROPOSAL.name}"
+            )
         return proposals.read(document, self._kinds, self._vault, self._clock())
 
     def _refuse_closed(self, found: Proposal) -> None:

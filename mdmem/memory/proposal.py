@@ -380,8 +380,8 @@ def _escaped(character: str) -> str:
 
 
 def is_proposal(document: Document) -> bool:
-    """Whether a memory in the place of proposals says that it is one, or says nothing."""
-    return document.fields.get("type") in {None, PROPOSAL.name}
+    """Whether a memory in the place of proposals is one: people may have a folder `inbox` of their own."""
+    return document.fields.get("type") == PROPOSAL.name
 
 
 def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -> Proposal:

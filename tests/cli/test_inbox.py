@@ -60,10 +60,10 @@ def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -
 
 
 def test_what_cannot_be_accepted_says_why_and_ends_with_one(cli: Cli) -> None:
-    cli.ok("write", "inbox/odd.md", "no fence\n")
+    cli.ok("write", "inbox/odd.md", "---\ntype: proposal\n---\nno fence\n")
     shown = cli("inbox", "show", "odd")
     assert shown.code == 1
-    assert "cannot be accepted: line 1: it has no fence of JSON" in shown.out
+    assert "cannot be accepted: line 4: it has no fence of JSON" in shown.out
     assert cli("inbox", "show", "odd", "--json").json["problem"]
     assert "no fence" in cli.ok("inbox", "list").out
     assert "no fence" in cli("check").out

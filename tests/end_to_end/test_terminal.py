@@ -180,7 +180,7 @@ def root(tmp_path: Path) -> Path:
         f"rules/rule{BIDI}.md": f"---\nglobs: ['*{BIDI}']\n---\n\n# Rule {BAD}\n\nAlways {BAD}\n",
         "preferences/ui/theme.md": f"---\nvalue: dark{BIDI}\nstrength: 0.9\n---\n\nbecause {BAD}\n",
         f"inbox/{PROPOSED}.md": (
-            f"---\nreason: because{BIDI}{ZERO}\n---\n\n```json\n"
+            f"---\ntype: proposal\nreason: because{BIDI}{ZERO}\n---\n\n```json\n"
             f'{{"verb": "append", "arguments": {{"path": "notes/x{BIDI}.md", "text": "{BIDI}"}}}}\n```\n'
         ),
         "working/threads/t.md": f"state {BAD}\n",

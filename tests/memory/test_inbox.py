@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
 DARK = {"category": "ui", "key": "theme", "value": "dark"}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-ANY: Any = None
+HEAD = "---\ntype: proposal\n---\n"
 
 
 @pytest.fixture
@@ -66,6 +66,7 @@ def state(root: Path) -> dict[str, bytes]:
 
 def proposal(root: Path, text: str, name: str = "odd") -> str:
     (root / "inbox").mkdir(exist_ok=True)
+    text = text if text.startswith("---") else f"{HEAD}{text}"
     (root / f"inbox/{name}.md").write_text(text, encoding="utf-8")
     return name
 
@@ -384,23 +385,27 @@ def test_what_is_not_in_the_list_or_leads_elsewhere_is_refused(
 
 
 HOSTILE: list[tuple[str, str, int]] = [
-    ("", "no fence", 1),
-    ("text only\n", "no fence", 1),
-    ("```json\n{}\n```\n", "cannot be proposed", 2),
-    ("```json\n[1]\n```\n", "no object", 2),
-    ("```json\n{\n```\n", "missing", 3),
-    ("```json\n{}\n", "never closed", 1),
-    (f"```json\n{'[' * 100_000}\n```\n", "nested too deeply", 2),
-    ('```json\n{"a":\n```\n', "a value is missing", 3),
-    (fenced({"verb": "rm", "arguments": {"path": "a.md"}}) * 2, "2 fences", 4),
-    (fenced('{"verb": "rm", "verb": "write", "arguments": {}}'), "stands twice", 2),
-    (fenced('{\n"verb": "rm",\n"arguments": {"path": "a.md", "path": "b.md"}}'), "stands twice", 4),
-    (fenced('{"verb": "rm",\n"arguments": []}'), "are an object", 3),
-    (fenced('{"verb": ["rm"],\n"arguments": {}}'), "cannot be proposed", 2),
-    (fenced('{"verb": "rm",\n"arguments": {"path": "inbox/b.md"}}'), "no other one", 3),
-    (fenced('{"verb": "rm", "arguments": {"path": "a.md"},\n"also": 1}'), "means nothing", 3),
-    (fenced('{"verb": "append", "arguments": {"path": "a.md", "text": "\\ud800"}}'), "lone surrogate", 2),
-    (f"---\nstatus: done\n---\n{fenced({'verb': 'rm', 'arguments': {'path': 'a.md'}})}", "status", 2),
+    ("", "no fence", 3),
+    ("text only\n", "no fence", 4),
+    ("```json\n{}\n```\n", "cannot be proposed", 5),
+    ("```json\n[1]\n```\n", "no object", 5),
+    ("```json\n{\n```\n", "missing", 6),
+    ("```json\n{}\n", "never closed", 4),
+    (f"```json\n{'[' * 100_000}\n```\n", "nested too deeply", 5),
+    ('```json\n{"a":\n```\n', "a value is missing", 6),
+    (fenced({"verb": "rm", "arguments": {"path": "a.md"}}) * 2, "2 fences", 7),
+    (fenced('{"verb": "rm", "verb": "write", "arguments": {}}'), "stands twice", 5),
+    (fenced('{\n"verb": "rm",\n"arguments": {"path": "a.md", "path": "b.md"}}'), "stands twice", 7),
+    (fenced('{"verb": "rm",\n"arguments": []}'), "are an object", 6),
+    (fenced('{"verb": ["rm"],\n"arguments": {}}'), "cannot be proposed", 5),
+    (fenced('{"verb": "rm",\n"arguments": {"path": "inbox/b.md"}}'), "no other one", 6),
+    (fenced('{"verb": "rm", "arguments": {"path": "a.md"},\n"also": 1}'), "means nothing", 6),
+    (fenced('{"verb": "append", "arguments": {"path": "a.md", "text": "\\ud800"}}'), "lone surrogate", 5),
+    (
+        f"---\ntype: proposal\nstatus: done\n---\n{fenced({'verb': 'rm', 'arguments': {'path': 'a.md'}})}",
+        "status",
+        3,
+    ),
 ]
 
 
@@ -432,7 +437,8 @@ def test_a_proposal_of_megabytes_is_judged_like_any_other(memory: Memory, vault_
     found = {each.id: each.problem for each in memory.inbox.list()}
     assert found["large"] == ""
     assert "values" in found["many"]
-    assert "4,194,304" in found["inbox/more.md"] or found["inbox/more.md"]
+    assert found.keys() == {"large", "many"}
+    assert "too-large" in {each.code for each in memory.check(["inbox/more.md"])}
     memory.inbox.accept("large")
     assert len(memory.show("a.md").data) > 3 << 20
 
@@ -443,7 +449,8 @@ def test_a_proposal_that_is_no_file_or_no_proposal_stays_where_it_is(
     proposal(vault_root, "---\ntype: note\n---\nAbout the inbox.\n", "about")
     (vault_root / "inbox/link.md").symlink_to("about.md")
     (vault_root / "inbox/x.json").write_text("{}\n")
-    assert [each.id for each in memory.inbox.list()] == ["link.md", "x.json"] or memory.inbox.list()
+    assert memory.inbox.list(all=True) == []
+    assert [each.path for each in memory.check()] == ["inbox/link.md"]
     with pytest.raises(EditRefused, match="no proposal"):
         memory.inbox.accept("about")
     with pytest.raises(MdmemError):
@@ -544,7 +551,7 @@ def test_no_argument_ever_leaves_the_namespace_or_reaches_the_inbox(
     arguments = {**needed, **rest, **({known.path: path} if known.path else {})}
     outside = {name: data for name, data in state(root).items() if not name.startswith("users/u/")}
     stranger = root / "users/u/inbox/stranger.md"
-    stranger.write_text(fenced({"verb": verb, "arguments": arguments}), encoding="utf-8")
+    stranger.write_text(HEAD + fenced({"verb": verb, "arguments": arguments}), encoding="utf-8")
     calls: list[Callable[[], Applied]] = [
         lambda: memory.inbox.accept("stranger"),
         lambda: memory.inbox.propose(verb, arguments),

@@ -107,15 +107,17 @@ class Captured:
         policy: off, inbox or apply.
         items: what became of each candidate, in order.
         left_out: how many were not proposed, since as many proposals wait as the config allows.
+        unread: how many characters of long messages were not looked at.
         through: the number of the last message of the session that was read; 0 without any.
         told: in words, what was not done, and why.
     """
 
-    JSON: ClassVar = ("policy", "items", "left_out", "through", "told")
+    JSON: ClassVar = ("policy", "items", "left_out", "unread", "through", "told")
 
     policy: str
     items: tuple[CapturedItem, ...] = ()
     left_out: int = 0
+    unread: int = 0
     through: int = 0
     told: str = ""
 
@@ -203,15 +205,16 @@ class Capture(Checked, Generic[R]):
         if chosen == OFF:
             return _nothing()
         key = self._sessions.resolve(key)
-        found, through = list[CapturedItem](), 0
+        found, through, unread = list[CapturedItem](), 0, 0
         while True:
             with self._sessions.logs.reading(key) as conversation:
                 log, since = conversation.state.log, max(_reached(conversation), through)
                 messages = list(islice(conversation.messages(since + 1), _BATCH))
             if not messages:
-                return self._captured(chosen, found, max(since, through))
+                return self._captured(chosen, found, max(since, through), unread)
             for message in messages:
                 found += self._of_message(key, message, chosen)
+                unread += reading.left_out(message.spoken)
             through = messages[-1].seq
             self._move(key, log, through)
 
@@ -230,7 +233,8 @@ class Capture(Checked, Generic[R]):
             if conversation.is_new:
                 return self._captured(chosen, [])
         message = self._sessions.message(key, seq)
-        return self._captured(chosen, self._of_message(key, message, chosen), seq)
+        unread = reading.left_out(message.spoken)
+        return self._captured(chosen, self._of_message(key, message, chosen), seq, unread)
 
     def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
         """Capture what a program reports.
@@ -285,13 +289,22 @@ class Capture(Checked, Generic[R]):
             self._known = data, lexicon, (flaw,) if flaw else ()
         return self._known[1:]
 
-    def _captured(self, policy: str, items: Sequence[CapturedItem], through: int = 0) -> Captured:
+    def _captured(
+        self, policy: str, items: Sequence[CapturedItem], through: int = 0, unread: int = 0
+    ) -> Captured:
         left_out = sum(each.outcome == LEFT_OUT for each in items)
         told = [f"{flaw.path}:{flaw.position.line}: {flaw.message}; {flaw.hint}" for flaw in self.check()]
         if left_out:
             told.append(f"{left_out} not proposed: as many wait as [capture] max_open allows")
+        if unread:
+            told.append(f"{unread:,} characters of long messages were not looked at")
         return Captured(
-            policy=policy, items=tuple(items), left_out=left_out, through=through, told="\n".join(told)
+            policy=policy,
+            items=tuple(items),
+            left_out=left_out,
+            unread=unread,
+            through=through,
+            told="\n".join(told),
         )
 
     def _policy(self, policy: str | None) -> str:

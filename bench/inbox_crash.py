@@ -18,7 +18,7 @@ from table import Row
 from workers import Worker
 
 from mdmem.memory.memory import Memory
-from mdmem.memory.proposal import said_in
+from mdmem.memory.statement import said_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ counts once: so it makes no difference how often one is read, or where reading w
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from dataclasses import dataclass
@@ -20,24 +19,32 @@ from mdmem.capture import extract as reading
 from mdmem.capture.extract import Candidate
 from mdmem.capture.lexicon import MOST_BYTES, PATH as LEXICON, Lexicon, builtin, extended
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.errors import DocumentRefused, LimitReached, MdmemError, MemoryNotFound, NotFound, Refused, Usage
+from mdmem.errors import LimitReached, MdmemError, NotFound, Refused, Usage
 from mdmem.kind import PREFERENCE, RULE
 from mdmem.memory import content
-from mdmem.memory.inbox import WAITING, attributed, redacted_in, said_again, sources_of
+from mdmem.memory.inbox import WAITING, redacted_in, said_again
 from mdmem.memory.preferences import STRENGTH, name_of as preference_at, path_of, read_preference
-from mdmem.memory.proposal import (
-    REJECTED,
+from mdmem.memory.proposal import REJECTED, Proposal
+from mdmem.memory.statement import (
+    MOST_SOURCES,
     SOURCE,
-    Proposal,
+    Standing,
+    attributed,
+    below,
+    bodies_that_say,
     bullet,
-    normal,
+    bullets_that_say,
+    name_for,
+    readable,
     said_in,
     say_the_same,
+    sources_of,
+    stated_in,
+    values_that_say,
     with_sources,
 )
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogRecord
-from mdmem.text.anchor import slug
 from mdmem.text.bullets import bullets
 from mdmem.text.document import digest, parse_text
 from mdmem.text.edit import TextEdit
@@ -54,7 +61,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.conversation import Conversation
     from mdmem.sessions.message import Message
     from mdmem.sessions.sessions import Sessions
-    from mdmem.text.document import Document
     from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
@@ -70,7 +76,6 @@ _NOTES = {"decision": "notes/decisions.md", "fix": "notes/fixes.md", "fact": "no
 _CONSTRAINT = "constraint"
 _GENERAL = "general"
 _LONGEST = 1_000  # characters of a value
-_LONGEST_NAME = 40
 _UNSAFE = regex(r"[\s()\[\]<>`*_#]")
 
 
@@ -372,14 +377,14 @@ class Capture(Checked, Generic[R]):
             return None, ()
         if candidate.kind in _PREFERENCES:
             category = clean["category"] or (_GENERAL if candidate.kind == "preference" else candidate.kind)
-            key = clean["key"] or _slug(said)
+            key = clean["key"] or name_for(said)
             arguments = {"category": category, "key": key, "value": said}
             return _Destination(
                 "preferences.set", {**arguments, "confidence": candidate.confidence}, said, ""
             ), warnings
         if candidate.kind == _CONSTRAINT:
             text = f"---\ntype: {RULE.name}\nenabled: false\n---\n\n{plain(said)}\n"
-            path = f"{RULE.folder}/{_slug(said)}.md"
+            path = f"{RULE.folder}/{name_for(said)}.md"
             return _Destination("write", {"path": path, "content": text}, said, RULE.folder), warnings
         if candidate.kind in _NOTES:
             path = _NOTES[candidate.kind]
@@ -410,7 +415,7 @@ class Capture(Checked, Generic[R]):
         """What is done where the same was said before, or this message counted; None where it is new."""
         nothing = EditPlan(changes=())
         if wanted.verb == "preferences.set":
-            own = self._found(path_of(wanted.arguments["category"], wanted.arguments["key"]))
+            own = readable(self._vault, path_of(wanted.arguments["category"], wanted.arguments["key"]))
             if own and source in (sources_of(own) or ()):
                 # Whatever is wished now was said later.
                 return _Decision(KNOWN, nothing, own.path)
@@ -459,35 +464,20 @@ class Capture(Checked, Generic[R]):
         """
         after = plan.changes[0].after(self._vault.config.limits)
         found = bullets(after, after.body_span) if after else []
-        if after and not any(_said(after.text[slice(*each.head)]) == said for each in found):
+        if after and not any(stated_in(after.text[slice(*each.head)]) == said for each in found):
             raise after.refused("it ends in something that is never closed", "close it first")
 
     # -- what says the same already -----------------------------------------------------------------------
 
-    def _standing(self, wanted: _Destination, *, has_key: bool) -> Iterator[_Standing]:
-        """What is in memory and says the same, or names another value of the same preference's source."""
-        if wanted.verb == "preferences.set":
-            arguments = wanted.arguments
-            own = path_of(arguments["category"], arguments["key"])
-            folder = own.rpartition("/")[0]
-            paths = [own] if has_key else [own, *(p for p in self._below(folder) if p != own)]
-            for path in paths:
-                document = self._found(path)
-                value = document.fields.get("value") if document else None
-                if document and isinstance(value, str) and say_the_same(value, wanted.said):
-                    yield _Standing(document, value)
-        elif wanted.verb == "append":
-            document = self._found(wanted.near)
-            if document:
-                found = bullets(document, document.body_span)
-                texts = [(document.text[slice(*each.head)], each.head) for each in found]
-                same = (pair for pair in texts if say_the_same(_said(pair[0]), wanted.said))
-                yield from (_Standing(document, text, span) for text, span in same)
-        else:
-            for path in self._below(wanted.near):
-                document = self._found(path)
-                if document and say_the_same(unescaped(document.body.strip()), wanted.said):
-                    yield _Standing(document, "")
+    def _standing(self, wanted: _Destination, *, has_key: bool) -> Iterator[Standing]:
+        """What is in memory and says the same."""
+        if wanted.verb == "append":
+            return bullets_that_say(readable(self._vault, wanted.near), wanted.said)
+        if wanted.verb == "write":
+            return bodies_that_say(self._vault, wanted.near, wanted.said)
+        own = path_of(wanted.arguments["category"], wanted.arguments["key"])
+        others = [] if has_key else below(self._vault, own.rpartition("/")[0])
+        return values_that_say(self._vault, list(dict.fromkeys([own, *others])), wanted.said)
 
     def _proposed(self, wanted: _Destination, *, has_key: bool) -> Proposal | None:
         """The proposal that says the same, the rejected one first."""
@@ -506,24 +496,25 @@ class Capture(Checked, Generic[R]):
             value = given["value"]
             return is_there and isinstance(value, str) and say_the_same(value, wanted.said)
         if wanted.verb == "append":
-            said = _said(str(given["text"]))
+            said = stated_in(str(given["text"]))
             return given["path"] == mine["path"] and say_the_same(said, wanted.said)
         if not str(given["path"]).startswith(f"{RULE.folder}/"):
             return False
         body = parse_text(str(given["path"]), str(given["content"])).body.strip()
         return say_the_same(unescaped(body), wanted.said)
 
-    def _strengthened(self, standing: _Standing, candidate: Candidate, source: str) -> _Decision:
+    def _strengthened(self, standing: Standing, candidate: Candidate, source: str) -> _Decision:
         """What says the same, with one more source; a preference becomes stronger."""
         document, nothing = standing.document, EditPlan(changes=())
         if standing.span:
-            if source in said_in(standing.text)[1]:
+            known = said_in(standing.text)[1]
+            if source in known or len(known) >= MOST_SOURCES:
                 return _Decision(KNOWN, nothing, document.path)
             new = with_sources(document.text[slice(*standing.span)], [source])
             plan = edit(document, [TextEdit(*standing.span, new)], f"said again: {document.path}")
             return _Decision(STRENGTHENED, plan, document.path)
-        known = sources_of(document)
-        if known is None or source in known:
+        named = sources_of(document)
+        if named is None or source in named:
             return _Decision(KNOWN, nothing, document.path)
         same = Change(path=document.path, before=document, content=document.data)
         plan = EditPlan(changes=(same,), message=f"said again: {document.path}")
@@ -537,27 +528,6 @@ class Capture(Checked, Generic[R]):
             return _Decision(KNOWN, nothing, document.path)
         return _Decision(STRENGTHENED, after, document.path)
 
-    def _below(self, folder: str) -> list[str]:
-        return [
-            each.path for each in self._vault.walk(folder) if not each.problem and each.path.endswith(".md")
-        ]
-
-    def _found(self, path: str) -> Document | None:
-        """A memory; None where there is none, or none that can be read."""
-        with contextlib.suppress(DocumentRefused, MemoryNotFound):
-            document = self._vault.find(path)
-            if document and not document.frontmatter.flaws:
-                return document
-        return None
-
-
-class _Standing(NamedTuple):
-    """What says the same: a memory, its value or the text of its bullet, and the place of that one."""
-
-    document: Document
-    text: str
-    span: tuple[int, int] | None = None
-
 
 class _Decision(NamedTuple):
     """What is done about a candidate: an outcome, the plan, and where."""
@@ -567,28 +537,11 @@ class _Decision(NamedTuple):
     path: str = ""
 
 
-def _said(text: str) -> str:
-    """What a bullet says."""
-    return unescaped(said_in(text)[0])
-
-
 def _reached(conversation: Conversation) -> int:
     """The number of the last message that was read for this."""
     kept = conversation.state.cursors.get(_CURSOR)
     seq = kept.get("seq") if isinstance(kept, dict) else None
     return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0
-
-
-def _slug(text: str) -> str:
-    """A name for a file that says this; what is cut off stands for itself as a hash."""
-    words = "-".join(filter(None, slug(normal(text)).split("-")))
-    if words and len(words) <= _LONGEST_NAME:
-        return words
-    return (
-        f"{words[:_LONGEST_NAME].rstrip('-')}-{digest(normal(text).encode('utf-8', 'replace'))[:8]}".lstrip(
-            "-"
-        )
-    )
 
 
 def _percent(found: Any) -> str:

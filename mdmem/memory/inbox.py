@@ -26,8 +26,9 @@ from mdmem.errors import (
 from mdmem.kind import PROPOSAL
 from mdmem.memory import content, history, proposal as proposals
 from mdmem.memory.proposal import LAPSED, OPEN, REJECTED, VERBS, Proposal
+from mdmem.memory.statement import MOST_SOURCES, attributed
 from mdmem.sessions.message import redacted
-from mdmem.text.edit import between, spliced
+from mdmem.text.edit import between
 from mdmem.text.field import set_field, with_field
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 WAITING = "proposals that wait"
 """What there are too many of, where `LimitReached` says so."""
-_MOST_SOURCES = 100  # that one memory names: what is said again after that many makes no difference
 _MOST_NEAR = 5
 
 
@@ -284,11 +284,11 @@ def said_again(
     if found.status == REJECTED:
         return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")
     new = [each for each in dict.fromkeys(sources) if each not in found.sources]
-    if (not new or len(found.sources) >= _MOST_SOURCES) and (sources or found.status == OPEN):
+    if (not new or len(found.sources) >= MOST_SOURCES) and (sources or found.status == OPEN):
         return EditPlan(changes=(), message=f"{before.path} is proposed already")
     document = before
     if new:
-        document = with_field(document, ("sources",), [*found.sources, *new][:_MOST_SOURCES])
+        document = with_field(document, ("sources",), [*found.sources, *new][:MOST_SOURCES])
     if days and found.expires:
         document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
     return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
@@ -303,34 +303,6 @@ def redacted_in(
         return shape, ()
     clean, found = redacted(shape, config.allow)
     return clean, tuple(_warning(path, each) for each in found)
-
-
-def attributed(change: Change, sources: Sequence[str], after: Document | None) -> Change:
-    """A change that also says where the value was said, in the field `source`: type `conversation`, and ids.
-
-    A memory with a source of another kind stays as it is, and so does one that is not Markdown.
-    """
-    if after is None or after.is_json or after.frontmatter.flaws:
-        return change
-    known = sources_of(after)
-    new = [each for each in dict.fromkeys(sources) if known is not None and each not in known]
-    if known is None or not new or len(known) >= _MOST_SOURCES:
-        return change
-    source = {"type": "conversation", "ids": [*known, *new][:_MOST_SOURCES]}
-    return dataclasses.replace(
-        change, content=spliced(after, set_field(after, ("source",), source)).data, edits=(), merge=False
-    )
-
-
-def sources_of(document: Document) -> tuple[str, ...] | None:
-    """The messages that a memory names as its source; None where it names something else."""
-    source = document.fields.get("source")
-    if source is None:
-        return ()
-    if not isinstance(source, dict) or source.get("type") != "conversation":
-        return None
-    ids = source.get("ids")
-    return tuple(each for each in ids if isinstance(each, str)) if isinstance(ids, list) else ()
 
 
 def _warning(path: str, found: Secret) -> Diagnostic:

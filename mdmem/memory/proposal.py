@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.arguments import unfit
@@ -20,6 +18,7 @@ from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.errors import DocumentRefused, MdmemError, PathRefused, TooManyParts, Usage, WrongType
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.memory import content
+from mdmem.memory.statement import normal, said_in, with_sources
 from mdmem.text.document import Document, digest, parse_text
 from mdmem.text.field import with_field
 from mdmem.text.regex import regex
@@ -42,18 +41,6 @@ _INFO = "json"
 _FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
 _CODE = "proposal"
 _MOST_SHOWN = 60  # characters of a value in a message
-_END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
-# What a bullet as `bullet` writes it begins with, and one of the sources that end it.
-_DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
-SOURCE = regex(r"[a-z]+/[^\s()]+")
-
-_IN_ORDER = 0.8  # of the words of both, those that stand in one order
-_SLIP = 0.88  # of the letters of two words
-_LEAST_LETTERS = 5
-_FILLING = frozenset(("a", "an", "the", "please", "just", *"请了的吧呢啊"))
-_SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Chinese characters
-_WORD = regex(rf"[{_SIGNS}]|[^{_SIGNS}]+")
-_ENDS = ".,;:!?\"'()[]<>«»“”‘’。，、；：！？（）「」…"  # noqa: RUF001 - those of Chinese text
 
 
 class Proposable(NamedTuple):
@@ -248,58 +235,6 @@ def refuse_inbox(paths: Sequence[str]) -> None:
 # -- what makes two proposals the same -----------------------------------------------------------------------
 
 
-def normal(value: Any) -> str:
-    """A value as it is compared: a text without case, doubled blanks, and the sign that ends its sentence.
-
-    Texts are folded by NFKC; of a bullet that `bullet` has written, what it says counts. Other values are
-    compared as JSON.
-    """
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    said, _ = said_in(value)
-    return " ".join(unicodedata.normalize("NFKC", said).casefold().split()).rstrip(_END)
-
-
-def say_the_same(one: str, other: str) -> bool:
-    """Whether two texts of one kind say the same.
-
-    They do where they are equal once folded, or where both have the same words, four of five in one order
-    (`difflib`, ratio 0.8), leaving articles and the like out. Words of five letters and more may differ by a
-    slip (ratio 0.88, the same first letter). So "use 2 spaces" and "use 4 spaces" differ, and so do texts of
-    which one says "not".
-    """
-    if normal(one) == normal(other):
-        return True
-    first, second = _words(one), _words(other)
-    if not first or len(first) != len(second):
-        return False
-    left, right = (sorted((a - b).elements()) for a, b in _both(Counter(first), Counter(second)))
-    if not all(map(_is_slip, left, right)):
-        return False
-    # What differs by a slip counts as the same word.
-    spelled = dict(zip(right, left, strict=True))
-    second = [spelled.get(word, word) for word in second]
-    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _IN_ORDER
-
-
-def _both(one: Counter[str], other: Counter[str]) -> tuple[tuple[Counter[str], Counter[str]], ...]:
-    return (one, other), (other, one)
-
-
-def _is_slip(one: str, other: str) -> bool:
-    long = min(len(one), len(other)) >= _LEAST_LETTERS
-    if not (long and one[0] == other[0] and one.isalpha() and other.isalpha()):
-        return False
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SLIP
-
-
-def _words(text: str) -> list[str]:
-    """The words of a text, folded; of text without blanks between words, the characters."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    parts = (part.strip(_ENDS) for word in folded.split() for part in _WORD.findall(word))
-    return [part for part in parts if part and part not in _FILLING]
-
-
 def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
     """The id of a proposal: the hash of its verb, its target and its normalised value."""
     known = VERBS[verb]
@@ -326,38 +261,6 @@ def path_of(identifier: str) -> str:
     """
     name = identifier if identifier.endswith(".md") else f"{identifier}.md"
     return check_memory(name if is_under(name, PROPOSAL.folder) else join(PROPOSAL.folder, name))
-
-
-# -- bullets that say where they come from -------------------------------------------------------------------
-
-
-def bullet(day: str, text: str, sources: Sequence[str]) -> str:
-    """A bullet with its day and its sources: `- 2026-01-31: Use SQLite. (sessions/t1#3)`."""
-    return f"- {day}: {text} ({' '.join(sources)})" if sources else f"- {day}: {text}"
-
-
-def said_in(text: str) -> tuple[str, tuple[str, ...]]:
-    """What a bullet says, without its marker and its day; and its sources."""
-    stripped = text.strip()
-    begun = _DATED.match(stripped)
-    said = stripped[begun.end() :] if begun else stripped
-    head, opened, tail = said.rpartition(" (")
-    named = tail[:-1].split(" ")
-    if not opened or not said.endswith(")") or not all(map(SOURCE.fullmatch, named)):
-        return said, ()
-    return head, tuple(named)
-
-
-def with_sources(text: str, sources: Sequence[str]) -> str:
-    """A bullet with further sources."""
-    _, known = said_in(text)
-    more = [each for each in sources if each not in known]
-    if not more:
-        return text
-    stripped = text.rstrip()
-    end = f"({' '.join(known)})" if known else ""
-    head = stripped.removesuffix(end).rstrip()
-    return f"{head} ({' '.join([*known, *more])}){text[len(stripped) :]}"
 
 
 # -- the file ------------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from mdmem.errors import (
     WrongType,
 )
 from mdmem.memory.inbox import Inbox
-from mdmem.memory.proposal import VERBS, id_of, said_in, with_sources
+from mdmem.memory.proposal import VERBS, id_of
+from mdmem.memory.statement import said_in, with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -583,7 +584,7 @@ def _vault(factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=EXAMPLES)
 @given(
-    text=st.text(max_size=300).map(str.strip).filter(bool),
+    text=st.text(max_size=300).map(str.strip).filter(lambda each: any(map(str.isalnum, each))),
     sources=st.lists(st.from_regex(r"[a-z]+/[^\s()]+", fullmatch=True), max_size=4),
 )
 def test_a_bullet_keeps_what_it_says_whatever_its_sources(text: str, sources: list[str]) -> None:

@@ -82,7 +82,7 @@ def state(root: Path) -> dict[str, bytes]:
 # -- wishes -------------------------------------------------------------------------------------------------
 
 
-# README: The same message counts once; another one that says the same makes it stronger …
+# README: Each message counts once …
 def test_a_repeated_wish_strengthens_and_the_same_message_does_not(memory: Memory) -> None:
     assert keep(memory, theme("dark"), 1) == "kept"
     first = memory.preferences.get("ui", "theme")
@@ -206,7 +206,7 @@ def test_of_a_problem_nothing_is_kept(memory: Memory, vault_root: Path) -> None:
 # -- the inbox ----------------------------------------------------------------------------------------------
 
 
-# README: With `inbox` it is proposed …
+# README: With `[capture] policy …
 def test_with_the_inbox_everything_new_is_proposed_and_accepted_by_people(vault_root: Path) -> None:
     memory = configured(vault_root, '[capture]\npolicy = "inbox"\n')
     candidates = [theme("dark"), stated("decision", "Use SQLite"), stated("constraint", "Never push")]
@@ -448,6 +448,7 @@ def outcomes(done: Captured) -> list[str]:
 WISH = "I prefer dark mode."
 
 
+# README: `capture run` keeps what was stated in a session since the last time …
 def test_a_session_is_read_on_from_where_it_was_left(memory: Memory) -> None:
     said(memory, WISH)
     assert outcomes(memory.capture.run("t")) == ["kept"]

@@ -291,7 +291,7 @@ def test_a_replacement_that_differs_in_case_alone_is_another_one(memory: Memory)
     assert len(memory.inbox.list()) == 2
 
 
-# README: one that was rejected stays, so that the same is not proposed again …
+# README: What was rejected stays in the inbox …
 def test_what_was_rejected_is_not_proposed_again(memory: Memory, vault_root: Path) -> None:
     name = id_in(memory.inbox.propose("preferences.set", DARK, sources=["sessions/a#1"]))
     memory.inbox.reject(name)

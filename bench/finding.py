@@ -155,6 +155,7 @@ def hooked(setting: Setting) -> Row:
     """`mdmem hook stop` with a transcript that has grown, whole process."""
     root = mdmem.init(setting.path("hooked")).root
     Path(root, ".mdmem", "config.toml").write_text('[sessions]\ncapture = "hooks"\n', encoding="utf-8")
+    Memory(root).sessions.allow_capture()
     transcript, chance = setting.path("5e1f.jsonl"), setting.chance("hooked")
     _write(transcript, map(_claude, _up_to(setting.count(_TRANSCRIPT), chance)))
     given = {"session_id": "5e1f", "transcript_path": transcript, "cwd": root, "stop_hook_active": False}

@@ -212,6 +212,15 @@ class AlreadyExists(Refused, code="already-exists"):
     remedy: str = ""
 
 
+class NotAllowed(Refused, code="not-allowed"):
+    """What the config of a vault asks for, and the user of this machine has not allowed."""
+
+    says = "{path}: it asks for {what}, which was not allowed on this machine"
+    path: str
+    what: str
+    remedy: str
+
+
 class EditRefused(Refused, code="edit-refused"):
     """An edit that cannot be made exactly: empty text, overlap, a line or a value that is not there."""
 

@@ -127,7 +127,10 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     thread = own if own in threads else next(iter(threads), None)
     besides = _read_by_host(memory, given)
     text = context(memory, thread=thread, budget=CONTEXT_TOKENS, estimated=True, besides=besides).text
-    return _told("SessionStart", text) if text else None
+    told = _told("SessionStart", text) if text else {}
+    if refused := memory.capture_refused:
+        told["systemMessage"] = str(refused)  # for the user, who alone can say so
+    return told or None
 
 
 def _read_by_host(memory: Memory, given: Given) -> frozenset[str]:

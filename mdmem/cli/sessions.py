@@ -300,6 +300,18 @@ def sessions_import(
     return 1 if done.left_out else 0
 
 
+@sessions_command.command("allow-capture", epilog="Example: mdmem sessions allow-capture")
+@click.option("--off", is_flag=True, help="No longer.")
+@read_command
+def sessions_allow_capture(memory: Memory, off: bool, as_json: bool) -> None:
+    """Let hooks keep conversations in this vault, where its config asks for it.
+
+    You say so for yourself, on this machine; a copy of the vault has to be allowed again.
+    """
+    memory.sessions.allow_capture(off=off)
+    _print_done({"allowed": not off}, as_json=as_json)
+
+
 @sessions_command.command("truncate", epilog="Example: mdmem sessions truncate t1 20")
 @click.argument("key")
 @click.argument("keep_last", type=int, metavar="N")

@@ -18,7 +18,7 @@ from mdmem.index.database import key_of
 from mdmem.links.graph import astray
 from mdmem.links.move import known, repair
 from mdmem.links.references import occurrences
-from mdmem.sessions.logs import FOLDER, SUFFIX
+from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, SESSIONS_IGNORED
 from mdmem.vault.journal import ASIDE, STAGING
@@ -248,7 +248,9 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
-    """Conversations that git would take, and locks that may not keep their writers apart."""
+    """Conversations that git would take or hooks do not keep, and locks that may not part their writers."""
+    if refused := capture_refused(vault):
+        yield about_file(CONFIG_PATH, refused.code, refused.message, refused.hint, severity="warning")
     walked = {found.path.rpartition("/")[0] for found in vault.store.walk(vault.wall, (".jsonl",))}
     folders = sorted(folder for folder in walked if folder.rpartition("/")[2] == FOLDER)
     if not folders:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
 
     from ripgrepy import Ripgrepy
 
+    from mdmem.errors import NotAllowed
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
     from mdmem.index.query import Each, SearchRequest
@@ -112,6 +113,15 @@ class Memory(Kinds["Applied"]):
         """What had to give in the vault and in the index so far, in words, each once."""
         of_index = self.index.notes if "index" in vars(self) else []
         return list(dict.fromkeys((*self.vault.notes, *of_index)))
+
+    @property
+    def capture_refused(self) -> NotAllowed | None:
+        """Why hooks keep no conversations, where the config asks for that; None otherwise."""
+        if not self.vault.config.sessions.capture:
+            return None
+        from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
+
+        return capture_refused(self.vault)
 
     @cached_property
     def plan(self) -> Kinds[EditPlan]:

@@ -21,6 +21,7 @@ from mdmem.errors import (
     LimitReached,
     MdmemError,
     NamedNotFound,
+    NotAllowed,
     PathRefused,
     SessionConflict,
     Usage,
@@ -30,13 +31,17 @@ from mdmem.sessions.record import LAST_NUMBER, VERSION, LogHeader, LogRecord, he
 from mdmem.sessions.state import State
 from mdmem.text.document import digest
 from mdmem.text.regex import Allowance, foreign, regex
+from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.log import Log, next_start
+from mdmem.vault.mark import is_allowed
 from mdmem.vault.paths import encode_id, join
 from mdmem.vault.vault import Vault
 
 T = TypeVar("T")
 
 FOLDER, ARCHIVE, SUFFIX = "sessions", ".archive", ".jsonl"
+CAPTURE = "capture"
+"""What a user lets a vault do: keep what its hooks are told was said."""
 _VACUUMED, _DELETED = f".vacuumed{SUFFIX}", f".deleted{SUFFIX}"
 _MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one what stays before its hash
 _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
@@ -334,6 +339,14 @@ def info_of(conversation: Conversation) -> SessionInfo:
         alias_of=state.alias_of,
         bytes=conversation.log.size,
     )
+
+
+def capture_refused(vault: Vault) -> NotAllowed | None:
+    """Why hooks keep nothing in a vault of which the config asks for it; None otherwise."""
+    if vault.config.sessions.capture != "hooks" or is_allowed(CAPTURE, vault.root):
+        return None
+    what = "[sessions] capture: hooks would keep what is said to coding tools in this vault"
+    return NotAllowed(path=CONFIG_PATH, what=what, remedy="if you want that: mdmem sessions allow-capture")
 
 
 def fits(glob: str, key: str) -> bool:

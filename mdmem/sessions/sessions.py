@@ -16,10 +16,19 @@ from mdmem.arguments import Checked
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
 from mdmem.errors import Invalid, MdmemError, NamedNotFound, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.logs import SessionInfo, SessionLogs, fits, info_of, refuse_later
+from mdmem.sessions.logs import (
+    CAPTURE,
+    SessionInfo,
+    SessionLogs,
+    capture_refused,
+    fits,
+    info_of,
+    refuse_later,
+)
 from mdmem.sessions.message import Message, check, redacted
 from mdmem.sessions.record import LogRecord, Ranges
 from mdmem.text import secret
+from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -125,11 +134,27 @@ class Sessions(Checked):
         return import_transcripts(self, format, source, key, rename=rename)
 
     def capture(self, format: str, path: str) -> None:  # noqa: A002 - as `import_`
-        """As `import_`, of a file that a tool's hook names, where the config lets hooks do so."""
+        """As `import_`, of a file that a tool's hook names, where the config and the user let hooks do so.
+
+        Raises:
+            NotAllowed: the config asks for it, and `allow_capture` was not said.
+        """
         if self.logs.vault.config.sessions.capture == "hooks":
+            if refused := capture_refused(self.logs.vault):
+                raise refused
             from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
 
             import_named(self, format, path)
+
+    def allow_capture(self, *, off: bool = False) -> None:
+        """Let hooks keep conversations in this vault, for this user on this machine; or no longer.
+
+        The config asks for it with `[sessions] capture`, and may be that of a stranger.
+
+        Raises:
+            StorageFailed: it cannot be kept.
+        """
+        mark.allow(CAPTURE, self.logs.vault.root, allowed=not off)
 
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""

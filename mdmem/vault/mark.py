@@ -27,11 +27,13 @@ _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
 _USUAL = "~/.local/state/mdmem"
 _USUAL_CONFIG = "~/.config/mdmem"
 _KEY_BYTES = 32
+_ALLOWED = "allowed"
 _BESIDE = ".mdmem-"
 _MARK_BYTES = 16
 _MARK, _END = b',"mark":"', b'"}'
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_KEEP = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -82,6 +84,38 @@ def is_own_name(name: str) -> bool:
     """Whether `own_name` made a name: then a process of this user left the file."""
     token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
     return name.startswith(_BESIDE) and given in {_hash(key, token.encode()) for key in _keys()}
+
+
+# -- what a user lets a vault do --------------------------------------------------------------------------
+
+
+def allow(what: str, root: str, *, allowed: bool = True) -> None:
+    """Say that the vault in a folder may do something for this user on this machine, or no longer.
+
+    A config comes with the files, and may ask for what is the user's to say. This is kept outside of them.
+
+    Raises:
+        StorageFailed: it cannot be kept.
+    """
+    place = _allowance(_key(), what, root)
+    with files.translated(place, "keep what the vault may do"), contextlib.suppress(FileNotFoundError):
+        if not allowed:
+            os.unlink(place)
+            return
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        with open(os.open(place, _KEEP, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            print(what, root, file=file)
+
+
+def is_allowed(what: str, root: str) -> bool:
+    """Whether `allow` was said; not of a copy of the vault, nor of another one in its place."""
+    return any(os.path.isfile(_allowance(key, what, root)) for key in _keys())
+
+
+def _allowance(key: bytes, what: str, root: str) -> str:
+    folder = os.path.realpath(root)
+    said = f"{what} {os.stat(folder).st_ino} {folder}"
+    return os.path.join(state_folder(_ALLOWED), _hash(key, said.encode("utf-8", "surrogateescape")))
 
 
 def _hash(key: bytes, said: bytes) -> str:

@@ -413,7 +413,7 @@ LOGGING = {
     f"sessions {name}"
     for name in (
         *("add", "add-message", "extend", "set-history", "set-summary", "sync", "import", "truncate", "pop"),
-        *("clear", "compact", "alias", "delete", "restore", "vacuum"),
+        *("clear", "compact", "alias", "delete", "restore", "vacuum", "allow-capture"),
     )
 }
 

@@ -460,6 +460,12 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
     sessions = open_memory(repository.vault).sessions
     assert sessions.list() == []  # not unless the config says so
     (repository.vault / ".mdmem" / "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    refused = repository.hook("stop", told, codex=codex)
+    assert "allow-capture" in refused.errors  # nor unless the user does
+    begun = repository.hook("session-start", told, codex=codex)
+    assert "allow-capture" in json.loads(begun.out)["systemMessage"]
+    assert sessions.list() == []
+    sessions.allow_capture()
     key = f"{'codex' if codex else 'claude-code'}:5e1f"
     for event, more in (("stop", []), ("pre-compact", ["Why?"]), ("stop", ["It is one file."])):
         write_turns(transcript, codex=codex, texts=more)
@@ -470,6 +476,7 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
 
 def test_only_the_file_that_the_host_names_is_read(repository: Repository) -> None:
     (repository.vault / ".mdmem" / "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    open_memory(repository.vault).sessions.allow_capture()
     real = repository.root / "elsewhere.jsonl"
     write_turns(real, codex=False, texts=["secret"])
     link = repository.root / "5e1f.jsonl"

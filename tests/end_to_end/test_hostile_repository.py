@@ -169,6 +169,7 @@ LOGGING: Sequence[Sequence[str]] = (
     *(("sessions", name, "mine") for name in ("vacuum", "clear", "delete", "restore")),
     ("sessions", "set-history", "mine", "/dev/null"),
     ("sessions", "import", "openai-messages", "/dev/null"),
+    ("sessions", "allow-capture", "--off"),
 )
 LOGS = "home/work/memories/sessions"
 ASKED_FOR = {

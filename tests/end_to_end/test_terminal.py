@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sessions extend": [["t", "/dev/null"], ["t", f"/nowhere{BAD}"]],
     **{f"sessions {name}": [["t"]] for name in ("history", "summary", "check", "compact", "compress")},
     "sessions list": [[]],
+    "sessions allow-capture": [["--off"]],
     "sessions message": [["t", "1"]],
     "sessions assemble": [["t", "1000"]],
     **{f"sessions {name}": [["t", "1"]] for name in ("expand", "above", "truncate")},

@@ -495,6 +495,16 @@ def test_local_state_that_was_made_elsewhere_is_named_and_removed(root: Path) ->
     assert Memory(str(root)).search("a").hits
 
 
+def test_a_config_that_asks_for_conversations_is_a_finding_until_the_user_allows_it(tmp_path: Path) -> None:
+    root = Path(init(tmp_path / "memories").root)
+    (root / ".mdmem/config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    assert findings(root) == [(".mdmem/config.toml", "not-allowed", "warning")]
+    Memory(str(root)).sessions.allow_capture()
+    assert findings(root) == []
+    Memory(str(root)).sessions.allow_capture(off=True)
+    assert len(findings(root)) == 1
+
+
 def test_conversations_that_git_would_take_are_a_finding(tmp_path: Path) -> None:
     """In any namespace; not in a vault that `init` made, and not where there are none."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)

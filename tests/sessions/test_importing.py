@@ -532,6 +532,7 @@ def test_a_hook_waits_for_no_long_file_and_the_next_one_reads_on(
     path = source / "5e1f.jsonl"
     path.write_text(lines(*(claude("user", str(number), number) for number in range(10))))
     sessions = open_memory(memory.vault.root).sessions
+    sessions.allow_capture()
     for number in range(1, 10):
         sessions.capture("claude-code-session", str(path))
         assert texts(memory, "claude-code:5e1f") == list(map(str, range(number)))

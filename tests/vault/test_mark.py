@@ -169,3 +169,34 @@ def test_a_program_that_knows_only_the_usual_place_is_believed(
     assert believed(line) == SHAPE
     assert believed(signed({"n": 2})) == {"n": 2}
     assert (state / "key").is_file()
+
+
+def test_a_vault_may_do_what_its_user_allowed_and_nothing_else(tmp_path: Path, state: Path) -> None:
+    """Not another vault, nor one that takes its place, nor a copy; and what is allowed ends with a word."""
+    vault, other = tmp_path / "vault", tmp_path / "other"
+    vault.mkdir()
+    other.mkdir()
+    assert not mark.is_allowed("capture", str(vault))
+    assert not state.exists()  # asking makes nothing
+    mark.allow("capture", str(vault))
+    (tmp_path / "link").symlink_to(vault)
+    assert mark.is_allowed("capture", str(tmp_path / "link"))
+    assert not mark.is_allowed("else", str(vault))
+    assert not mark.is_allowed("capture", str(other))
+    vault.rename(tmp_path / "away")
+    other.rename(vault)
+    assert not mark.is_allowed("capture", str(vault))
+    vault.rename(other)
+    (tmp_path / "away").rename(vault)
+    assert mark.is_allowed("capture", str(vault))
+    for _ in range(2):
+        mark.allow("capture", str(vault), allowed=False)
+    assert not mark.is_allowed("capture", str(vault))
+
+
+def test_what_cannot_be_kept_is_not_allowed(tmp_path: Path, state: Path) -> None:
+    state.mkdir(parents=True)
+    (state / "allowed").touch()
+    with pytest.raises(StorageFailed):
+        mark.allow("capture", str(tmp_path))
+    assert not mark.is_allowed("capture", str(tmp_path))

@@ -28,6 +28,8 @@ from mdmem.sessions.state import SAME_WITHIN, RecentMessages, State
 from mdmem.vault.log import Log, LogLine, lines, lines_back, near, whole_size
 
 _TORN = 100  # lines before the first one of a log that a crash may have left
+_MOST_HELD = 32 * 1024 * 1024  # bytes of lines that are held until a snapshot before them is found
+_LEAST_HELD = 256  # bytes that a line of messages has then
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -91,16 +93,20 @@ class Conversation:
                 self.state.take(record, line.end - line.start)
 
     def _read_back(self) -> None:
-        later: list[tuple[LogRecord, LogLine]] = []
+        later: list[tuple[LogRecord, int]] = []
+        held = 0
         for record, line in self._backward() if self.state.log else ():
-            if later and not self._joins(record.last, later[-1][0].seq):
-                later = list(self._forward())[::-1]
-                break
-            later.append((record, line))
+            if (later and not self._joins(record.last, later[-1][0].seq)) or held > _MOST_HELD:
+                self._read_on(0)
+                return
+            size = line.end - line.start
+            later.append((record.counted, size))
             if record.snapshot and record.snapshot.start == line.start:
                 break
-        for record, line in reversed(later):
-            self.state.take(record, line.end - line.start)
+            # What is written here has a snapshot before long; of other logs not everything is held at once.
+            held += _LEAST_HELD if record == record.only_messages else size
+        for record, size in reversed(later):
+            self.state.take(record, size)
 
     # -- lines --------------------------------------------------------------------------------------------
 
@@ -386,7 +392,11 @@ def faults(log: Log, most: int) -> Iterator[Fault]:
             continue
         record = record_of(line.data) if line.data else None
         if state is None or record is None:
-            what = "it is no record" if line.data is not None else f"it has more than {most:,} bytes"
+            what = (
+                "it is no record, or says too much"
+                if line.data is not None
+                else f"it has more than {most:,} bytes"
+            )
             yield Fault(place, "not-a-record", f"{what}: it is passed over")
         elif record.seq <= state.seq:
             what = f"its number {record.seq} comes after {state.seq}: it is passed over"

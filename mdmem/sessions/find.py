@@ -24,7 +24,7 @@ from mdmem.index import ripgrep
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import SessionLogs
 from mdmem.sessions.message import Message
-from mdmem.sessions.record import LogRecord, RunSummary, read_object, record_of
+from mdmem.sessions.record import LogRecord, RunSummary, has_too_much, read_object, record_of
 from mdmem.text.regex import MOST_CHARACTERS, regex
 from mdmem.vault.log import Log, lines
 
@@ -231,8 +231,7 @@ def snippet(text: str, start: int) -> str:
 
 def _is_whole(summary: RunSummary, conversation: Conversation) -> bool:
     """Whether all that a summary stands for is in the history still."""
-    dropped = conversation.state.dropped
-    return not any(first <= summary.last and summary.first <= last for first, last in dropped)
+    return not conversation.state.dropped.meets(summary.first, summary.last)
 
 
 # -- exact search -----------------------------------------------------------------------------------------
@@ -467,7 +466,7 @@ def _blocks_of_lines(log: Log, most: int) -> Iterator[list[bytes]]:
     block: list[bytes] = []
     size = 0
     for line in lines(log, most=most):
-        if line.data:
+        if line.data and not has_too_much(line.data):
             block.append(line.data)
             size += len(line.data)
         if size >= _BLOCK:

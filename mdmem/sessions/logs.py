@@ -27,7 +27,16 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.sessions.conversation import Conversation, LogPosition, faults, header_in
-from mdmem.sessions.record import LAST_NUMBER, VERSION, LogHeader, LogRecord, header_line, line_of
+from mdmem.sessions.record import (
+    LAST_NUMBER,
+    MOST_VALUES,
+    VERSION,
+    LogHeader,
+    LogRecord,
+    has_too_much,
+    header_line,
+    line_of,
+)
 from mdmem.sessions.state import State
 from mdmem.text.document import digest
 from mdmem.text.regex import Allowance, foreign, regex
@@ -241,6 +250,9 @@ class SessionLogs:
             what = f"{log.path}: a line of {len(added[0]):,} bytes"
             remedy = "say it in parts, or raise max_line_bytes in .mdmem/config.toml under [sessions]"
             raise LimitReached(what=what, limit=self.most, remedy=remedy)
+        if has_too_much(added[0]):
+            what = f"{log.path}: the values in a line"
+            raise LimitReached(what=what, limit=MOST_VALUES, remedy="say it in parts")
         if conversation.is_new:
             header = LogHeader(os.urandom(8).hex(), state.key)
             state.log = header.log
@@ -252,7 +264,7 @@ class SessionLogs:
                 seq=state.seq + 1, at=record.at, snapshot=state.snapshot._replace(start=start)
             )
             line = line_of(snapshot)
-            if len(line) <= self.most:
+            if len(line) <= self.most and not has_too_much(line):
                 added.append(line)
                 state.take(snapshot, len(line) + 1)
         log.append(added)

@@ -155,7 +155,9 @@ def _fitting(conversation: Conversation, budget: int) -> list[RunSummary]:
     chosen = []
     left = budget - estimate(_GAP + _WARNING)
     for place in sorted(conversation.state.context, key=lambda each: (-each.depth, -each.last)):
-        summary = conversation.summary(place.seq) if place.tokens <= left else None
+        # Even without its text it takes room: of thousands, those that cannot fit are not read.
+        is_small = place.tokens <= left and estimate(xml(place) + _GAP) <= left
+        summary = conversation.summary(place.seq) if is_small else None
         cost = estimate(xml(summary) + _GAP) if summary else 0
         if summary and cost <= left:
             chosen.append(summary)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +31,9 @@ LAST_NUMBER = 10**15 - 1
 _BEGINNING = regex(rb'\{"seq":([0-9]{1,15})[,}]')
 BEGINS_WITHIN = 32
 """In how many bytes of a line its number stands."""
+MOST_VALUES = 1_000_000
+"""How many values a line may have: its lists, objects and commas, outside of texts."""
+_VALUES = regex(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
 _LOG = regex(r"[0-9A-Za-z]{1,64}")  # files are named after it
 
 
@@ -108,6 +113,7 @@ class Ranges(tuple[tuple[int, int], ...]):
 
 
 NOTHING = Ranges()
+_NO_MESSAGE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Snapshot(NamedTuple):
@@ -173,6 +179,11 @@ class LogRecord:
     def only_messages(self) -> LogRecord:
         """The record with its messages and nothing else."""
         return LogRecord(seq=self.seq, at=self.at, messages=self.messages)
+
+    @property
+    def counted(self) -> LogRecord:
+        """The record with as many messages, which say nothing."""
+        return replace(self, messages=(_NO_MESSAGE,) * len(self.messages)) if self.messages else self
 
     def spoken(self) -> Iterator[Message]:
         """Its messages, each with its number."""
@@ -338,8 +349,18 @@ _OF_SUMMARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def has_too_much(line: bytes) -> bool:
+    """Whether a line has more than `MOST_VALUES`: they take a hundred times the bytes that say them."""
+    if len(line) <= MOST_VALUES or line.count(b",") + line.count(b"[") + line.count(b"{") <= MOST_VALUES:
+        return False
+    values = (found for found in _VALUES.finditer(line) if not found[0].startswith(b'"'))
+    return next(islice(values, MOST_VALUES, None), None) is not None
+
+
 def read_object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object that a line is; None where it is none, or holds a number that we cannot write again."""
+    """The JSON object that a line is; None where it is none, has too much, or a number we cannot write."""
+    if has_too_much(line):
+        return None
     try:
         value = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ which summaries that leaves, and says so in the same line, so that a state follo
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -58,7 +59,6 @@ class State:
         log, key, version, vacuumed: as in the log's first line.
         seq: the last number that is taken.
         live: how many messages are in the history.
-        dropped: the numbers of messages that are not, and of lines between them.
         has_dropped: whether the log holds any of these, so that a vacuum finds something to do.
         context: the summaries in the context, by what they stand for, without their texts.
         amended: fields that messages lacked, by number.
@@ -77,7 +77,6 @@ class State:
     vacuumed: int = 0
     seq: int = 0
     live: int = 0
-    dropped: Ranges = NOTHING
     has_dropped: bool = False
     context: list[RunSummary] = field(default_factory=list)
     amended: dict[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -89,16 +88,28 @@ class State:
     recent: RecentMessages | None = None
     grown: int = 0
     snapshot_bytes: int = 0
+    _dropped: Ranges = NOTHING
+    _dropping: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, header: LogHeader) -> State:
         """The state behind the first line of a log."""
         return cls(log=header.log, key=header.key, version=header.version, vacuumed=header.vacuumed)
 
+    @property
+    def dropped(self) -> Ranges:
+        """The numbers of messages that are not in the history, and of lines between them."""
+        if self._dropping:  # joined when they are asked for: a log may drop again and again
+            self._dropped = Ranges.of([*self._dropped, *self._dropping])
+            self._dropping = []
+        return self._dropped
+
     def copy(self) -> State:
         """The same state, which goes on by itself."""
         return replace(
             self,
+            _dropped=self.dropped,
+            _dropping=[],
             context=list(self.context),
             amended=dict(self.amended),
             cursors=dict(self.cursors),
@@ -116,11 +127,11 @@ class State:
         self.created = self.created or record.at
         self.updated = record.at or self.updated
         if record.drop:
-            self.dropped = Ranges.of([*self.dropped, *record.drop])
-            self.live, self.context, self.has_dropped = record.live, list(record.context), True
-            self.recent = None
+            self._dropping += record.drop
+            self.live, self.has_dropped, self.recent = record.live, True, None
+            self.context = sorted(record.context, key=_first)
         said = range(record.seq, record.seq + len(record.messages))
-        self.live += sum(not self.dropped.holds(number) for number in said) if record.drop else len(said)
+        self.live += sum(not record.drop.holds(number) for number in said) if record.drop else len(said)
         if self.recent is not None:
             self.recent.add(record.spoken())
         if record.summary:
@@ -133,8 +144,9 @@ class State:
         self.cursors |= record.cursors
 
     def _cover(self, summary: RunSummary) -> None:
-        stands = [each for each in self.context if not summary.first <= each.first <= summary.last]
-        self.context = sorted([*stands, summary.place], key=lambda each: each.first)
+        start = bisect_left(self.context, summary.first, key=_first)
+        end = bisect_right(self.context, summary.last, lo=start, key=_first)
+        self.context[start:end] = [summary.place]
 
     @property
     def wants_snapshot(self) -> bool:
@@ -157,8 +169,9 @@ class State:
         )
 
     def _restore(self, snapshot: Snapshot) -> None:
-        self.live, self.has_dropped, self.dropped = snapshot.live, snapshot.has_dropped, snapshot.dropped
-        self.context, self.amended = list(snapshot.context), dict(snapshot.amended)
+        self.live, self.has_dropped = snapshot.live, snapshot.has_dropped
+        self._dropped, self._dropping = snapshot.dropped, []
+        self.context, self.amended = sorted(snapshot.context, key=_first), dict(snapshot.amended)
         self.text, self.alias_of, self.created = snapshot.text, snapshot.alias_of, snapshot.created
         self.cursors = dict(snapshot.cursors)
 
@@ -173,4 +186,10 @@ class State:
 
     def covering(self, number: int) -> RunSummary | None:
         """The summary in the context that stands for a message; None where there is none."""
-        return next((each for each in self.context if each.first <= number <= each.last), None)
+        place = bisect_right(self.context, number, key=_first) - 1
+        found = self.context[place] if place >= 0 else None
+        return found if found and number <= found.last else None
+
+
+def _first(summary: RunSummary) -> int:
+    return summary.first

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.errors import SessionConflict
+from mdmem.errors import LimitReached, SessionConflict
 from mdmem.memory.memory import Memory
 from mdmem.sessions import state as state_module
 from mdmem.sessions.conversation import Conversation, faults
-from mdmem.sessions.record import LAST_NUMBER, LogHeader, LogRecord, RunSummary, header_line, line_of
+from mdmem.sessions.record import (
+    LAST_NUMBER,
+    LogHeader,
+    LogRecord,
+    Ranges,
+    RunSummary,
+    header_line,
+    line_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -387,3 +395,52 @@ def test_faults_name_lines_from_one(folder: Path) -> None:
     with sessions.logs.vault.store.log("sessions/s.jsonl") as log:
         assert [(each.line, each.code) for each in faults(log, 1_000)] == [(4, "not-a-record")]
     assert json.loads(HEADER)["key"] == "s"
+
+
+# A log that came with a stranger's files: each of these took minutes, or gigabytes.
+
+
+def test_a_log_that_drops_again_and_again_is_read_at_once(folder: Path) -> None:
+    drops = (
+        f'{{"seq":{number},"drop":[[{number * 2},{number * 2}]],"live":3}}' for number in range(4, 20_000)
+    )
+    write(folder, [*lines_to(3), *(line.encode() for line in drops)])
+    assert seqs(folder) == [1, 2, 3]
+
+
+def test_a_context_of_thousands_of_summaries_is_assembled_within_the_budget(folder: Path) -> None:
+    count = 6_000
+    summaries = (
+        LogRecord(seq=count + at, summary=RunSummary(count + at, 0, at, at, 1, tokens=2, text=f"{at}"))
+        for at in range(1, count)
+    )
+    write(folder, [*lines_to(count), *map(line_of, summaries)])
+    found = Memory(str(folder.parent)).sessions.assemble("s", 500)
+    assert found.tokens <= 500
+    assert [each.seq for each in found.messages][-1] == count
+
+
+def test_a_line_of_too_many_values_is_passed_over_and_never_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdmem.sessions.record.MOST_VALUES", 1_000)
+    said = {"role": "user", "content": ',[{"\\' * 1_000}  # a text may hold as many signs as it likes
+    drop = b'{"seq":3,"drop":[%s]}' % b",".join([b"[1,1]"] * 1_000)
+    write(folder, [*lines_to(2), drop, line_of(LogRecord(seq=3, messages=(said,)))])
+    assert seqs(folder) == [1, 2, 3]
+    sessions = Memory(str(folder.parent)).sessions
+    assert [finding.position.line for finding in sessions.check("s")] == [4]
+    assert [hit.seq for hit in sessions.grep("^[12]$", "s", regex=True).hits] == [2, 1]
+    with pytest.raises(LimitReached, match="values"):
+        sessions.add_message("s", {"role": "user", "content": "x", "data": [0] * 1_000})
+    assert seqs(folder) == [1, 2, 3]
+
+
+def test_a_log_without_snapshots_says_the_same_when_not_all_of_it_is_held(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop = LogRecord(seq=6, drop=Ranges.of([(1, 2)]), live=3)
+    write(folder, [*lines_to(5), line_of(drop), message(7)])
+    whole = seqs(folder)
+    monkeypatch.setattr("mdmem.sessions.conversation._MOST_HELD", 300)
+    assert seqs(folder) == whole == [3, 4, 5, 7]

@@ -63,7 +63,7 @@ def print_each(found: Iterable[T], line: Callable[[T], object], *, as_json: bool
         print_json(found)
         return
     for each in found:
-        print(line(each))
+        print(" ".join(str(line(each)).splitlines()))
 
 
 def print_text(name: str, text: str, *, as_json: bool) -> None:

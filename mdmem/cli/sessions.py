@@ -268,7 +268,7 @@ def sessions_grep(memory: Memory, as_json: bool, **asked: Any) -> int:
 @finding_options
 def sessions_search(memory: Memory, as_json: bool, **asked: Any) -> int:
     """Find the messages and summaries of a session that fit a query best."""
-    return _print_hits(memory.sessions.search(**asked), as_json=as_json)
+    return _print_hits(memory.sessions.search(**asked), as_json=as_json, is_most=True)
 
 
 @sessions_command.command("import", epilog="Example: mdmem sessions import openai-messages chat.json")
@@ -509,28 +509,33 @@ def _print_messages(messages: Sequence[Message], *, as_json: bool) -> None:
         print_json(messages)
         return
     for message in messages:
-        print_coloured(f"#{message.seq}  {message.role}  {message.created_at}\n", "cyan")
+        _print_head(f"#{message.seq}  {message.role}  {message.created_at}")
         print(message.text, end="\n\n")
 
 
-def _print_hits(found: SessionHits, *, as_json: bool) -> int:
+def _print_hits(found: SessionHits, *, as_json: bool, is_most: bool = False) -> int:
     """Print what was found, and give the exit code: 1 where that is nothing."""
     if as_json:
         print_json(found)
         return 0 if found.hits else 1
     for hit in found.hits:
         depth = "" if hit.depth is None else f" {hit.depth}"
-        print_coloured(f"{hit.key}#{hit.seq}  {hit.role}{depth}  {hit.time}\n", "cyan")
+        _print_head(f"{hit.key}#{hit.seq}  {hit.role}{depth}  {hit.time}")
         print(hit.snippet, end="\n\n")
-    for told in (*found.notes, *([f"{found.left_out:,} more"] if found.left_out else [])):
-        print(told, file=sys.stderr)
+    more = [f"{'at most ' * is_most}{found.left_out:,} more"] if found.left_out else []
+    print("\n".join((*found.notes, *more)), end="\n" if found.notes or more else "", file=sys.stderr)
     return 0 if found.hits else 1
+
+
+def _print_head(text: str) -> None:
+    """Print what stands above a text, in one line: keys and roles may hold line ends."""
+    print_coloured(" ".join(text.splitlines()) + "\n", "cyan")
 
 
 def _print_summaries(summaries: Sequence[RunSummary]) -> None:
     for each in summaries:
         stands = f"{each.messages:,} messages, #{each.first} to #{each.last}"
-        print_coloured(f"#{each.seq}  summary of {stands}, by {each.by}\n", "cyan")
+        _print_head(f"#{each.seq}  summary of {stands}, by {each.by}")
         print(each.text, end="\n\n")
 
 

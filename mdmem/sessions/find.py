@@ -80,7 +80,11 @@ class SessionHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHits:
-    """What was found: hits, how many further ones there are (10,000 at most), and what was not asked so."""
+    """What was found: hits, how many further ones there are, and what was not asked so.
+
+    `grep` counts further ones up to 10,000. `search` counts those that it has not read as well, of which some
+    may have left the history, or be left out by a filter: there are so many at most.
+    """
 
     JSON: ClassVar = ("hits", "left_out", "notes")
 
@@ -301,7 +305,8 @@ def grep(
     search = _matching if wanted.regex else _holding
     hits: list[SessionHit] = []
     more = 0
-    for conversation, looked_at in _conversations(logs, key, asked):
+    missed: list[str] = []
+    for conversation, looked_at in _conversations(logs, key, asked, missed):
         if not conversation.is_new:
             file = os.path.join(logs.vault.root, conversation.log.path)
             found, further = search(conversation, file, wanted, looked_at, limit)
@@ -309,7 +314,13 @@ def grep(
             more += further
     if key is None:
         hits.sort(key=lambda hit: moment(hit.time) or _LONG_AGO, reverse=True)
-    return SessionHits(hits=tuple(hits[:limit]), left_out=min(more + len(hits[limit:]), COUNTED))
+    left_out = min(more + len(hits[limit:]), COUNTED)
+    return SessionHits(hits=tuple(hits[:limit]), left_out=left_out, notes=told_missed(missed))
+
+
+def told_missed(missed: Sequence[str]) -> tuple[str, ...]:
+    """What is said of logs that could not be read."""
+    return (f"logs that cannot be read: {len(missed)}; `mdmem sessions check` says why",) if missed else ()
 
 
 def one_or_all(key: str | None, *, every: bool) -> str | None:
@@ -334,11 +345,11 @@ def check_limit(limit: int) -> None:
 
 
 def _conversations(
-    logs: SessionLogs, key: str | None, asked: SessionFilter
+    logs: SessionLogs, key: str | None, asked: SessionFilter, missed: list[str]
 ) -> Iterator[tuple[Conversation, SessionFilter]]:
     """The logs to be searched, each open until the next one is asked for; what in it is looked at."""
     if key is None:
-        yield from ((each, asked) for each in logs.all() if not each.state.alias_of)
+        yield from ((each, asked) for each in logs.all(missed) if not each.state.alias_of)
     elif asked.dropped:
         # What a vacuum kept stands in the log, and what it left out in the archive alone.
         for number, conversation in enumerate(logs.with_archive(key)):

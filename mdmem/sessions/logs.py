@@ -115,12 +115,16 @@ class SessionLogs:
         names = self.vault.store.names(folder)
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]
 
-    def all(self) -> Iterator[Conversation]:
-        """The conversation of every log that there is; what cannot be read is passed over."""
+    def all(self, missed: list[str] | None = None) -> Iterator[Conversation]:
+        """The conversation of every log that there is; what cannot be read is added to `missed`."""
         for path in self.paths():
-            with contextlib.suppress(MdmemError), self.at(path) as conversation:
-                if conversation:
-                    yield conversation
+            try:
+                with self.at(path) as conversation:
+                    if conversation:
+                        yield conversation
+            except MdmemError:
+                if missed is not None:
+                    missed.append(path)
 
     def findings(self, path: str) -> Iterator[Diagnostic]:
         """What is wrong with a log."""

@@ -17,14 +17,23 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.errors import IndexDamaged
+from mdmem.errors import IndexDamaged, PathRefused, SessionConflict, StorageFailed
 from mdmem.index import passages
 from mdmem.index.passages import Indexed, Passage
 from mdmem.index.query import parse
 from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.find import Said, SessionFilter, SessionHit, SessionHits, check_limit, moment, said_at
+from mdmem.sessions.find import (
+    Said,
+    SessionFilter,
+    SessionHit,
+    SessionHits,
+    check_limit,
+    moment,
+    said_at,
+    told_missed,
+)
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
 from mdmem.sessions.message import Message
 from mdmem.vault import files
@@ -34,6 +43,7 @@ _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "position
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
 _COMMITTED = 20_000  # messages after which what was read is kept, should the process be killed
 _MOST = 20_000  # hits that are looked at, of which most are dropped or do not fit
+_UNREADABLE = (PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)
 _PASSAGE = re.compile(r"(?s).{1,4000}(?:\s|\Z)|.{1,4000}")
 
@@ -78,22 +88,23 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
     key = key and logs.resolve(key)
     folder = logs.vault.disk.own(_INDEX)
     try:
-        return _found(_current(logs, folder, key), logs, query, key, asked, limit)
+        return _found(logs, folder, query, key, asked, limit)
     except IndexDamaged:  # what can be made anew is
         with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
             shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
-        return _found(_current(logs, folder, key), logs, query, key, asked, limit)
+        return _found(logs, folder, query, key, asked, limit)
 
 
 def _found(
-    index: TextIndex, logs: SessionLogs, query: str, key: str | None, asked: SessionFilter, limit: int
+    logs: SessionLogs, folder: str, query: str, key: str | None, asked: SessionFilter, limit: int
 ) -> SessionHits:
+    index, missed = _current(logs, folder, key)
     understood = parse(query)
     if understood.is_empty:
         return SessionHits(hits=(), notes=understood.notes)
     # The wall is around the one session: no score tells of others.
-    folder = join(logs.vault.namespace, FOLDER) if key is None else logs.path(key).removesuffix(SUFFIX)
-    scorer = Scorer(index, understood, [Namespace(folder)], (), int(f"{datetime.now(UTC):%Y%m%d}"))
+    wall = join(logs.vault.namespace, FOLDER) if key is None else logs.path(key).removesuffix(SUFFIX)
+    scorer = Scorer(index, understood, [Namespace(wall)], (), int(f"{datetime.now(UTC):%Y%m%d}"))
     words = [*understood.words, *(run[0] for term in understood.prefixes for run in term.runs)]
     most = limit
     while True:
@@ -103,7 +114,8 @@ def _found(
             break
         most *= 4  # what was dropped, or is not looked at, stands among the best
     left_out = len(hits[limit:]) + max(0, ranking.all - len(ranking.best))
-    return SessionHits(hits=tuple(hits[:limit]), left_out=left_out, notes=scorer.notes)
+    notes = (*scorer.notes, *told_missed(missed))
+    return SessionHits(hits=tuple(hits[:limit]), left_out=left_out, notes=notes)
 
 
 def _read(
@@ -112,7 +124,7 @@ def _read(
     """The hits at some places of the index, as their logs have them now."""
     for ranked in best:
         path, _, number = scorer.path(ranked).rpartition("/")
-        with logs.at(path + SUFFIX) as conversation:
+        with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
             said = said_at(conversation, int(number), asked) if conversation else None
             if conversation and said:
                 yield said.hit(conversation.state.key, _first_of(said.text, words), ranked.score)
@@ -127,15 +139,24 @@ def _first_of(text: str, words: list[str]) -> int:
 # -- making the index current -----------------------------------------------------------------------------
 
 
-def _current(logs: SessionLogs, folder: str, key: str | None) -> TextIndex:
-    """The index, once it says what the log of a key says; without a key, what all of the namespace say."""
+def _current(logs: SessionLogs, folder: str, key: str | None) -> tuple[TextIndex, list[str]]:
+    """The index, once it says what the log of a key says; without a key, what all of the namespace say.
+
+    And the logs that cannot be read, where it is not the only one.
+    """
+    missed: list[str] = []
     with files.translated(_INDEX, "write it"), files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
         update = _Update(logs, folder)
         for path in logs.paths() if key is None else [logs.path(key)]:
-            update.look_at(path)
+            try:
+                update.look_at(path)
+            except _UNREADABLE:
+                if key is not None:
+                    raise
+                missed.append(path)
         update.end()
         update.index.refresh()
-        return update.index
+        return update.index, missed
 
 
 class _Update:

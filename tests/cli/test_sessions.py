@@ -127,7 +127,8 @@ def test_what_was_said_is_found_exactly_and_ranked(cli: Cli) -> None:
         (hit,) = cli.ok("sessions", verb, "one", "t", "--json").json["hits"]
         assert (hit["key"], hit["seq"], hit["snippet"]) == ("t", 1, "one")
         assert len(cli.ok("sessions", verb, "one", "--all", "--json").json["hits"]) == 2
-        assert cli.ok("sessions", verb, "one", "--all", "--limit", "1").errors == "1 more\n"
+        more = cli.ok("sessions", verb, "one", "--all", "--limit", "1").errors
+        assert more == f"{'at most ' * (verb == 'search')}1 more\n"  # search has not read it
         assert cli("sessions", verb, "three", "t").code == 1
         assert cli("sessions", verb, "one").code == 2
 
@@ -238,3 +239,12 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
     unknown = cli("sessions", "compact", "t", "--model", "gpt-5")
     assert unknown.code == 2
     assert "`claude -p`" in unknown.errors
+
+
+def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
+    key, role = "a\n      9  2026-01-01  forged", "user\n#7  user"
+    cli("sessions", "add", key, role, "hello")
+    assert len(cli("sessions", "list").out.splitlines()) == 1
+    assert cli("sessions", "history", key).out.splitlines()[1] == "hello"
+    assert cli("sessions", "grep", "hello", key).out.splitlines()[1] == "hello"
+    assert cli("sessions", "search", "hello", "--all").out.splitlines()[1] == "hello"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import Usage
+from mdmem.errors import StorageFailed, Usage
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.sessions.find import SessionHits
 from mdmem.sessions.record import LogRecord, RunSummary
@@ -226,3 +226,20 @@ def test_seed_no_query_is_an_error(sessions: Sessions, query: str) -> None:
 def test_seed_words_of_a_query_need_not_all_be_there(sessions: Sessions) -> None:
     say(sessions, "k", "auth is on", "login is off", "nothing")
     assert found(sessions.search("auth OR login", "k")) == [1, 2]
+
+
+def test_one_log_that_cannot_be_read_hides_no_other_one(sessions: Sessions, memory: Memory) -> None:
+    sessions.add("a", "user", "a word")
+    sessions.add("b", "user", "a word")
+    assert len(sessions.search("word", all=True).hits) == 2  # both are indexed
+    folder = Path(memory.vault.root, "sessions")
+    (folder / "b.jsonl").rename(folder / "away")
+    (folder / "b.jsonl").mkdir()
+    (folder / "c.jsonl").symlink_to("/dev/zero")
+    (folder / "d.jsonl").write_text("{}\n")
+    for asked in (sessions.search, sessions.grep):
+        found = asked("word", all=True)
+        assert [hit.key for hit in found.hits] == ["a"]
+        assert any("cannot be read: 3" in note for note in found.notes)
+    with pytest.raises(StorageFailed):
+        sessions.search("word", "b")

@@ -186,10 +186,12 @@ class NamedNotFound(NotFound, code="name-not-found"):
     kind: str
     name: str
     near: tuple[str, ...] = ()
+    remedy: str = ""
 
     @property
     def hint(self) -> str:
-        return f"there is: {', '.join(self.near)}" if self.near else f"there is no {self.kind} at all"
+        found = f"there is: {', '.join(self.near)}" if self.near else f"there is no {self.kind} at all"
+        return self.remedy or found
 
 
 # ------------------------------------------------------------------------------------------------ refused

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from mdmem.errors import NamedNotFound, SessionConflict
 from mdmem.generator import Generator
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.logs import SessionLogs
+from mdmem.sessions.logs import NUMBERS, SessionLogs
 from mdmem.sessions.message import Message, answered, beside_pairs, is_asked, pairs
 from mdmem.sessions.prompt import TAIL, check_natural, newest_of, rendered
 from mdmem.sessions.record import LogRecord, Ranges, RunSummary
@@ -416,7 +416,7 @@ def _holding(logs: SessionLogs, key: str, number: int, look: Callable[[Conversat
         found = look(conversation)
         if found is not None:
             return found
-    raise NamedNotFound(kind="message or summary", name=f"{key}#{number}")
+    raise NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
 
 
 def _below(

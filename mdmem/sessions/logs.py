@@ -51,6 +51,7 @@ T = TypeVar("T")
 FOLDER, ARCHIVE, SUFFIX = "sessions", ".archive", ".jsonl"
 CAPTURE = "capture"
 """What a user lets a vault do: keep what its hooks are told was said."""
+NUMBERS = "`mdmem sessions history` and `assemble` show the numbers that there are"
 _VACUUMED, _DELETED = f".vacuumed{SUFFIX}", f".deleted{SUFFIX}"
 _MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one what stays before its hash
 _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
@@ -312,7 +313,7 @@ class SessionLogs:
         path = self.path(key)
         kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
         if not kept:
-            raise NamedNotFound(kind="deleted session", name=key)
+            raise NamedNotFound(kind="deleted session", name=key, remedy="nothing of this key was deleted")
         with self.vault.store.appending(path) as (log,):
             if log.size:
                 raise AlreadyExists(path=path, remedy="delete it first, or keep it")

@@ -18,6 +18,7 @@ from mdmem.errors import Invalid, MdmemError, NamedNotFound, SessionConflict, Us
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import (
     CAPTURE,
+    NUMBERS,
     SessionInfo,
     SessionLogs,
     capture_refused,
@@ -260,7 +261,7 @@ class Sessions(Checked):
         for conversation in self.logs.with_archive(key):
             if found := conversation.message(seq):
                 return found
-        raise NamedNotFound(kind="message", name=f"{key}#{seq}")
+        raise NamedNotFound(kind="message", name=f"{key}#{seq}", remedy=NUMBERS)
 
     def summary(self, key: str) -> str:
         """The text that `set_summary` set; empty without one."""

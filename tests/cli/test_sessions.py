@@ -248,3 +248,13 @@ def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
     assert cli("sessions", "history", key).out.splitlines()[1] == "hello"
     assert cli("sessions", "grep", "hello", key).out.splitlines()[1] == "hello"
     assert cli("sessions", "search", "hello", "--all").out.splitlines()[1] == "hello"
+
+
+@pytest.mark.parametrize("asked", [("expand", "t", "9"), ("message", "t", "9"), ("restore", "t")])
+def test_what_is_not_there_is_not_said_to_be_nowhere(cli: Cli, asked: tuple[str, ...]) -> None:
+    cli.ok("sessions", "add", "t", "user", "hello")
+    cli.ok("sessions", "add", "other", "user", "hello")
+    cli.ok("sessions", "delete", "other")
+    told = cli("sessions", *asked)
+    assert told.code == 1
+    assert "at all" not in told.errors

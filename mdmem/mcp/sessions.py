@@ -81,7 +81,7 @@ def search(call: Call, within: str, query: str, limit: int, offset: int, **optio
     key = _asked(call, within, options, allowed={"since", "before"})
     times = {name: options[name] for name in ("since", "before") if options.get(name)}
     found = call.memory.sessions.search(query, key, limit=offset + min(limit, _MOST), **times)
-    return _hits(call, found, offset)
+    return _hits(call, found, offset, "at most ")
 
 
 def _named(call: Call, path: str) -> tuple[str, int | None]:
@@ -118,8 +118,8 @@ def _messages(call: Call, key: str, messages: Sequence[Message], left_out: int =
     return Answer(tuple(filter(None, ("\n\n".join(texts) or "nothing was said", tail))), data)
 
 
-def _hits(call: Call, found: SessionHits, offset: int) -> Answer:
-    """What was found, as much as fits."""
+def _hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answer:
+    """What was found, as much as fits; `about` stands before the number of what did not."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
     taken = fitting(blocks, call.budget // _AS_JSON)
@@ -129,7 +129,7 @@ def _hits(call: Call, found: SessionHits, offset: int) -> Answer:
     notes: Iterable[str] = [f"[{note}]" for note in found.notes]
     if left_out:
         data["next"] = {"offset": offset + len(taken)}
-        notes = [f"[{left_out:,} more left out: go on with offset={offset + len(taken)}]", *notes]
+        notes = [f"[{about}{left_out:,} more left out: go on with offset={offset + len(taken)}]", *notes]
     return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
 
 

@@ -171,6 +171,7 @@ def test_a_program_that_knows_only_the_usual_place_is_believed(
     assert (state / "key").is_file()
 
 
+# README: A config comes with the files, so it can only ask …
 def test_a_vault_may_do_what_its_user_allowed_and_nothing_else(tmp_path: Path, state: Path) -> None:
     """Not another vault, nor one that takes its place, nor a copy; and what is allowed ends with a word."""
     vault, other = tmp_path / "vault", tmp_path / "other"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mdmem.links.references import Reference
     from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.program import Program, command, configured
+    from mdmem.results.results import ResultReference
     from mdmem.sessions.find import SessionHits
     from mdmem.sessions.message import Message
     from mdmem.sessions.record import RunSummary
@@ -49,6 +50,7 @@ _HOMES = {
         "links.references": ("Reference",),
         "memory.memory": ("Memory", "open"),
         "program": ("Program", "command", "configured"),
+        "results.results": ("ResultReference",),
         "sessions.find": ("SessionHits",),
         "sessions.message": ("Message",),
         "sessions.record": ("RunSummary",),
@@ -87,6 +89,7 @@ __all__ = [
     "Program",
     "Reference",
     "Refused",
+    "ResultReference",
     "RunSummary",
     "Scope",
     "SearchRequest",

@@ -194,6 +194,23 @@ class NamedNotFound(NotFound, code="name-not-found"):
         return self.remedy or found
 
 
+class ResultNotFound(NotFound, code="result-not-found"):
+    """No output of a tool is kept under this hash; `gone` is when it was swept, where that is known."""
+
+    hash: str
+    gone: str = ""
+
+    @property
+    def message(self) -> str:
+        return (
+            f"the result {self.hash!r} was swept at {self.gone}" if self.gone else f"no result {self.hash!r}"
+        )
+
+    @property
+    def hint(self) -> str:
+        return "run the tool again" if self.gone else "see what is kept with `mdmem results list`"
+
+
 # ------------------------------------------------------------------------------------------------ refused
 
 

@@ -106,6 +106,7 @@ _MODULES = {
     "main": "completion",
     "make": "import init new render schema template",
     "references": "backlinks graph refs tags",
+    "results": "results",
     "serve": "index mcp watch",
     "sessions": "sessions summaries",
 }

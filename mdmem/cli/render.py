@@ -113,6 +113,15 @@ def print_document(
     sys.stdout.flush()
 
 
+def print_bytes(data: bytes) -> None:
+    """Print bytes exactly as they are; on a terminal, as the text that they are, with all of it visible."""
+    if isinstance(sys.stdout, Terminal):
+        sys.stdout.write(data.decode("utf-8", "replace"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+
+
 def print_applied(applied: Applied, *, as_json: bool) -> None:
     """Print what a change did: every file with its new hash, and how to take it back."""
     if as_json:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
     from mdmem.memory.verbs import Listed
+    from mdmem.results.results import ToolResults
     from mdmem.schema import Schemas
     from mdmem.sessions.sessions import Sessions
     from mdmem.template.templates import Templates
@@ -146,6 +147,13 @@ class Memory(Kinds["Applied"]):
         from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
 
         return Sessions(self._vault)
+
+    @cached_property
+    def results(self) -> ToolResults:
+        """The outputs of tools: their short forms, and all of each."""
+        from mdmem.results.results import ToolResults  # noqa: PLC0415 - start-up
+
+        return ToolResults(self._vault)
 
     @cached_property
     def index(self) -> Index:

@@ -230,6 +230,8 @@ READS: Sequence[Sequence[str]] = (
     ("inbox", "list", "--all"),
     ("capture", "extract", "I prefer dark mode."),
     ("inbox", "show", "0"),
+    *(("results", name) for name in ("list", "references", "stats", "sweep")),
+    *(("results", name, "0" * 8) for name in ("recover", "can-recover", "lookup", "mark")),
     ("ls", "tree", "--glob", "*.md", "--json"),
     ("ls", "--where", "title~license", "--sort", "-size"),
     ("search", "license of the software", "--limit", "50"),
@@ -415,7 +417,7 @@ LOGGING = {
         *("add", "add-message", "extend", "set-history", "set-summary", "sync", "import", "truncate", "pop"),
         *("clear", "compact", "alias", "delete", "restore", "vacuum", "allow-capture"),
     )
-}
+} | {"results compress"}
 
 
 def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -27,6 +27,7 @@ _SHELL = re.compile(r"[|<>]|\$\(")
 # Examples that cannot succeed everywhere.
 _ENDS_WITH_ONE = {"restore": "the hash in it is of nobody's content"}
 _ENDLESS = {"watch"}
+BUILD_LOG = "compiling src/app.py\n" * 200
 
 
 def walk(group: click.Group = app, names: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
@@ -83,6 +84,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.inbox.propose("append", {"path": "notes/db.md", "text": "One file."})
     (folder / "src").mkdir()
     (folder / "src/app.py").write_text("import os\nimport sys\n")
+    (folder / "build.log").write_text(BUILD_LOG)
     return folder
 
 
@@ -90,6 +92,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def work(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "work"
     shutil.copytree(prepared, folder)
+    # What is kept of tools is not believed where it was copied to.
+    open_memory(str(folder / "memories")).results.compress("Bash", BUILD_LOG)
     monkeypatch.chdir(folder)
     for name in [name for name in os.environ if name.startswith("MDMEM_")]:
         monkeypatch.delenv(name)

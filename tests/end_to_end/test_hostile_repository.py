@@ -62,6 +62,8 @@ READS: Sequence[Sequence[str]] = (
     ("inbox", "list", "--all"),
     ("capture", "extract", "I prefer dark mode."),
     ("inbox", "show", "a"),
+    *(("results", name) for name in ("list", "references", "stats")),
+    *(("results", name, "0" * 8) for name in ("recover", "can-recover", "lookup")),
     ("ls", "--where", "tags=fruit"),
     ("show", "notes/a.md"),
     ("grep", "apple"),
@@ -170,6 +172,9 @@ LOGGING: Sequence[Sequence[str]] = (
     ("sessions", "set-history", "mine", "/dev/null"),
     ("sessions", "import", "openai-messages", "/dev/null"),
     ("sessions", "allow-capture", "--off"),
+    ("results", "compress", "/dev/null", "--tool", "Bash"),
+    ("results", "sweep"),
+    ("results", "mark", "mine"),
 )
 LOGS = "home/work/memories/sessions"
 ASKED_FOR = {

@@ -21,6 +21,7 @@ from mdmem.memory.rules import Rules
 from mdmem.memory.summaries import Summaries
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
+from mdmem.results.results import ToolResults
 from mdmem.sessions.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ KINDS: dict[str, type] = {
     "summaries": Summaries,
     "inbox": Inbox,
     "capture": Capture,
+    "results": ToolResults,
 }
 
 # Commands that are called otherwise than their verb.

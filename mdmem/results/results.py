@@ -1,0 +1,584 @@
+"""Outputs of tools: a short form of each for the reader, and every byte of it when it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from mdmem.arguments import Checked
+from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
+from mdmem.results import database
+from mdmem.results.database import Kept, NamedRow, ResultDatabase
+from mdmem.results.named import TYPES, Named, NamedReference, named
+from mdmem.results.shorten import redacted, shortened
+from mdmem.text.document import digest
+from mdmem.text.regex import regex
+from mdmem.text.tokens import clipped, in_line
+from mdmem.vault.local_store import LOCAL
+
+if TYPE_CHECKING:
+    import builtins
+    import sqlite3
+
+    from mdmem.vault.vault import Vault
+
+T = TypeVar("T")
+
+_FOLDER = "results"
+_WHERE = f"{LOCAL}/{_FOLDER}"
+_HASH = regex(r"[0-9a-f]{8,64}")
+_SHOWN = 16  # digits of a hash in a hint
+_LONGEST_TOOL, _LONGEST_SESSION = 100, 1_000  # characters
+_LONGEST_TARGET = 10_000
+_SURROGATE = regex("[\ud800-\udfff]")
+_LINE_END = regex(rb"\r\n|\n|\r")
+_RANGE = regex(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
+_MOST_BYTES = 900_000_000  # SQLite holds no more than 1,000,000,000 in one row
+_HOUR = 3_600
+_MOST_USED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedResult:
+    """The output of a tool in short.
+
+    Attributes:
+        summary: the short form, or the output itself where that is short.
+        references: what the output names.
+        hash: the SHA-256 of the output.
+        original_length: characters of the output.
+        ratio: characters of the summary for each of the output.
+        tool: whose output it is.
+        recoverable: whether `recover` gives the output.
+        rest: how to get what the summary leaves out; else why nobody can.
+        warnings: what had to give: secrets that were taken out, bytes that are no text, names not looked for.
+    """
+
+    summary: str
+    references: tuple[NamedReference, ...]
+    hash: str
+    original_length: int
+    ratio: float
+    tool: str
+    recoverable: bool
+    rest: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoverable:
+    """Whether an output is kept.
+
+    Attributes:
+        hash: as it was asked for, or all of it where it is known.
+        recoverable: whether `recover` gives it: its bytes were read, and are what was stored.
+        gone: when it was swept; empty where it was not, or is not known.
+    """
+
+    hash: str
+    recoverable: bool
+    gone: str = ""
+
+    def __bool__(self) -> bool:
+        return self.recoverable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """An output that is kept.
+
+    Attributes:
+        hash: the SHA-256 of its bytes.
+        size: in bytes.
+        tool, session: whose output it is, and of which session; empty where none was said.
+        created, used: when it was stored, and last stored or recovered.
+    """
+
+    hash: str
+    size: int
+    tool: str
+    session: str
+    created: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReference:
+    """What outputs of tools name.
+
+    Attributes:
+        type: one of `mdmem.results.named.TYPES`.
+        value: a path, a path with `#L10-L23`, a URL, or a name.
+        context: a line in which it stands.
+        count: how often it was met.
+        created, used: when it was met first, and last met or marked.
+    """
+
+    type: str
+    value: str
+    context: str
+    count: int
+    created: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultStats:
+    """References and outputs in numbers.
+
+    Attributes:
+        total: references.
+        by_type: how many of each type.
+        most_used: the ten that were met most often.
+        added: references that were met first in the last hour.
+        outputs, bytes: how many outputs are kept, and how large they are together.
+    """
+
+    total: int
+    by_type: dict[str, int]
+    most_used: tuple[ResultReference, ...]
+    added: int
+    outputs: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptResults:
+    """How many outputs and references were removed."""
+
+    outputs: int
+    references: int
+
+
+class ToolResults(Checked):
+    """The outputs of tools that one namespace has stored. Another one cannot tell that they are there.
+
+    With a `session`, a question is about what that session has stored, and nothing else exists.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    # -- storing --------------------------------------------------------------------------------------------
+
+    def compress(self, tool: str, output: str | bytes, session: str | None = None) -> CompressedResult:
+        """The short form of an output, which is stored first.
+
+        One of less than `min_length` characters (config, [results]) is given back as it is and not stored,
+        where it has neither secrets nor bytes that are no text.
+
+        Args:
+            tool: its name, such as `Bash`, `Read`, `Grep`, `Glob` or `WebFetch`.
+            output: what it printed.
+            session: the key of the conversation that it belongs to.
+
+        Raises:
+            Usage: a session that cannot be a key.
+            ConfigInvalid: the config cannot be read.
+        """
+        tool, session = _tool(tool), _session(session) or ""
+        data, text, is_text = _read(output)
+        is_long = len(text) >= self._vault.config.results.min_length
+        short = shortened(tool, text) if is_long else redacted(text)
+        made, found, warnings = digest(data), Named(()), list[str]()
+        if is_long or not is_text or short.secrets:
+            found = named(text)
+            problem = self._store(tool, session, made, data, found.references)
+            rest = f"it is not kept: {problem}" if problem else _rest(made, short.gaps)
+        else:
+            problem = rest = "it is short: it is here as it was, and is not kept"
+        if not is_text:
+            warnings.append("it has bytes that are no UTF-8, which stand here as \ufffd")
+        warnings += [f"a secret ({kind}) was taken out of the short form" for kind in short.secrets]
+        if found.left_out:
+            warnings.append(f"it names {found.left_out:,} more, which are left out")
+        if found.unread:
+            warnings.append(f"names were not looked for in {found.unread:,} characters in its middle")
+        return CompressedResult(
+            summary=short.text,
+            references=found.references,
+            hash=made,
+            original_length=len(text),
+            ratio=len(short.text) / max(1, len(text)),
+            tool=tool,
+            recoverable=not problem,
+            rest=rest,
+            warnings=tuple(warnings),
+        )
+
+    def _store(
+        self, tool: str, session: str, made: str, data: bytes, references: Sequence[NamedReference]
+    ) -> str:
+        """Keep an output and what it names; why it is not kept, empty where it is."""
+        settings = self._vault.config.results
+        most = min(settings.max_bytes, _MOST_BYTES)
+        problem = "" if len(data) <= most else f"it has {len(data):,} bytes, and {most:,} may be kept"
+        now = time.time()
+        namespace = self._vault.namespace
+
+        def change(connection: sqlite3.Connection) -> None:
+            if not problem:
+                kept = Kept(made, len(data), tool, session, now, now)
+                database.store(connection, namespace, kept, data)
+            database.register(connection, namespace, references, session, tool, now)
+            database.sweep(connection, namespace, settings, now, keep=made)
+
+        try:
+            self._write(change)
+        except ConfigInvalid:
+            raise
+        except MdmemError as error:
+            return error.message
+        return problem
+
+    # -- getting it back ------------------------------------------------------------------------------------
+
+    def recover(
+        self,
+        hash: str,  # noqa: A002 - the field's name
+        lines: str | Sequence[int] | None = None,
+        session: str | None = None,
+    ) -> bytes:
+        """The bytes of an output, exactly as they were given, checked against their hash.
+
+        Args:
+            hash: its SHA-256, or 8 digits of it or more.
+            lines: only these, with their ends: `"10-20"`, `"10"` or a first and a last number, from 1 on.
+            session: only what this session has stored.
+
+        Raises:
+            Usage: no hash, several outputs that begin so, or lines that it has not.
+            ResultNotFound: it is not kept; where it was swept, with the time.
+            StorageFailed: it cannot be read.
+        """
+        session, wanted, digits = _session(session), _lines(lines), _digits(hash)
+        found, data = self._found(digits, session)
+        if data is None:
+            raise ResultNotFound(hash=digits, gone=self._gone(digits, session).gone)
+        if digest(data) != found:
+            reason = "its bytes are not those that were stored"
+            raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
+        self._use(found)
+        return _cut(data, *wanted) if wanted else data
+
+    def can_recover(self, hash: str, session: str | None = None) -> Recoverable:  # noqa: A002 - as above
+        """Whether `recover` gives an output, and of one that was swept, when that was.
+
+        Args:
+            hash: its SHA-256, or 8 digits of it or more.
+            session: only what this session has stored.
+
+        Raises:
+            Usage: no hash, or several outputs that begin so.
+        """
+        digits, session = _digits(hash), _session(session)
+        found, data = self._found(digits, session)
+        if data is None:
+            return self._gone(digits, session)
+        return Recoverable(hash=found, recoverable=digest(data) == found)
+
+    def _found(self, digits: str, session: str | None) -> tuple[str, bytes | None]:
+        """The whole hash and the bytes of the one output whose hash begins so; None where there is none."""
+        namespace = self._vault.namespace
+
+        def ask(connection: sqlite3.Connection) -> tuple[str, bytes | None]:
+            rows = database.outputs(connection, namespace, prefix=digits, session=session, tool=None)
+            hashes = sorted({row.hash for row in rows})
+            if len(hashes) > 1:
+                raise Usage(problem=f"{len(hashes)} results begin with {digits}", remedy="give more digits")
+            return (hashes[0], database.content(connection, namespace, hashes[0])) if hashes else ("", None)
+
+        return self._read(ask) or ("", None)
+
+    def _gone(self, digits: str, session: str | None) -> Recoverable:
+        """What is known of an output that is not kept."""
+        namespace = self._vault.namespace
+        rows = self._read(lambda c: database.removed(c, namespace, digits, session))
+        if not rows:
+            return Recoverable(hash=digits, recoverable=False)
+        return Recoverable(hash=rows[0].hash, recoverable=False, gone=_time(rows[0].at))
+
+    def _use(self, made: str) -> None:
+        """Note that an output was asked for, so that others are swept before it."""
+        statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
+        values = (time.time(), self._vault.namespace, made)
+        with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
+            self._write(lambda connection: connection.execute(statement, values))
+
+    # -- what there is --------------------------------------------------------------------------------------
+
+    def list(self, session: str | None = None, tool: str | None = None) -> builtins.list[StoredResult]:
+        """The outputs that are kept, the oldest first.
+
+        Args:
+            session: only those of this one.
+            tool: only those of this one.
+        """
+        session, tool = _session(session), None if tool is None else _tool(tool)
+        namespace = self._vault.namespace
+        rows = self._read(lambda c: database.outputs(c, namespace, session=session, tool=tool)) or ()
+        return [
+            StoredResult(
+                hash=row.hash,
+                size=row.size,
+                tool=row.tool,
+                session=row.session,
+                created=_time(row.created),
+                used=_time(row.used),
+            )
+            for row in rows
+        ]
+
+    def references(
+        self,
+        type: str | None = None,  # noqa: A002 - the field's name
+        session: str | None = None,
+        tool: str | None = None,
+        recent: int | None = None,
+    ) -> builtins.list[ResultReference]:
+        """What outputs name, in the order in which it was met first.
+
+        Args:
+            type: only these (`mdmem.results.named.TYPES`).
+            session: only what this one has stored.
+            tool: only what this one printed.
+            recent: as many as were used last, the last one first.
+
+        Raises:
+            Usage: there is no such type, or `recent` is negative.
+        """
+        _check_type(type)
+        if recent is not None and recent < 0:
+            raise Usage(problem=f"recent is {recent}", remedy="give 0 or more")
+        return self._named(type_=type, session=session, tool=tool, recent=recent)
+
+    def lookup(
+        self,
+        target: str,
+        type: str | None = None,  # noqa: A002 - the field's name
+        session: str | None = None,
+    ) -> builtins.list[ResultReference]:
+        """The references to one thing.
+
+        Args:
+            target: as `references` names it, or the end of its path, without the folders in front.
+            type: as `references` takes it.
+            session: only what this one has stored.
+        """
+        _check_type(type)
+        return self._named(type_=type, session=session, value=_target(target))
+
+    def mark(
+        self,
+        target: str,
+        type: str | None = None,  # noqa: A002 - the field's name
+        session: str | None = None,
+    ) -> builtins.list[ResultReference]:
+        """Count a reference as used now; the others are swept before it.
+
+        Args:
+            target, type, session: as `lookup` takes them; the whole name.
+
+        Raises:
+            NamedNotFound: there is no such reference.
+        """
+        _check_type(type)
+        target, session = _target(target), _session(session)
+        namespace = self._vault.namespace
+        if not (self._exists and self._write(lambda c: database.use(c, namespace, target, type, session))):
+            near = tuple(each.value for each in self.lookup(target, type, session))
+            raise NamedNotFound(kind="reference", name=clipped(target, _LONGEST_TOOL), near=near)
+        return [each for each in self.lookup(target, type, session) if each.value == target]
+
+    def _named(
+        self,
+        *,
+        type_: str | None,
+        session: str | None,
+        tool: str | None = None,
+        recent: int | None = None,
+        value: str | None = None,
+    ) -> builtins.list[ResultReference]:
+        ask = partial(
+            database.named_rows,
+            namespace=self._vault.namespace,
+            type_=type_,
+            session=_session(session),
+            tool=None if tool is None else _tool(tool),
+            recent=recent,
+            value=value,
+        )
+        return [*map(_reference, self._read(ask) or ())]
+
+    def stats(self, session: str | None = None) -> ResultStats:
+        """References and outputs in numbers.
+
+        Args:
+            session: only of what this one has stored.
+        """
+        session, namespace = _session(session), self._vault.namespace
+        since = time.time() - _HOUR
+        rows = self._read(lambda c: database.named_rows(c, namespace, session=session)) or ()
+        kept = self._read(lambda c: database.outputs(c, namespace, session=session, tool=None)) or ()
+        sizes = {row.hash: row.size for row in kept}
+        counts = {type_: sum(row.type == type_ for row in rows) for type_ in TYPES}
+        most = sorted(rows, key=lambda row: -row.times)[:_MOST_USED]
+        return ResultStats(
+            total=len(rows),
+            by_type={type_: count for type_, count in counts.items() if count},
+            most_used=tuple(map(_reference, most)),
+            added=sum(row.created >= since for row in rows),
+            outputs=len(sizes),
+            bytes=sum(sizes.values()),
+        )
+
+    def sweep(self, max_age: float | None = None) -> SweptResults:
+        """Remove outputs and references that nobody has used for so long.
+
+        Args:
+            max_age: in days; `max_days` of the config without.
+
+        Raises:
+            Usage: it is negative.
+            LockTimeout, StorageFailed: it cannot be done now.
+        """
+        days = self._vault.config.results.max_days if max_age is None else max_age
+        if not days >= 0:
+            raise Usage(problem=f"max_age is {days:g}", remedy="give a number of days, 0 or more")
+        if not self._exists:
+            return SweptResults(outputs=0, references=0)
+        namespace, now = self._vault.namespace, time.time()
+        outputs, references = self._write(lambda c: database.expire(c, namespace, now, days))
+        return SweptResults(outputs=outputs, references=references)
+
+    # -- the database ---------------------------------------------------------------------------------------
+
+    @property
+    def _exists(self) -> bool:
+        return os.path.isdir(os.path.join(self._vault.disk.root, _WHERE))
+
+    def _database(self) -> ResultDatabase:
+        self._vault.enter()
+        return ResultDatabase(self._vault.disk.own(_FOLDER), self._vault.notes)
+
+    def _read(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
+        # What only reads makes nothing, not even a folder.
+        return self._database().read(ask) if self._exists else None
+
+    def _write(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        return self._database().write(change)
+
+
+# -- what callers give ------------------------------------------------------------------------------------
+
+
+def _tool(tool: str) -> str:
+    """The name of a tool, in one line and with nothing hidden in it."""
+    name = in_line(_SURROGATE.sub("\ufffd", tool[:_LONGEST_TOOL]))[:_LONGEST_TOOL]
+    if not name:
+        raise Usage(problem="a tool has a name", remedy="say which one it is, such as Bash")
+    return name
+
+
+def _session(session: str | None) -> str | None:
+    if session is not None and (len(session) > _LONGEST_SESSION or _SURROGATE.search(session)):
+        problem = f"{clipped(session, _LONGEST_TOOL)!r} cannot be the key of a session"
+        raise Usage(problem=problem, remedy=f"give a text of at most {_LONGEST_SESSION:,} characters")
+    return session
+
+
+def _target(target: str) -> str:
+    return _SURROGATE.sub("\ufffd", target[:_LONGEST_TARGET])
+
+
+def _check_type(type_: str | None) -> None:
+    if type_ is not None and type_ not in TYPES:
+        problem = f"there is no type of references {clipped(type_, _LONGEST_TOOL)!r}"
+        raise Usage(problem=problem, remedy=f"say {', '.join(TYPES)}")
+
+
+def _digits(hash_: str) -> str:
+    if not _HASH.fullmatch(hash_.lower()):
+        problem = f"{clipped(hash_, _LONGEST_TOOL)!r} is no hash of a result"
+        raise Usage(problem=problem, remedy="give its SHA-256, or 8 hexadecimal digits of it or more")
+    return hash_.lower()
+
+
+def _read(output: str | bytes) -> tuple[bytes, str, bool]:
+    """The bytes of an output, the text that is shown of them, and whether that says all."""
+    if isinstance(output, str):
+        text = _SURROGATE.sub("\ufffd", output)
+        return output.encode("utf-8", "surrogatepass"), text, text == output
+    data = bytes(output)
+    try:
+        return data, data.decode(), True
+    except UnicodeDecodeError:
+        return data, data.decode("utf-8", "replace"), False
+
+
+def _lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
+    """The first and the last line that are asked for; None for all."""
+    if lines is None:
+        return None
+    if isinstance(lines, str):
+        found = _RANGE.fullmatch(lines)
+        given = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    else:
+        given = (lines[0], lines[1]) if len(lines) == 2 else (0, 0)  # noqa: PLR2004 - first and last
+    if not 1 <= given[0] <= given[1]:
+        shown = clipped(str(lines), _LONGEST_TOOL)
+        raise Usage(problem=f"these are no lines: {shown}", remedy="give 10-20: first and last, from 1 on")
+    return given
+
+
+def _cut(data: bytes, first: int, last: int) -> bytes:
+    """Some lines of an output, with their ends.
+
+    Raises:
+        Usage: it has not so many.
+    """
+    start, count, end = 0, 1, len(data)
+    for found in _LINE_END.finditer(data):
+        if count == last:
+            end = found.end()
+            break
+        count += 1
+        if count <= first:
+            start = found.end()
+    if count < first or start == len(data):
+        count -= start == len(data)
+        raise Usage(problem=f"the first line is {first:,}; the last one is {count:,}", remedy="give others")
+    return data[start:end]
+
+
+# -- what they get ----------------------------------------------------------------------------------------
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _reference(row: NamedRow) -> ResultReference:
+    return ResultReference(
+        type=row.type,
+        value=row.value,
+        context=row.context,
+        count=row.times,
+        created=_time(row.created),
+        used=_time(row.used),
+    )
+
+
+def _rest(made: str, gaps: Sequence[tuple[int, int]]) -> str:
+    """How to get what a short form leaves out."""
+    command = f"mdmem results recover {made[:_SHOWN]}"
+    if not gaps:
+        return f"all of it: {command}"
+    first, last = max(gaps, key=lambda gap: gap[1] - gap[0])
+    return f"all of it: {command}; of a gap: {command} --lines {first}-{last}"

@@ -27,6 +27,7 @@ import moving
 import oracle
 import protocol
 import ranked
+import results
 import search
 import serving
 import sessions
@@ -58,6 +59,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "sessions-crash": sessions_crash.measure,
     "inbox-crash": inbox_crash.measure,
     "capture": capture.measure,
+    "results": results.measure,
 }
 # Minutes and gigabytes: only when it is named.
 _ON_REQUEST = {

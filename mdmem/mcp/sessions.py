@@ -1,10 +1,12 @@
 """Conversations through the tools for memories: `sessions/<key>` is a folder, `sessions/<key>#<seq>` a path.
 
-A host that has bound a thread lets its agent see the session of that name alone.
+A host that has bound a thread lets its agent see the session of that name alone. What tools printed in it is
+`result:<hash>`, and nobody else's.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from mdmem.mcp.answer import Call
 
 FOLDER = "sessions"
+RESULT = "result:"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # as `results recover` counts them
 _MEMORIES = (".md", ".json")
 _LAST = 20  # messages that are shown where none is named
 _MOST = 1_000
@@ -65,6 +69,49 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
         data["next"] = {"line": following}
         tail = f"[{data['left_out']:,} more lines left out: go on with line={following}]"
     return Answer(tuple(filter(None, (_head(key, message), text, tail))), data)
+
+
+def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
+    """What a tool has printed in the session that is bound, from a line on.
+
+    Args:
+        call: of the tool.
+        path: `result:<hash>`.
+        line: the first line to show.
+        limit: lines; 0: as many as fit.
+        column: of the first line, where it begins.
+
+    Raises:
+        Usage: no session is bound, or there is no such line.
+        ResultNotFound: the session has no such result.
+    """
+    key = call.bound.thread
+    if key is None:
+        remedy = "tell the user to start `mdmem mcp` with --thread"
+        raise Usage(problem="a result is shown to the session that has it, and none is bound", remedy=remedy)
+    wanted = path.removeprefix(RESULT).strip()
+    data = call.memory.results.recover(wanted, session=key)
+    lines = _LINE.findall(data.decode("utf-8", "replace"))
+    if line > len(lines):
+        raise Usage(problem=f"line is {line}; the last one is {len(lines)}", remedy="give a smaller line")
+    budget = call.budget // _AS_JSON
+    shown = lines[line - 1 : line - 1 + limit if limit else None]
+    shown[0] = shown[0][column - 1 :]
+    taken = [text for _, text in fitting(((None, text) for text in shown), budget)]
+    piece = beginning(taken[0], budget)
+    left_out = len(lines) - (line - 1) - len(taken)
+    answer: dict[str, Any] = {"result": wanted, "line": line, "lines": len(lines), "text": "".join(taken)}
+    tail = ""
+    if len(piece) < len(taken[0]):  # a single line that is too long
+        answer |= {"text": piece, "next": {"line": line, "column": column + len(piece)}}
+        left_out += 1
+        tail = f"[line {line} is cut: go on with line={line}, column={column + len(piece)}]"
+    elif left_out:
+        answer["next"] = {"line": line + len(taken)}
+        tail = f"[{left_out:,} more lines left out: go on with line={line + len(taken)}]"
+    answer["left_out"] = left_out
+    head = f"{RESULT}{wanted}  lines {line}-{line + len(taken) - 1} of {len(lines)}"
+    return Answer(tuple(filter(None, (head, answer["text"], tail))), answer)
 
 
 def grep(call: Call, within: str, pattern: str, limit: int, offset: int, **options: Any) -> Answer:

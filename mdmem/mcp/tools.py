@@ -137,7 +137,8 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="show",
         title="Read a memory",
-        about="Read a memory, or one section of it, with its hash; or sessions/KEY#12, what was said.",
+        about="Read a memory, or one section of it, with its hash; or sessions/KEY#12, what was said;"
+        " or result:HASH, what a tool printed.",
         arguments=(
             _PATH,
             Argument("heading", about="only this section", aliases="section title header"),

@@ -54,9 +54,12 @@ def context(call: Call, thread: str | None = None, budget: int = 4000, **options
 
 
 def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0, column: int = 1) -> Answer:
-    """A memory, or a section of it, from a line on; or what was said in a session."""
+    """A memory, or a section of it, from a line on; or what was said in a session, or a tool printed."""
     if sessions.is_session(path):
         return sessions.show(call, path, line, limit, column)
+        return sessions.show(call, path, line, limit)
+    if path.startswith(sessions.RESULT):
+        return sessions.show_result(call, path, line, limit, column)
     document = call.memory.show(path)
     first, last = _lines_of(document, heading)
     first = max(first, line)

@@ -26,10 +26,10 @@ URL, FILE, LINES = "url", "file_path", "line_range"
 TYPES = (FILE, URL, CLASS, FUNCTION, VARIABLE, LINES)
 """What is told apart, the most telling first."""
 
-MOST = 200
+MOST = 100
 """How many references of one output are kept."""
 
-_HEAD, _TAIL = 20_000, 10_000  # characters at the beginning and at the end that are looked at
+_HEAD, _TAIL = 16_000, 8_000  # characters at the beginning and at the end that are looked at
 _LONGEST = 500  # characters of a name
 _CONTEXT = 120  # characters of the line that a name stands in
 
@@ -128,7 +128,7 @@ def named(text: str, most: int = MOST) -> Named:
     kept = listed[:most]
     clean = secret.masked if secret.find(read) else str
     references = [
-        NamedReference(kind, clean(value), in_line(clean(_line(read, kind, value))[:_CONTEXT]))
+        NamedReference(kind, clean(value), _shown(clean(_line(read, kind, value))[:_CONTEXT]))
         for kind, value in kept
     ]
     return Named(tuple(dict.fromkeys(references)), len(listed) - len(kept), unread)
@@ -216,6 +216,10 @@ def _file(path: str, first: object, last: object) -> Iterator[tuple[str, str]]:
     yield FILE, path
     if first:
         yield LINES, f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
+
+
+def _shown(line: str) -> str:
+    return " ".join(line.split()) if line.isascii() and line.isprintable() else in_line(line)
 
 
 def _line(text: str, kind: str, value: str) -> str:

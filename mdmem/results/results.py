@@ -512,14 +512,12 @@ def _digits(hash_: str) -> str:
 
 def _read(output: str | bytes) -> tuple[bytes, str, bool]:
     """The bytes of an output, the text that is shown of them, and whether that says all."""
-    if isinstance(output, str):
-        text = _SURROGATE.sub("\ufffd", output)
-        return output.encode("utf-8", "surrogatepass"), text, text == output
-    data = bytes(output)
     try:
-        return data, data.decode(), True
-    except UnicodeDecodeError:
-        return data, data.decode("utf-8", "replace"), False
+        return (output.encode(), output, True) if isinstance(output, str) else (output, output.decode(), True)
+    except UnicodeError:
+        if isinstance(output, str):
+            return output.encode("utf-8", "surrogatepass"), _SURROGATE.sub("\ufffd", output), False
+        return output, output.decode("utf-8", "replace"), False
 
 
 def _lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:

@@ -169,7 +169,7 @@ def _around_gaps(
         if cost <= room:
             room -= cost
             taken[number] = line
-    secrets = _secrets(lines, sorted(taken))
+    secrets = _secrets(lines, sorted(taken), _REACH if "PRIVATE KEY" in text else 0)
     for number, found in secrets.items():
         if number in taken:
             taken[number] = abridged(_replaced(lines[number], found), longest)
@@ -177,30 +177,48 @@ def _around_gaps(
     return short._replace(secrets=_kinds(each for number in taken for each in secrets.get(number, ())))
 
 
-def _secrets(lines: Sequence[str], shown: Sequence[int]) -> dict[int, list[Secret]]:
-    """The secrets in lines that are shown, by line, with places in it; a key may reach over many lines.
+def _secrets(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int, list[Secret]]:
+    """The secrets in lines that are shown, by line, with places in it.
 
     They are looked for in whole lines: of a secret that is cut, nothing would tell that it is one.
+
+    Args:
+        lines: of the output.
+        shown: which lines are shown, in order.
+        reach: how many lines around them a secret may begin or end in.
     """
     found: dict[int, list[Secret]] = {}
-    at = 0
     for number in shown:
         if len(lines[number]) > _LONG_LINE:
             found[number] = _at_ends(lines[number], _LONG_LINE // 2)
-        if number < at:
-            continue
-        first, at = max(at, number - _REACH), number + _REACH + 1
-        around = [line if len(line) <= _LONG_LINE else "" for line in lines[first:at]]
-        starts = list(accumulate((len(line) + 1 for line in around), initial=0))
-        for each in secret.find("\n".join(around)):
+    for first, behind in _regions(shown, reach):
+        around = [line if len(line) <= _LONG_LINE else "" for line in lines[max(0, first) : behind]]
+        secrets = secret.find("\n".join(around))
+        starts = list(accumulate((len(line) + 1 for line in around), initial=0)) if secrets else []
+        for each in secrets:
             here = bisect_right(starts, each.span.start) - 1
             while here < len(around) and starts[here] < each.span.end:
                 start, end = max(each.span.start, starts[here]), min(each.span.end, starts[here + 1] - 1)
                 if start < end:
                     span = Span(start - starts[here], end - starts[here])
-                    found.setdefault(first + here, []).append(each._replace(span=span))
+                    found.setdefault(max(0, first) + here, []).append(each._replace(span=span))
                 here += 1
     return found
+
+
+def _regions(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
+    """The runs of numbers, each with so many around it: its first number, and the one behind its last."""
+    first = behind = 0
+    for number in numbers:
+        if number - reach > behind:
+            if behind:
+                yield first, behind
+            first = number - reach
+        elif not behind:
+            first = number - reach
+        behind = number + reach + 1
+    if behind:
+        yield first, behind
 
 
 def _at_ends(line: str, size: int) -> list[Secret]:

@@ -1,8 +1,8 @@
 """Results: an output of 1 MB, compressed and kept; and kill -9 at random instants while outputs are kept.
 
 Each step stores an output that is known from its number alone, new or of a step before; a small bound sweeps
-old ones. After the kill, each output whose step was reported comes back byte for byte or was swept, nothing is
-kept that no step has stored, and what an output names is there with it.
+old ones. After the kill, each output whose step was reported comes back byte for byte or was swept, nothing
+is kept that no step has stored, and what an output names is there with it.
 """
 
 from __future__ import annotations

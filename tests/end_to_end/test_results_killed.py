@@ -1,0 +1,181 @@
+"""Results under attack: kills, several processes at once, full disks, vaults that cannot be written to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mdmem.memory.memory import Memory
+from mdmem.results.results import ToolResults
+
+REPOSITORY = Path(__file__).parents[2]
+LOG = "".join(f"step {number} of src/app.py\n" for number in range(1_000))
+MEGABYTE = 1 << 20
+MANY = """
+import sys
+from mdmem.memory.memory import Memory
+results = Memory(sys.argv[1]).results
+for number in range(int(sys.argv[3])):
+    mine = results.compress("Bash", f"{sys.argv[2]} {number} src/own_{sys.argv[2]}.py\\n" + "x\\n" * 3_000)
+    ours = results.compress("Bash", f"{number} src/shared.py\\n" + "y\\n" * 3_000)
+    assert mine.recoverable and ours.recoverable, (mine.rest, ours.rest)
+    assert results.recover(mine.hash).startswith(f"{sys.argv[2]} {number} ".encode())
+"""
+FULL = """
+import json, resource, signal, sys
+from mdmem.memory.memory import Memory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+results = Memory(sys.argv[1]).results
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+done = [results.compress("Bash", f"{number}\\n" + "x\\n" * 3_000) for number in range(30)]
+print(json.dumps([[each.hash, each.recoverable, each.rest, len(each.summary)] for each in done]))
+"""
+
+
+@pytest.fixture
+def results(vault_root: Path) -> ToolResults:
+    return Memory(str(vault_root)).results
+
+
+def test_a_kill_at_any_instant_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    """As the benchmark does a thousand times."""
+    told = "import sys; sys.path.insert(0, 'bench'); import results; from setting import Setting;"
+    told += f"row = results.killed(Setting(folder={str(tmp_path)!r}, seed=1, quick=True), 30);"
+    told += "print(row.ours); sys.exit(not row.kept)"
+    ended = subprocess.run([sys.executable, "-c", told], cwd=REPOSITORY, capture_output=True, check=False)
+    assert ended.returncode == 0, (ended.stdout, ended.stderr)
+
+
+def test_processes_at_once_keep_everything(results: ToolResults, vault_root: Path) -> None:
+    """Four, fifty outputs each, and fifty that all of them store; the database is made by one of them."""
+    command = [sys.executable, "-c", MANY, str(vault_root)]
+    running = [subprocess.Popen([*command, name, "50"], stderr=subprocess.PIPE) for name in "abcd"]
+    for process in running:
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 0, errors
+    assert len(results.list()) == 250
+    assert all(results.can_recover(each.hash) for each in results.list())
+    counts = {each.value: each.count for each in results.references("file_path")}
+    assert counts == {"src/shared.py": 200, **{f"src/own_{name}.py": 50 for name in "abcd"}}
+
+
+@pytest.mark.parametrize("room", [0, 1_000, 20_000, 80_000, 120_000])
+def test_where_a_file_may_not_grow_the_short_form_is_given_and_says_so(
+    results: ToolResults, vault_root: Path, room: int
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", FULL, str(vault_root), str(room)], capture_output=True, check=True
+    )
+    done = json.loads(ended.stdout)
+    assert not all(recoverable for _, recoverable, _, _ in done)
+    for hash_, recoverable, rest, length in done:
+        assert bool(results.can_recover(hash_)) == recoverable
+        assert 0 < length < 6_000
+        assert recoverable or "it is not kept: " in rest
+    assert results.compress("Bash", LOG).recoverable
+
+
+@contextlib.contextmanager
+def small_disk(size: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mdmem-full-") as folder:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False
+        )
+        if mounted.returncode:
+            pytest.skip("needs the right to mount")
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_on_a_full_disk_nothing_is_lost_and_what_fits_again_is_kept() -> None:
+    with small_disk("2m") as disk:
+        root = disk / "memories"
+        (root / ".mdmem").mkdir(parents=True)
+        (root / ".mdmem/config.toml").touch()
+        results = Memory(str(root)).results
+        first = results.compress("Bash", LOG)
+        refused = results.compress("Bash", "z" * 3 * MEGABYTE)
+        assert (first.recoverable, refused.recoverable) == (True, False)
+        assert "full" in refused.rest
+        assert len(refused.summary) < 6_000
+        assert results.recover(first.hash) == LOG.encode()
+        filler = disk / "filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+        assert not results.compress("Read", LOG + "more\n" * 30_000).recoverable
+        assert results.recover(first.hash) == LOG.encode()
+        filler.unlink()
+        assert results.compress("Read", LOG + "more\n").recoverable
+        assert [bool(results.can_recover(each.hash)) for each in results.list()] == [True, True]
+
+
+def test_a_vault_that_cannot_be_written_to_gives_short_forms_and_what_it_has() -> None:
+    with small_disk("8m") as disk:
+        root = disk / "memories"
+        (root / ".mdmem").mkdir(parents=True)
+        (root / ".mdmem/config.toml").touch()
+        first = Memory(str(root)).results.compress("Bash", LOG)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        results = Memory(str(root)).results
+        done = results.compress("Bash", LOG * 2)
+        assert len(done.summary) < len(LOG)
+        assert not done.recoverable
+        assert "it is not kept: " in done.rest
+        assert "read-only" in done.rest.lower() or "readonly" in done.rest.lower()
+        assert results.recover(first.hash) == LOG.encode()
+        assert results.can_recover(first.hash)
+        assert [each.value for each in results.references()] == ["src/app.py"]
+
+
+def test_a_vault_without_local_state_that_cannot_be_written_to_gives_short_forms() -> None:
+    with small_disk("1m") as disk:
+        root = disk / "memories"
+        (root / ".mdmem").mkdir(parents=True)
+        (root / ".mdmem/config.toml").touch()
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        results = Memory(str(root)).results
+        done = results.compress("Bash", LOG)
+        assert not done.recoverable
+        assert "it is not kept: " in done.rest
+        assert not results.can_recover(done.hash)
+        assert results.list() == []
+
+
+def test_a_copy_of_a_vault_has_none_of_its_results(results: ToolResults, vault_root: Path) -> None:
+    """What is under `.mdmem/local` is believed only where it was made."""
+    hash_ = results.compress("Bash", LOG).hash
+    shutil.copytree(vault_root, copy := vault_root.with_name("copy"))
+    assert not Memory(str(copy)).results.can_recover(hash_)
+    assert Memory(str(copy)).results.list() == []
+
+
+def test_an_output_of_fifty_megabytes_comes_back_through_the_program(
+    vault_root: Path, tmp_path: Path
+) -> None:
+    line = tmp_path / "line"
+    with line.open("wb") as file:
+        file.write(b"begin\xff" + b"x" * 50 * MEGABYTE)
+    command = [sys.executable, "-m", "mdmem", "--vault", str(vault_root), "results"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")}
+    with line.open("rb") as given:
+        ended = subprocess.run(
+            [*command, "compress", "--tool", "Bash"], stdin=given, capture_output=True, check=True, env=env
+        )
+    assert ended.stdout.startswith("begin\ufffdx".encode())
+    assert len(ended.stdout) < 6_100
+    hash_ = ended.stderr.decode().split("recover ")[1].split()[0].rstrip(";")
+    with (tmp_path / "back").open("wb") as back:
+        subprocess.run([*command, "recover", hash_], stdout=back, check=True, env=env)
+    assert (tmp_path / "back").read_bytes() == line.read_bytes()

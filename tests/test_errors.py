@@ -45,6 +45,8 @@ EXAMPLES: dict[str, Any] = {
     "overlapping": False,
     "base": "a" * 64,
     "actual": "b" * 64,
+    "hash": "c" * 64,
+    "gone": "2026-05-04T10:11:12.000Z",
     "change": "20260504T101112131415-ab12",
     "diff": "--- a\n+++ b\n",
     "findings": (FINDING,),

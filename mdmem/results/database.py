@@ -40,6 +40,7 @@ _MOST_GONE = 10_000  # outputs that are remembered as swept
 _DAY = 86_400
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
 _SCHEMA = """
+PRAGMA page_size = 16384;
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN IMMEDIATE;
 CREATE TABLE outputs (

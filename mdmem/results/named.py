@@ -29,6 +29,9 @@ TYPES = (FILE, URL, CLASS, FUNCTION, VARIABLE, LINES)
 MOST = 100
 """How many references of one output are kept."""
 
+COLOUR = regex(r"\x1b\[[0-9;:]{0,30}[A-Za-z]")
+"""What colours a terminal; its last letter is no part of the word behind it."""
+
 _HEAD, _TAIL = 16_000, 8_000  # characters at the beginning and at the end that are looked at
 _LONGEST = 500  # characters of a name
 _CONTEXT = 120  # characters of the line that a name stands in
@@ -119,6 +122,7 @@ def named(text: str, most: int = MOST) -> Named:
     read = text
     if unread:  # without the words that are cut
         read = "\n".join((*text[:_HEAD].rsplit(None, 1)[:1], *text[-_TAIL:].split(None, 1)[1:]))
+    read = COLOUR.sub("", read) if "\x1b" in read else read
     found: dict[str, dict[str, None]] = {kind: {} for kind in TYPES}
     for kind, written in _found(read):
         value = written.rstrip(_TRAILING) if kind in {FILE, URL} else written

@@ -35,6 +35,7 @@ def test_the_types_are_called_as_those_of_memories() -> None:
         (r"C:\Users\me\a.txt, D:/x/y.py", [r"C:\Users\me\a.txt", "D:/x/y.py"]),
         ("/dev/null /proc/1/maps /sys/x.y", []),
         ("and/or 12/30 v1.2 e.g. 3.14 a.b", []),
+        ("\x1b[35msrc/a.py\x1b[m\x1b[36m:\x1b[m3", ["src/a.py"]),
         ("`src/a.py`, 'b/c.js'!", ["src/a.py", "b/c.js"]),
         ('File "/a b/c.py", line 3, in run', ["/a b/c.py"]),
     ],

@@ -77,7 +77,8 @@ def test_no_short_form_is_longer_than_its_text_nor_cuts_a_character(tool: str, t
     assert len(short.text) <= len(text)
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     assert "\u200d\U0001f469" not in short.text.replace(family, "")
-    assert not re.search("(?<!e)\u0301", short.text) or re.search("(?<!e)\u0301", text)
+    if not short.secrets:  # of which an accent may be a part
+        assert not re.search("(?<!e)\u0301", short.text) or re.search("(?<!e)\u0301", text)
     lines = len(whole_lines(text))
     assert all(1 <= first <= last <= lines for first, last in short.gaps)
 
@@ -187,6 +188,7 @@ def test_no_secret_is_shown(tool: str) -> None:
         + f"{key}\n-----END PRIVATE KEY-----\n"
         + numbered(3),  # of which the end alone is shown
         f"https://user:pa55word@example.org/{'x' * 4_000}",
+        f"\x1b[1;31m{TOKEN}\x1b[0m\n" + numbered(1_000),
     ):
         short = shortened(tool, text)
         assert not re.search("ghp_|MIIE|pa55word", short.text)

@@ -55,20 +55,29 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
     if not is_one:
         return _messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
-    lines = message.text.split("\n")[line - 1 :]
-    taken, cut = lines_within(lines[: limit or None], column, call.budget // _AS_JSON)
-    text = "\n".join(taken)
-    data: dict[str, Any] = {**_told(key, message), "line": line, "text": text}
-    data["left_out"] = len(lines) - len(taken) + (1 if cut else 0)
+    told, tail = _part(message.text.split("\n"), "\n", (line, limit, column), call.budget // _AS_JSON)
+    return Answer(
+        tuple(filter(None, (_head(key, message), told["text"], tail))), {**_told(key, message), **told}
+    )
+
+
+def _part(
+    lines: Sequence[str], between: str, asked: tuple[int, int, int], budget: int
+) -> tuple[dict[str, Any], str]:
+    """What fits of the lines that are asked for (first one, how many, first column), and what to ask next."""
+    line, limit, column = asked
+    wanted = lines[line - 1 :]
+    taken, cut = lines_within(wanted[: limit or None], column, budget)
     following = line + len(taken) - (1 if cut else 0)
-    tail = ""
+    left_out = len(wanted) - len(taken) + (1 if cut else 0)
+    told: dict[str, Any] = {"line": line, "text": between.join(taken), "left_out": left_out}
     if cut:
-        data["next"] = {"line": following, "column": cut}
-        tail = f"[line {following} is cut: go on with line={following}, column={cut}]"
-    elif data["left_out"]:
-        data["next"] = {"line": following}
-        tail = f"[{data['left_out']:,} more lines left out: go on with line={following}]"
-    return Answer(tuple(filter(None, (_head(key, message), text, tail))), data)
+        told["next"] = {"line": following, "column": cut}
+        return told, f"[line {following} is cut: go on with line={following}, column={cut}]"
+    if left_out:
+        told["next"] = {"line": following}
+        return told, f"[{left_out:,} more lines left out: go on with line={following}]"
+    return told, ""
 
 
 def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
@@ -90,28 +99,14 @@ def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: in
         remedy = "tell the user to start `mdmem mcp` with --thread"
         raise Usage(problem="a result is shown to the session that has it, and none is bound", remedy=remedy)
     wanted = path.removeprefix(RESULT).strip()
-    data = call.memory.results.recover(wanted, session=key)
-    lines = _LINE.findall(data.decode("utf-8", "replace"))
+    text = call.memory.results.recover(wanted, session=key).decode("utf-8", "replace")
+    lines = _LINE.findall(text)
     if line > len(lines):
         raise Usage(problem=f"line is {line}; the last one is {len(lines)}", remedy="give a smaller line")
-    budget = call.budget // _AS_JSON
-    shown = lines[line - 1 : line - 1 + limit if limit else None]
-    shown[0] = shown[0][column - 1 :]
-    taken = [text for _, text in fitting(((None, text) for text in shown), budget)]
-    piece = beginning(taken[0], budget)
-    left_out = len(lines) - (line - 1) - len(taken)
-    answer: dict[str, Any] = {"result": wanted, "line": line, "lines": len(lines), "text": "".join(taken)}
-    tail = ""
-    if len(piece) < len(taken[0]):  # a single line that is too long
-        answer |= {"text": piece, "next": {"line": line, "column": column + len(piece)}}
-        left_out += 1
-        tail = f"[line {line} is cut: go on with line={line}, column={column + len(piece)}]"
-    elif left_out:
-        answer["next"] = {"line": line + len(taken)}
-        tail = f"[{left_out:,} more lines left out: go on with line={line + len(taken)}]"
-    answer["left_out"] = left_out
-    head = f"{RESULT}{wanted}  lines {line}-{line + len(taken) - 1} of {len(lines)}"
-    return Answer(tuple(filter(None, (head, answer["text"], tail))), answer)
+    told, tail = _part(lines, "", (line, limit, column), call.budget // _AS_JSON)
+    head = f"{RESULT}{wanted}  from line {line} of {len(lines)}"
+    data = {"result": wanted, "lines": len(lines), **told}
+    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
 
 
 def grep(call: Call, within: str, pattern: str, limit: int, offset: int, **options: Any) -> Answer:

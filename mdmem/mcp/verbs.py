@@ -57,7 +57,6 @@ def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0
     """A memory, or a section of it, from a line on; or what was said in a session, or a tool printed."""
     if sessions.is_session(path):
         return sessions.show(call, path, line, limit, column)
-        return sessions.show(call, path, line, limit)
     if path.startswith(sessions.RESULT):
         return sessions.show_result(call, path, line, limit, column)
     document = call.memory.show(path)

@@ -146,7 +146,7 @@ def mend(vault: Vault, view: View) -> EditPlan:
 
 
 def _remove_other_indexes(vault: Vault) -> None:
-    own = _own_index(vault)
+    own = _own(vault, "index")
     index = os.path.join(vault.root, LOCAL, "index")
     for name in _names(index) if own and files.is_folder(index) else ():
         path = os.path.join(index, name)
@@ -238,10 +238,14 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
     names = _names(os.path.join(vault.root, LOCAL, "index"))
-    others = len(set(names) - _own_index(vault)) if names else 0
+    others = len(set(names) - _own(vault, "index")) if names else 0
     if others:
         message = f"{others} indexes or files there were not made here, and are not used"
         yield about_file(f"{LOCAL}/index", "not-from-here", message, "mdmem doctor --fix", severity="warning")
+    names = _names(os.path.join(vault.root, LOCAL, "results"))
+    if names and (others := len(set(names) - _own(vault, "results"))):
+        message = f"{others} folders of results there were not made here, and are not used"
+        yield about_file(f"{LOCAL}/results", "not-from-here", message, "delete them", severity="warning")
     if aside := _names(os.path.join(vault.root, ASIDE)):
         message = f"{len(aside)} files that stood in {STAGING} and were not written here"
         yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
@@ -277,9 +281,9 @@ def _tracked(vault: Vault) -> int:
     return repository.tracked(repository.name(LOCAL)) if repository else 0
 
 
-def _own_index(vault: Vault) -> set[str]:
+def _own(vault: Vault, folder: str) -> set[str]:
     with contextlib.suppress(MdmemError):
-        return {os.path.basename(vault.disk.own("index"))}
+        return {os.path.basename(vault.disk.own(folder))}
     return set()
 
 

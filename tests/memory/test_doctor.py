@@ -94,6 +94,15 @@ def test_what_a_crash_left_is_put_right_first(root: Path, staging: Path) -> None
     assert found.facts["kept versions"] == 1
 
 
+def test_results_that_were_not_kept_here_are_told_and_stay(root: Path) -> None:
+    Memory(str(root)).results.compress("Bash", "x" * 3_000)
+    assert findings(root) == []
+    came = root / ".mdmem/local/results/0123456789abcdef"
+    came.mkdir()
+    assert findings(root) == [(".mdmem/local/results", "not-from-here", "warning")]
+    assert came.exists()
+
+
 def test_what_nothing_will_finish_is_a_leftover(root: Path) -> None:
     (root.parent / ".mdmem-20240131T120000000000-aaaa.0").write_text("staged beside the mounted file")
     (root.parent / ".mdmem.toml").write_text("somebody else's")

@@ -6,11 +6,15 @@ import contextlib
 import json
 import os
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +57,91 @@ def test_a_kill_at_any_instant_loses_nothing_and_leaves_nothing_half_done(tmp_pa
     told += "print(row.ours); sys.exit(not row.kept)"
     ended = subprocess.run([sys.executable, "-c", told], cwd=REPOSITORY, capture_output=True, check=False)
     assert ended.returncode == 0, (ended.stdout, ended.stderr)
+
+
+def killed_at(root: Path, instant: int, output: str) -> bool:
+    """Store an output in a process that is killed at an instant: before a call, or a statement of SQL."""
+    if process := os.fork():
+        return os.WIFSIGNALED(os.waitpid(process, 0)[1])
+    left = instant
+
+    def step(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def traced(*given: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **options)
+        connection.set_trace_callback(step)
+        return connection
+
+    def watch(event: str, _: tuple[object, ...]) -> None:
+        if event.startswith(("sqlite3", "os.", "open", "fcntl")):
+            step()
+
+    connect: Any = sqlite3.connect
+    try:
+        results = Memory(str(root)).results
+        vars(sqlite3)["connect"] = traced
+        sys.addaudithook(watch)
+        results.compress("Bash", output, session="s")
+    finally:
+        os._exit(0)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_kill_at_each_instant_of_storing_leaves_all_of_it_or_nothing(
+    tmp_path: Path, vault_root: Path, *, first: bool
+) -> None:
+    """Of the first output, for which the database is made, and of a later one, which sweeps an older one."""
+    (vault_root / ".mdmem/config.toml").write_text(f"[results]\nmax_bytes = {2 * len(LOG)}\n")
+    instant, ended = 0, True
+    while ended:
+        instant += 1
+        root = tmp_path / f"at {instant}"
+        shutil.copytree(vault_root, root)
+        results = Memory(str(root)).results
+        old = [] if first else [results.compress("Bash", LOG.replace("app", name)).hash for name in "ab"]
+        ended = killed_at(root, instant, LOG)
+        whole = bool(results.can_recover(sha256(LOG.encode()).hexdigest()))
+        assert whole or ended
+        assert ("src/app.py" in {each.value for each in results.references()}) == whole
+        kept = [bool(results.can_recover(each)) for each in old]
+        assert kept == ([] if first else [not whole, True])
+        assert bool(old and results.can_recover(old[0]).gone) == bool(old and whole)
+        assert results.compress("Bash", LOG, session="s").recoverable
+        (here,) = results.lookup("app.py")
+        assert here.count == 1 + whole
+        (folder,) = (root / ".mdmem/local/results").iterdir()
+        assert {path.name for path in folder.iterdir()} == {
+            "lock",
+            "results.sqlite",
+            "results.sqlite-journal",
+        }
+        assert memory_remarks(root) == []
+    assert instant > 30
+
+
+def memory_remarks(root: Path) -> list[str]:
+    memory = Memory(str(root))
+    memory.results.list()
+    return memory.remarks
+
+
+def test_processes_that_meet_a_damaged_database_at_once_put_it_aside_once(
+    results: ToolResults, vault_root: Path
+) -> None:
+    results.compress("Bash", LOG)
+    (file,) = vault_root.glob(".mdmem/local/results/*/results.sqlite")
+    file.write_bytes(b"no database" * 10_000)
+    command = [sys.executable, "-c", MANY, str(vault_root)]
+    running = [subprocess.Popen([*command, name, "5"], stderr=subprocess.PIPE) for name in "abc"]
+    for process in running:
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 0, errors
+    assert len(results.list()) == 20
+    assert file.with_name("results.sqlite.damaged").read_bytes().startswith(b"no database")
 
 
 def test_processes_at_once_keep_everything(results: ToolResults, vault_root: Path) -> None:

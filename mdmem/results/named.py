@@ -32,7 +32,7 @@ MOST = 100
 COLOUR = regex(r"\x1b\[[0-9;:]{0,30}[A-Za-z]")
 """What colours a terminal; its last letter is no part of the word behind it."""
 
-_HEAD, _TAIL = 16_000, 8_000  # characters at the beginning and at the end that are looked at
+_HEAD, _TAIL = 8_000, 8_000  # characters at the beginning and at the end that are looked at
 _LONGEST = 500  # characters of a name
 _CONTEXT = 120  # characters of the line that a name stands in
 

@@ -118,7 +118,7 @@ def test_of_a_long_output_the_beginning_and_the_end_are_looked_at_and_the_rest_i
     text = "src/first.py " + "x " * 100_000 + "src/middle.py " + "x " * 100_000 + "src/last.py"
     long = named(text)
     assert [each.value for each in long.references] == ["src/first.py", "src/last.py"]
-    assert long.unread == len(text) - 24_000
+    assert long.unread == len(text) - 16_000
 
 
 def test_no_secret_is_named() -> None:

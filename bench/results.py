@@ -122,7 +122,9 @@ class _Steps:
             found["lost"] += not (told.recoverable or told.gone)
         kept = results.list()
         for each in {each.hash for each in kept}:
-            found["wrong"] += results.recover(each) != known.get(each)
+            found["wrong"] += each not in known or not results.can_recover(each)
+        for each in [each.hash for each in kept][-2:]:
+            found["wrong"] += results.recover(each) != known[each]
         found["doubled"] += len(kept) - len({(each.hash, each.session) for each in kept})
         found["too much"] += sum({each.hash: each.size for each in kept}.values()) > _MOST_BYTES
         named = {each.value for each in results.references("file_path")}

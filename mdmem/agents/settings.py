@@ -22,7 +22,7 @@ from mdmem.agents.settings_formats import (
     refuse,
     stepped,
 )
-from mdmem.errors import Conflict, EditRefused, StorageFailed
+from mdmem.errors import Conflict, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
 from mdmem.vault.mark import state_folder
@@ -140,7 +140,7 @@ def write(changes: Sequence[SettingsChange]) -> None:
 def clear(path: str, project: str | None) -> None:
     """Clear away what a killed process left beside a settings file that needs no change."""
     place = _place(path, project)
-    with contextlib.suppress(FileNotFoundError):  # not even its folder is there
+    with contextlib.suppress(MemoryNotFound):  # not even its folder is there
         content = outside.read(place, path)
         data = content.data if content else None
         outside.replace(place, path, data, data, _kept())

@@ -162,6 +162,17 @@ _PLAIN = {
 }
 
 
+def check_natural(**given: int) -> None:
+    """Look whether arguments can be counts.
+
+    Raises:
+        Usage: one is negative.
+    """
+    for name, value in given.items():
+        if value < 0:
+            raise Usage(problem=f"the {name} is 0 or more, not {value}")
+
+
 def json_value(value: Any, depth: int = 0) -> Any:
     """A value as JSON has it; dates and times become texts in ISO 8601, with `Z` for UTC.
 

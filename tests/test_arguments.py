@@ -110,7 +110,7 @@ GOOD: dict[str, Any] = {
     "verb": "append",
     "arguments": {"path": "notes/a.md", "text": "t"},
 }
-KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox", "capture")
+KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox", "capture", "observations")
 
 
 @pytest.fixture

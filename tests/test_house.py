@@ -75,6 +75,14 @@ INLINE = {
             *("agents.tools", "memory.rules"),
         },
     ),
+    "memory.observations": (
+        "few sessions are compacted, and few observations opened",
+        {"sessions.engine", "sessions.prompt"},
+    ),
+    "memory.observer": (
+        "few sessions are compacted, and hooks alone start processes",
+        {"sessions.engine", "subprocess"},
+    ),
     "memory.verbs": (
         "most changes move and import nothing",
         {"links.move", "links.rename", "memory.importing"},

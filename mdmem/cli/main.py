@@ -105,6 +105,7 @@ _MODULES = {
     "kinds": "notes preferences rules working",
     "main": "completion",
     "make": "import init new render schema template",
+    "observe": "observations observe",
     "references": "backlinks graph refs tags",
     "results": "results",
     "serve": "index mcp watch",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import ExitStack
 
-    from mdmem import Applied, Document, EditPlan, Memory
+    from mdmem import Applied, Document, EditPlan, Memory, Message
     from mdmem.diagnostic import Diagnostic, Span
     from mdmem.errors import MdmemError
 
@@ -170,6 +170,13 @@ def print_coloured(text: str, colour: str | None) -> None:
         sys.stdout.write_own(click.style(line, fg=colour) + shown[len(line) :])
     else:
         sys.stdout.write(text)
+
+
+def print_messages(messages: Iterable[Message]) -> None:
+    """Print what was said, with the number, the speaker and the time of each message."""
+    for message in messages:
+        print_coloured(f"#{message.seq}  {message.role}  {message.created_at}\n", "cyan")
+        print(message.text, end="\n\n")
 
 
 def print_findings(findings: Iterable[Diagnostic], form: str) -> int:

@@ -99,7 +99,7 @@ def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
 @read_command
 def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> None:
     """Print what happens to memories and to what they cite, an event a line, until it is stopped."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end)
     with memory.watch(poll_seconds=poll_seconds) as events:
         for event in events:
             if as_json:
@@ -109,7 +109,8 @@ def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> 
             sys.stdout.flush()
 
 
-def _end(*_: object) -> NoReturn:
+def end(*_: object) -> NoReturn:
+    """End the program, done, when it is told to."""
     raise click.exceptions.Exit(0)
 
 

@@ -10,7 +10,14 @@ import click
 
 from mdmem.cli.main import group
 from mdmem.cli.options import Verb, change_command, model_option, read_command, text_argument
-from mdmem.cli.render import print_coloured, print_each, print_findings, print_json, print_text
+from mdmem.cli.render import (
+    print_coloured,
+    print_each,
+    print_findings,
+    print_json,
+    print_messages,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +98,7 @@ def sessions_message(memory: Memory, key: str, seq: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        _print_messages([found], as_json=False)
+        print_messages([found])
 
 
 @sessions_command.command("sync", epilog="Example: mdmem sessions sync t1 messages.jsonl --expected 40")
@@ -119,7 +126,7 @@ def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, as_json:
         return
     if found.summary:
         print(found.summary, end="\n\n")
-    _print_messages(found.messages, as_json=False)
+    print_messages(found.messages)
     if found.left_out:
         print(f"{found.left_out:,} messages left out", file=sys.stderr)
 
@@ -181,7 +188,7 @@ def sessions_expand(
         print_json(found)
         return
     _print_summaries(found.summaries)
-    _print_messages(found.messages, as_json=False)
+    print_messages(found.messages)
     if found.left_out:
         print(f"{found.left_out:,} messages left out", file=sys.stderr)
 
@@ -505,12 +512,7 @@ def _print_numbers(numbers: Sequence[int | None], *, as_json: bool) -> None:
 
 
 def _print_messages(messages: Sequence[Message], *, as_json: bool) -> None:
-    if as_json:
-        print_json(messages)
-        return
-    for message in messages:
-        _print_head(f"#{message.seq}  {message.role}  {message.created_at}")
-        print(message.text, end="\n\n")
+    print_json(messages) if as_json else print_messages(messages)
 
 
 def _print_hits(found: SessionHits, *, as_json: bool, is_most: bool = False) -> int:

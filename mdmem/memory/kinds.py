@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.capture import Capture
     from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
+    from mdmem.memory.observations import Observations
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
     from mdmem.memory.references import References
@@ -114,6 +115,14 @@ class Kinds(Verbs[R], Generic[R]):
     def _builds(self) -> Kinds[Build]:
         """The same verbs, which return what makes their plan, and look at nothing yet."""
         return Kinds(self._vault, self.scope, lambda build: build, self._view)
+
+    @cached_property
+    def observations(self) -> Observations[R]:
+        """What stretches of sessions left behind."""
+        from mdmem.memory.observations import Observations  # noqa: PLC0415 - start-up
+        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
+
+        return Observations(self._vault, self._run, Sessions(self._vault))
 
     @cached_property
     def rules(self) -> Rules:

@@ -19,12 +19,13 @@ from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_und
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from ripgrepy import Ripgrepy
 
     from mdmem.errors import NotAllowed
+    from mdmem.generator import Generator
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
     from mdmem.index.query import Each, SearchRequest
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
+    from mdmem.memory.observer import ObservedSession, SessionObservations
     from mdmem.memory.verbs import Listed
     from mdmem.results.results import ToolResults
     from mdmem.schema import Schemas
@@ -154,6 +156,56 @@ class Memory(Kinds["Applied"]):
         from mdmem.results.results import ToolResults  # noqa: PLC0415 - start-up
 
         return ToolResults(self._vault)
+
+    @cached_property
+    def observations(self) -> SessionObservations:
+        """What stretches of sessions left behind, and what makes it."""
+        from mdmem.memory.observer import SessionObservations  # noqa: PLC0415 - start-up
+
+        return SessionObservations(self.vault, self.vault.transact, self.sessions)
+
+    def observe(
+        self,
+        session: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        watch: bool = False,
+        generator: Generator | None = None,
+    ) -> Iterable[ObservedSession]:
+        """Observe sessions, and reflect on what was observed, where that is due; see `observations.due`.
+
+        Where another process observes a session already, that one does it.
+
+        Args:
+            session: the key of one.
+            all: every session of the namespace.
+            watch: go on as they grow, for ever, and tell each time; without it, once, before this returns.
+            generator: asks a language model; without one, or where it fails, rules decide.
+
+        Raises:
+            Usage: neither a session nor all of them.
+        """
+        if (session is None) != all:
+            raise Usage(problem="observe one session, or all of them", remedy="give a session, or all")
+        from mdmem.memory.observer import Observer  # noqa: PLC0415 - start-up
+
+        observer = Observer(self.vault, self.vault.transact, self.sessions)
+        if watch:
+            return observer.watch(session, generator)
+        return observer.every(generator) if session is None else [observer.work(session, generator)]
+
+    def start_observing(self, session: str) -> bool:
+        """Let another process observe a session, where the config wants that and anything is due.
+
+        Returns:
+            Whether one was started, or is at it already.
+        """
+        if not self.vault.config.observation.enabled or not self.observations.due(session):
+            return False
+        from mdmem.memory.observer import start  # noqa: PLC0415 - start-up
+
+        start(self.vault, self.scope, session)
+        return True
 
     @cached_property
     def index(self) -> Index:

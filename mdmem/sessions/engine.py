@@ -15,12 +15,13 @@ from functools import partial
 from itertools import groupby, islice, takewhile
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from mdmem.arguments import check_natural
 from mdmem.errors import NamedNotFound, SessionConflict
 from mdmem.generator import Generator
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import NUMBERS, SessionLogs
 from mdmem.sessions.message import Message, answered, beside_pairs, is_asked, pairs
-from mdmem.sessions.prompt import TAIL, check_natural, newest_of, rendered
+from mdmem.sessions.prompt import TAIL, newest_of, rendered
 from mdmem.sessions.record import LogRecord, Ranges, RunSummary
 from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
@@ -403,7 +404,7 @@ def expanded(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth
         found, count = _holding(logs, key, number, partial(_below, number=number, depth=depth))
         parts += found
         total += count
-    return _within(parts, total, budget)
+    return within_budget(parts, total, budget)
 
 
 def _holding(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
@@ -447,7 +448,7 @@ def _opened(
             yield from conversation.standing_for(each)
 
 
-def _within(parts: Iterable[RunSummary | Message], total: int, budget: int) -> Expanded:
+def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int) -> Expanded:
     """The first of some parts, of `total` messages, that fit into a budget; the very first one is cut."""
     summaries: list[RunSummary] = []
     messages: list[Message] = []

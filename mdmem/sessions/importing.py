@@ -88,10 +88,16 @@ def import_transcripts(
     return SessionImport(sessions=tuple(imported), left_out=tuple(left_out))
 
 
-def import_named(sessions: Sessions, form: str, path: str) -> None:
-    """Import a file that a hook is told of while its host waits: of a very long one, a next call reads on."""
-    if os.path.isabs(path) and os.path.isfile(path):
-        import_transcripts(sessions, form, path, seconds=_HOOK_SECONDS)
+def import_named(sessions: Sessions, form: str, path: str) -> str | None:
+    """Import a file that a hook is told of while its host waits: of a very long one, a next call reads on.
+
+    Returns:
+        The key of its session; None where it was not taken in.
+    """
+    if not (os.path.isabs(path) and os.path.isfile(path)):
+        return None
+    done = import_transcripts(sessions, form, path, seconds=_HOOK_SECONDS)
+    return next((each.key for each in done.sessions), None)
 
 
 class _NotTaken(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
-from mdmem.errors import Usage
+from mdmem.arguments import check_natural
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.message import Message, answered, is_asked, whole_blocks
 from mdmem.sessions.record import Ranges, RunSummary
@@ -190,17 +190,6 @@ def xml(summary: RunSummary) -> str:
 
 def _escaped(text: str) -> str:
     return escape(visible(text), {'"': "&quot;", "'": "&apos;"})
-
-
-def check_natural(**given: int) -> None:
-    """Look whether arguments can be counts.
-
-    Raises:
-        Usage: one is negative.
-    """
-    for name, value in given.items():
-        if value < 0:
-            raise Usage(problem=f"the {name} is 0 or more, not {value}")
 
 
 def newest_of(conversation: Conversation, budget: int) -> tuple[list[Message], Message | None]:

@@ -134,18 +134,22 @@ class Sessions(Checked):
 
         return import_transcripts(self, format, source, key, rename=rename)
 
-    def capture(self, format: str, path: str) -> None:  # noqa: A002 - as `import_`
+    def capture(self, format: str, path: str) -> str | None:  # noqa: A002 - as `import_`
         """As `import_`, of a file that a tool's hook names, where the config and the user let hooks do so.
+
+        Returns:
+            The key of the session; None where nothing is taken in.
 
         Raises:
             NotAllowed: the config asks for it, and `allow_capture` was not said.
         """
-        if self.logs.vault.config.sessions.capture == "hooks":
-            if refused := capture_refused(self.logs.vault):
-                raise refused
-            from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
+        if self.logs.vault.config.sessions.capture != "hooks":
+            return None
+        if refused := capture_refused(self.logs.vault):
+            raise refused
+        from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
 
-            import_named(self, format, path)
+        return import_named(self, format, path)
 
     def allow_capture(self, *, off: bool = False) -> None:
         """Let hooks keep conversations in this vault, for this user on this machine; or no longer.

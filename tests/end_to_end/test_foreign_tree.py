@@ -232,6 +232,8 @@ READS: Sequence[Sequence[str]] = (
     ("inbox", "show", "0"),
     *(("results", name) for name in ("list", "references", "stats", "sweep")),
     *(("results", name, "0" * 8) for name in ("recover", "can-recover", "lookup", "mark")),
+    *(("observations", name, "t") for name in ("list", "reflections", "newest", "due", "get")),
+    ("observations", "expand", "t"),
     ("ls", "tree", "--glob", "*.md", "--json"),
     ("ls", "--where", "title~license", "--sort", "-size"),
     ("search", "license of the software", "--limit", "50"),
@@ -406,6 +408,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "inbox accept": ("inbox", "accept", "0"),
     "inbox reject": ("inbox", "reject", "0"),
     "inbox sweep": ("inbox", "sweep"),
+    "observations delete": ("observations", "delete", "--session", "t"),
     "summaries delete": ("summaries", "delete", "t"),
     "summaries keep": ("summaries", "keep", "t"),
     "summaries summarize": ("summaries", "summarize", "t"),
@@ -417,7 +420,7 @@ LOGGING = {
         *("add", "add-message", "extend", "set-history", "set-summary", "sync", "import", "truncate", "pop"),
         *("clear", "compact", "alias", "delete", "restore", "vacuum", "allow-capture"),
     )
-} | {"results compress"}
+} | {"results compress", "observe", "observations observe", "observations reflect"}
 
 
 def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

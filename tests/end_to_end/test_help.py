@@ -77,6 +77,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.summaries.summarize("t1")
     memory.sessions.extend("t1", said[30:])
     memory.sessions.compact("t1")
+    memory.observations.observe("t1")
+    memory.write("observations/t1/0123abcd-1-14.md", "---\ntype: observation\nsession: t1\n---\n\nSQLite.\n")
     memory.sessions.set_summary("t1", "SQLite was chosen.")
     memory.sessions.add("t2", "user", "Gone.")
     memory.sessions.delete("t2")

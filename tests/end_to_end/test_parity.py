@@ -15,6 +15,7 @@ from mdmem.memory.inbox import Inbox
 from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
 from mdmem.memory.notes import Notes
+from mdmem.memory.observer import SessionObservations
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
@@ -39,6 +40,7 @@ KINDS: dict[str, type] = {
     "inbox": Inbox,
     "capture": Capture,
     "results": ToolResults,
+    "observations": SessionObservations,
 }
 
 # Commands that are called otherwise than their verb.
@@ -58,6 +60,7 @@ ONLY_API = {
     "clear": "the memory tool: people name a folder",
     "edit": "takes a function of Python",
     "exists": "the exit code of `show`",
+    "start_observing": "what hooks do: people run `mdmem observe`",
     "state_folder": "where a front end keeps what can be made anew",
     "prepared": "as diff",
     "diff": "--dry-run of the command that makes the plan",

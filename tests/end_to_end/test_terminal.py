@@ -70,6 +70,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "inbox accept": [[PROPOSED, "--dry-run"], [f"none{BAD}"]],
     "inbox reject": [[PROPOSED, "--dry-run"]],
     "inbox sweep": [["--dry-run"]],
+    "observe": [["--session", "t"], ["--all"], ["--session", BAD]],
+    **{
+        f"observations {name}": [["t"]]
+        for name in ("due", "observe", "reflect", "list", "reflections", "newest")
+    },
+    **{f"observations {name}": [[f"t/0-1-1{BAD}"], ["t/0-1-1"]] for name in ("get", "expand")},
+    "observations delete": [["--session", "t"], [f"t/0-1-1{BAD}"]],
     "sessions set-history": [["t", "/dev/null"]],
     "sessions sync": [["t", "/dev/null"]],
     "sessions import": [["openai-messages", f"/nowhere{BAD}"]],

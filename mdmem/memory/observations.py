@@ -1,0 +1,470 @@
+"""Observations: what stretches of a session left behind, and reflections on several, as memories.
+
+Each stands below `observations/<session>/`. The name of one tells its source: how the log's id begins, and
+the numbers of the first and the last message. So a session that is made again has nothing in common with the
+one before it. What a reflection covers stays where it is, and is told from the fields `derived_from`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from mdmem.arguments import Checked, check_natural
+from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, Usage
+from mdmem.kind import OBSERVATION
+from mdmem.sessions.conversation import Conversation
+from mdmem.sessions.logs import fits, name_of
+from mdmem.sessions.message import is_asked, pairs
+from mdmem.sessions.record import RunSummary
+from mdmem.text.document import Document
+from mdmem.text.regex import regex
+from mdmem.text.tokens import estimate, unescaped
+from mdmem.vault.config import ObservationSettings
+from mdmem.vault.paths import check_memory, is_under, join
+from mdmem.vault.plan import EditPlan, deletion
+
+if TYPE_CHECKING:
+    import builtins
+
+    from mdmem.memory.verbs import Build
+    from mdmem.sessions.engine import Expanded, Stretch
+    from mdmem.sessions.message import Message
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.sessions.state import State
+    from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+
+Step = Literal["observe", "reflect", "reflect-meta", "compact"]
+"""What may be due for a session."""
+CURSOR = "observations"
+"""The name under which a log keeps how far it was observed: the number of the last message."""
+REFLECTIONS, OBSERVATIONS, TOKENS = 5, 20, 4_000
+"""How many of each an agent is given, and how many tokens of both."""
+DIGITS = 8
+"""How many characters of a log's id stand in a name."""
+
+_NUMBER = "([1-9][0-9]{0,14})"
+_OBSERVATION = regex(rf"([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
+_REFLECTION = regex(rf"reflection-([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
+_NAMED = 3  # of the observations in the message of a change
+_FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a stretch of a session left behind; with a generation, a reflection on several of these.
+
+    Attributes:
+        path: of the memory, by which it is named.
+        session, log: the key of the session, and the id of its log.
+        first, last: the numbers of the first and the last message that it is about.
+        generation: 0; of a reflection 1 on observations, else one more than that of what it is on.
+        follows: the path of the observation before it; empty of the first, and of reflections.
+        derived_from: the paths of what a reflection is on.
+        created: when it was made (ISO 8601, UTC).
+        tokens: of its text.
+        by: who made it: `extract`, or the name of a model.
+        problem: why no model made it, or why it cannot be read; empty otherwise.
+        text: what it says.
+    """
+
+    JSON: ClassVar = (
+        *("path", "session", "log", "first", "last", "generation", "follows", "derived_from"),
+        *("created", "tokens", "by", "problem", "text"),
+    )
+
+    path: str
+    session: str
+    log: str
+    first: int
+    last: int
+    generation: int = 0
+    follows: str = ""
+    derived_from: tuple[str, ...] = ()
+    created: str = ""
+    tokens: int = 0
+    by: str = ""
+    problem: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestObservations:
+    """What an agent is given of a session's observations.
+
+    Attributes:
+        found: reflections and observations that no reflection covers, in the order of time.
+        left_out: how many further ones there are that none covers.
+    """
+
+    JSON: ClassVar = ("found", "left_out")
+
+    found: tuple[Observation, ...]
+    left_out: int
+
+
+class ObservationPlace(NamedTuple):
+    """What the name of an observation tells.
+
+    Attributes:
+        path: of the memory.
+        log: how the log's id begins.
+        generation: as in `Observation`.
+        first, last: the numbers of the messages; of a reflection, both are its own number.
+    """
+
+    path: str
+    log: str
+    generation: int
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.rpartition("/")[2]
+
+
+class Observations(Checked, Generic[R]):
+    """The observations of a namespace's sessions. What is unknown is empty."""
+
+    def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
+        self._vault = vault
+        self._run = run
+        self._sessions = sessions
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def list(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+        """The observations of a session as it is now, the oldest first; of one without a log, all there are.
+
+        Args:
+            session: its key.
+            recent: only so many, the newest ones.
+        """
+        return self._listed(session, recent, reflections=False)
+
+    def reflections(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+        """The reflections on a session, of every generation; otherwise as `list`."""
+        return self._listed(session, recent, reflections=True)
+
+    def newest(
+        self,
+        session: str,
+        reflections: int = REFLECTIONS,
+        observations: int = OBSERVATIONS,
+        budget: int = TOKENS,
+    ) -> NewestObservations:
+        """What an agent is given: what no reflection covers, reflections first, the newest while they fit.
+
+        Args:
+            session: its key.
+            reflections, observations: at most so many of each; 0 for all.
+            budget: tokens of both; 0 for all. The newest is given in every case.
+        """
+        check_natural(reflections=reflections, observations=observations, budget=budget)
+        _, _, places = self._now(session)
+        uncovered = self._uncovered(places)
+        found: list[Observation] = []
+        left = budget
+        for most, each in ((reflections, uncovered.reflections), (observations, uncovered.observations)):
+            for place in reversed(each[-most:] if most else each):
+                read = self._read(place)
+                if read.problem and not read.text:
+                    continue
+                if budget and found and read.tokens > left:
+                    break
+                left -= read.tokens
+                found.append(read)
+        there = len(uncovered.reflections) + len(uncovered.observations)
+        found.sort(key=lambda each: (each.last, each.generation))
+        return NewestObservations(found=tuple(found), left_out=there - len(found))
+
+    def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
+        """The observation or reflection of an id, which is its path; None where there is none."""
+        path = _path(id)
+        place = _place(path)
+        document = self._vault.find(path) if place else None
+        return _observation(place, document) if place and document else None
+
+    def expand(self, id: str, budget: int = 4_000) -> Expanded:  # noqa: A002 - as above
+        """The messages that an observation or a reflection is about, also those in the archive alone.
+
+        Args:
+            id: its path.
+            budget: tokens; what goes beyond is counted.
+
+        Raises:
+            NamedNotFound: there is no such observation.
+            Usage: the budget is negative.
+        """
+        from mdmem.sessions.engine import within_budget  # noqa: PLC0415 - most calls only list
+
+        check_natural(budget=budget)
+        found = self.get(id)
+        if found is None:
+            raise NamedNotFound(kind="observation", name=id)
+        said: dict[int, Message] = {}
+        stretch = RunSummary(found.last + 1, 0, found.first, found.last, messages=0)
+        for conversation in self._logs_of(found):
+            said = {message.seq: message for message in conversation.standing_for(stretch)} | said
+        messages = [said[seq] for seq in sorted(said)]
+        return within_budget(messages, len(messages), budget)
+
+    def _logs_of(self, found: Observation) -> Iterator[Conversation]:
+        """The log that an observation is of, and what was put aside of it, the newest first."""
+        logs = self._sessions.logs
+        with logs.opened(found.session) as conversation:
+            if conversation.state.log == found.log:
+                yield conversation
+        for path in reversed(logs.archived(found.session)):
+            if f"-{found.log}-" in path:
+                with self._vault.store.log(path) as log:
+                    yield Conversation(log, found.session, logs.most)
+
+    def due(self, session: str) -> tuple[Step, ...]:
+        """What is due for a session, as the config says under [observation].
+
+        The log is read from where it was observed until there is enough, and no further.
+
+        Returns:
+            Of `observe`, `compact`, `reflect` and `reflect-meta` those that are.
+        """
+        settings = self._vault.config.observation
+        with self._sessions.logs.reading(session) as conversation:
+            state = conversation.state
+            places = of_log(self._places(state.key), state.log)
+            steps: list[Step] = []
+            if _reaches(
+                (message.tokens for message in conversation.messages(reached(state, places) + 1)),
+                _or_default(settings, "message_tokens"),
+            ):
+                steps.append("observe")
+            if next(self._leaves(conversation, places), None):
+                steps.append("compact")
+        uncovered = self._uncovered(places)
+        read = (self._read(place).tokens for place in reversed(uncovered.observations))
+        if _reaches(read, _or_default(settings, "observation_tokens")):
+            steps.append("reflect")
+        if len(uncovered.reflections) >= _or_default(settings, "meta_at"):
+            steps.append("reflect-meta")
+        return tuple(steps)
+
+    def _leaves(
+        self, conversation: Conversation, places: Sequence[ObservationPlace]
+    ) -> Iterator[tuple[Stretch, Observation]]:
+        """The observations behind all summaries that can stand for their messages in a prompt, with these.
+
+        Each is outside of the last messages and before the latest one of the user, parts no call of a tool
+        from its answer, and is shorter than what it stands for.
+        """
+        config, state = self._vault.config, conversation.state
+        if not config.observation.compact or any(fits(glob, state.key) for glob in config.sessions.stateless):
+            return
+        from mdmem.sessions.engine import Stretch  # noqa: PLC0415 - few sessions are compacted
+        from mdmem.sessions.prompt import TAIL  # noqa: PLC0415 - as above
+
+        tail = list(islice(conversation.uncovered_back(), TAIL))
+        start = state.context[-1].last + 1 if state.context else 1
+        end = tail[-1].seq if len(tail) == TAIL else 0
+        for place in places:
+            if place.generation or place.first < start or place.last >= end:
+                continue
+            messages = tuple(conversation.messages(place.first, place.last))
+            halves = pairs(messages)
+            since = takewhile(partial(_is_behind, place.last), conversation.uncovered_back())
+            if not messages or halves.calling or halves.answering or not any(map(is_asked, since)):
+                continue
+            found = self._read(place)
+            stretch = Stretch(state.log, messages, sum(message.tokens for message in messages))
+            if found.text and stretch.tokens > found.tokens + _FORM:
+                yield stretch, found
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def delete(self, ids: Sequence[str] = (), session: str | None = None) -> R:
+        """Remove observations and reflections, which undo brings back; their sources are not observed again.
+
+        Args:
+            ids: their paths.
+            session: the key of a session, all of whose they are, also of one of its name before it.
+
+        Raises:
+            Usage: neither is given.
+            MemoryNotFound: an id names no observation.
+        """
+        if not ids and session is None:
+            raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
+        paths = [*map(_path, ids)]
+        if session is not None:
+            paths += [place.path for place in self._places(self._sessions.resolve(session))]
+        places = [(path, _place(path)) for path in dict.fromkeys(paths)]
+        for key in dict.fromkeys(self._read(place).session for _, place in places if place):
+            with suppress(Usage):  # it names no session
+                self._settle(key)
+
+        def build() -> EditPlan:
+            documents = []
+            for path, place in places:
+                document = self._vault.find(path) if place else None
+                if document is None:
+                    raise MemoryNotFound(path=path)
+                documents.append(document)
+            told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
+            return EditPlan(changes=tuple(map(deletion, documents)), message=f"delete observations {told}")
+
+        return self._run(build)
+
+    def _settle(self, key: str) -> None:
+        """Nothing here: a plan changes nothing, and so no log."""
+
+    # -- what stands where --------------------------------------------------------------------------------
+
+    def _listed(self, session: str, recent: int | None, *, reflections: bool) -> builtins.list[Observation]:
+        check_natural(recent=recent or 0)
+        _, log, places = self._now(session)
+        wanted = [place for place in places if bool(place.generation) == reflections]
+        start = 0 if recent is None else max(0, len(wanted) - recent)
+        if log:
+            return [self._read(place) for place in wanted[start:]]
+        return sorted(map(self._read, wanted), key=lambda each: each.created)[start:]
+
+    def _now(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
+        """The key of a session, the id of its log, and what stands of that; of no log, what stands at all."""
+        key = self._sessions.resolve(session)
+        with self._sessions.logs.opened(key) as conversation:
+            log = conversation.state.log
+        places = self._places(key)
+        return key, log, of_log(places, log) if log else places
+
+    def _places(self, key: str) -> builtins.list[ObservationPlace]:
+        """What stands below the folder of a session, by the numbers in the names."""
+        folder = folder_of(key)
+        names = self._vault.store.names(join(self._vault.namespace, folder))
+        found = filter(None, (_place(f"{folder}/{name}") for name in names))
+        return sorted(found, key=lambda place: (place.log, place.last, place.first))
+
+    def _uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
+        """Those of some that no reflection among them covers."""
+        every = list(places)
+        covered: set[str] = set()
+        for place in every:
+            if place.generation:
+                covered.update(path.rpartition("/")[2] for path in self._read(place).derived_from)
+        left = [place for place in every if place.name not in covered]
+        return Uncovered(
+            observations=[place for place in left if not place.generation],
+            reflections=[place for place in left if place.generation],
+        )
+
+    def _read(self, place: ObservationPlace) -> Observation:
+        """An observation as its memory says; of one that cannot be read, its place and the problem."""
+        try:
+            document = self._vault.read(place.path)
+            return _observation(place, document)
+        except (DocumentRefused, MemoryNotFound) as error:
+            return Observation(
+                path=place.path, session="", log=place.log, first=place.first, last=place.last,
+                generation=place.generation, problem=error.message,
+            )  # fmt: skip
+
+
+class Uncovered(NamedTuple):
+    """What no reflection covers, the oldest first."""
+
+    observations: list[ObservationPlace]
+    reflections: list[ObservationPlace]
+
+
+def folder_of(key: str) -> str:
+    """The folder of a session's observations."""
+    return f"{OBSERVATION.folder}/{name_of(key)}"
+
+
+def reached(state: State, places: Iterable[ObservationPlace]) -> int:
+    """The number up to which a log was observed: what it says itself, or a file that is newer.
+
+    A number that the log has not got is somebody else's.
+    """
+    kept = state.cursors.get(CURSOR)
+    told = kept if type(kept) is int and 0 <= kept <= state.seq else 0
+    ends = (place.last for place in places if not place.generation and place.last <= state.seq)
+    return max(told, max(ends, default=0))
+
+
+def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:
+    """Those of some that are of the log of an id; none where there is no log."""
+    return [place for place in places if log and place.log == log[:DIGITS]]
+
+
+def _place(path: str) -> ObservationPlace | None:
+    """What a path tells; None where it is that of no observation."""
+    name = path.rpartition("/")[2]
+    if not is_under(path, OBSERVATION.folder):
+        return None
+    if found := _OBSERVATION.fullmatch(name):
+        log, first, last = found[1], int(found[2]), int(found[3])
+        return ObservationPlace(path, log, 0, first, last) if first <= last else None
+    if found := _REFLECTION.fullmatch(name):
+        return ObservationPlace(path, found[1], int(found[2]), int(found[3]), int(found[3]))
+    return None
+
+
+def _path(given: str) -> str:
+    """The path that an id means, which may leave the folder and the suffix away."""
+    path = given if given.endswith(".md") else f"{given}.md"
+    return check_memory(path if is_under(path, OBSERVATION.folder) else f"{OBSERVATION.folder}/{path}")
+
+
+def _observation(place: ObservationPlace, document: Document) -> Observation:
+    """An observation as its fields tell it, which people may have changed."""
+    fields = document.fields
+    text = unescaped(document.body.strip())
+    derived = fields.get("derived_from")
+    named = derived if isinstance(derived, list) else [derived]
+    found = Observation(
+        path=place.path,
+        session=str(fields.get("session") or ""),
+        log=str(fields.get("log") or place.log),
+        first=place.first,
+        last=place.last,
+        generation=place.generation,
+        follows=str(fields.get("follows") or ""),
+        derived_from=tuple(each for each in named if isinstance(each, str)),
+        created=str(fields.get("created") or ""),
+        tokens=estimate(text),
+        by=str(fields.get("by") or ""),
+        problem=str(fields.get("problem") or ""),
+        text=text,
+    )
+    if not place.generation:
+        return found
+    numbers = [fields.get(name) for name in ("from", "to")]
+    first, last = (each if type(each) is int and each > 0 else 1 for each in numbers)
+    return replace(found, first=min(first, last), last=last)
+
+
+def _is_behind(last: int, message: Message) -> bool:
+    return message.seq > last
+
+
+def _reaches(tokens: Iterable[int], most: int) -> bool:
+    """Whether a sum gets to `most`; no more is asked for than that takes."""
+    total = 0
+    for each in tokens:
+        total += each
+        if total >= most:
+            return True
+    return False
+
+
+def _or_default(settings: ObservationSettings, name: str) -> int:
+    value: int = getattr(settings, name)
+    default: int = ObservationSettings._field_defaults[name]
+    return value if value > 0 else default

@@ -77,7 +77,7 @@ def _bounded(lines: Iterable[str]) -> list[str]:
 
 
 Given = Mapping[str, Any]
-_SESSIONS = "sessions"
+_SESSIONS, _OBSERVATIONS = "sessions", "observations"
 _SESSION_SECONDS = 7 * 24 * 3600
 _LONGEST_SESSION = 64  # bytes of its id
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -126,7 +126,14 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     own = _session(given)
     thread = own if own in threads else next(iter(threads), None)
     besides = _read_by_host(memory, given)
-    text = context(memory, thread=thread, budget=CONTEXT_TOKENS, estimated=True, besides=besides).text
+    text = context(
+        memory,
+        thread=thread,
+        budget=CONTEXT_TOKENS,
+        estimated=True,
+        besides=besides,
+        session=_observed(memory, given),
+    ).text
     told = _told("SessionStart", text) if text else {}
     if refused := memory.capture_refused:
         told["systemMessage"] = str(refused)  # for the user, who alone can say so
@@ -227,12 +234,28 @@ def _stop(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _capture(memory: Memory, given: Given) -> None:
-    """Keep what was said since the last time; the host says in which file that is."""
+    """Keep what was said since the last time; the host says in which file that is. Then it is observed."""
+    key = None
     path = given.get("transcript_path")
     if isinstance(path, str):
         form = "codex-session" if _is_codex(given) else "claude-code-session"
         # What goes wrong is no reason to say nothing else.
-        memory.sessions.quiet.capture(form, os.path.expanduser(path))
+        key = memory.sessions.quiet.capture(form, os.path.expanduser(path))
+    with contextlib.suppress(MdmemError):
+        any(map(memory.start_observing, [key] if key else _keys(given)))
+
+
+def _keys(given: Given) -> list[str]:
+    """The keys that the conversation of a host may have."""
+    own = _session(given)
+    return [f"{'codex' if _is_codex(given) else 'claude-code'}:{own}", own] if own else []
+
+
+def _observed(memory: Memory, given: Given) -> str | None:
+    """The key of the conversation of a host, where there is any observation of it."""
+    if not os.path.isdir(os.path.join(memory.folder, _OBSERVATIONS)):
+        return None
+    return next((key for key in _keys(given) if memory.observations.list(key, recent=1)), None)
 
 
 _ANSWERS = {

@@ -172,10 +172,15 @@ def print_coloured(text: str, colour: str | None) -> None:
         sys.stdout.write(text)
 
 
+def print_head(text: str) -> None:
+    """Print what stands above a text, in one line: keys and roles may hold line ends."""
+    print_coloured(" ".join(text.splitlines()) + "\n", "cyan")
+
+
 def print_messages(messages: Iterable[Message]) -> None:
     """Print what was said, with the number, the speaker and the time of each message."""
     for message in messages:
-        print_coloured(f"#{message.seq}  {message.role}  {message.created_at}\n", "cyan")
+        print_head(f"#{message.seq}  {message.role}  {message.created_at}")
         print(message.text, end="\n\n")
 
 

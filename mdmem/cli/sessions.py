@@ -11,9 +11,9 @@ import click
 from mdmem.cli.main import group
 from mdmem.cli.options import Verb, change_command, model_option, read_command, text_argument
 from mdmem.cli.render import (
-    print_coloured,
     print_each,
     print_findings,
+    print_head,
     print_json,
     print_messages,
     print_text,
@@ -522,22 +522,17 @@ def _print_hits(found: SessionHits, *, as_json: bool, is_most: bool = False) -> 
         return 0 if found.hits else 1
     for hit in found.hits:
         depth = "" if hit.depth is None else f" {hit.depth}"
-        _print_head(f"{hit.key}#{hit.seq}  {hit.role}{depth}  {hit.time}")
+        print_head(f"{hit.key}#{hit.seq}  {hit.role}{depth}  {hit.time}")
         print(hit.snippet, end="\n\n")
     more = [f"{'at most ' * is_most}{found.left_out:,} more"] if found.left_out else []
     print("\n".join((*found.notes, *more)), end="\n" if found.notes or more else "", file=sys.stderr)
     return 0 if found.hits else 1
 
 
-def _print_head(text: str) -> None:
-    """Print what stands above a text, in one line: keys and roles may hold line ends."""
-    print_coloured(" ".join(text.splitlines()) + "\n", "cyan")
-
-
 def _print_summaries(summaries: Sequence[RunSummary]) -> None:
     for each in summaries:
         stands = f"{each.messages:,} messages, #{each.first} to #{each.last}"
-        _print_head(f"#{each.seq}  summary of {stands}, by {each.by}")
+        print_head(f"#{each.seq}  summary of {stands}, by {each.by}")
         print(each.text, end="\n\n")
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.index.hit import day_of, fields_of
+from mdmem.kind import OBSERVATION
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -205,6 +206,11 @@ _UNICODE_ESCAPE = 6  # characters
 _NOT_TEXT = frozenset((
     *("title", "tags", "aliases", "type", "id", "confidence", "tier", "access", "$schema"),
     *("created", "date", "updated", "expires", "valid_from", "valid_to"),
+))  # fmt: skip
+# Nor is what observations say of their sources.
+_OF_SOURCES = frozenset((
+    *("session", "log", "from", "to", "generation", "follows", "derived_from"),
+    *("tokens", "by", "problem"),
 ))  # fmt: skip
 _DATES = ("created", "date", "updated")
 _MONTHS = (
@@ -410,8 +416,9 @@ def _meant(escape: re.Match[str]) -> str:
 
 def _values(fields: Mapping[str, Any]) -> Iterator[str]:
     """The texts in the fields that are part of what a memory says."""
+    passed_over = _NOT_TEXT | _OF_SOURCES if fields.get("type") == OBSERVATION.name else _NOT_TEXT
     for name, value in fields.items():
-        if name not in _NOT_TEXT:
+        if name not in passed_over:
             yield from _leaves(value)
 
 

@@ -99,7 +99,7 @@ CONFIDENCE = 0.1
 
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
-VERSION = 4
+VERSION = 5
 
 _META = "meta.json"
 # Bytes for the documents that a writer has not flushed yet: the least, and what leaves fewer segments behind

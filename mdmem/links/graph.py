@@ -13,6 +13,7 @@ from mdmem.code.workspace import Workspace
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.errors import DocumentRefused
 from mdmem.index.database import kept_citation, tag_key
+from mdmem.kind import OBSERVATION, kind_at
 from mdmem.links.references import file_beside, file_named
 from mdmem.links.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resolve
 from mdmem.text import properties
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from mdmem.text.inline import Link
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
+IN_SESSION, FOLLOWS, REFLECTS = "in_session", "follows", "reflects_on"
+_OF_OBSERVATIONS = {"session": IN_SESSION, "follows": FOLLOWS, "derived_from": REFLECTS}
 _MOST_NAMED = 4  # memories of a circle
 
 
@@ -36,8 +39,9 @@ class Triple(NamedTuple):
 
     Attributes:
         subject: the memory.
-        predicate: "links to", "embeds", "cites", "tagged", or the dotted name of the field that says so.
-        object: a memory, a file, `#tag`; of a link that leads nowhere, its target as written.
+        predicate: "links to", "embeds", "cites", "tagged", or the dotted name of the field that says so; of
+            observations "in_session", "follows" and "reflects_on", where what they name is there.
+        object: a memory, a file, `#tag`, `session:KEY`; of a link that leads nowhere, its target as written.
     """
 
     subject: str
@@ -165,16 +169,27 @@ def _fields(view: View, within: str) -> Iterator[Triple]:
     """The links in fields, and the memories that the fields of lineage name without being links."""
     query = (
         "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " AND (f.key IN ('superseded_by', 'derived_from') OR instr(f.value, '[[') OR instr(f.value, ']('))"
+        " AND (f.key IN ('superseded_by', 'derived_from') OR instr(f.value, '[[') OR instr(f.value, '](')"
+        " OR (f.key IN ('session', 'follows') AND instr(d.path, 'observations/')))"
     )
     for path, key, value in _rows(view, within, query):
         text = "" if value is None else str(value)
+        if key in _OF_OBSERVATIONS and kind_at(path) is OBSERVATION:
+            yield from _observed(view, path, key, text)
+            continue
         links = _links_in(text) if path.endswith(MARKDOWN) else ()
         for link in links:
             if link.target:
                 yield Triple(path, key, _goal(view, path, link.target, as_path=is_path(link)))
         if text and not links and key in LINEAGE:
             yield Triple(path, key, _goal(view, path, text.partition("#")[0]))
+
+
+def _observed(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
+    """What a field of an observation says; nothing where it names what was removed."""
+    goal = f"session:{text}" if key == "session" else resolve(view.all_names, text, path).path
+    if text and goal:
+        yield Triple(path, _OF_OBSERVATIONS[key], goal)
 
 
 def _links_in(text: str) -> tuple[Link, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import generated
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
-from mdmem.kind import PREFERENCE, PROJECT, PROPOSAL, RULE, WORKING, kind_at
+from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, PROPOSAL, RULE, WORKING, kind_at
 from mdmem.memory import content
 from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, passages, real_path
 from mdmem.memory.preferences import Preference, name_of, read_preference
@@ -54,6 +54,7 @@ class _Place(NamedTuple):
 
 
 _PINNED = _Place("pinned", "Pinned", 15)
+_OBSERVED = _Place(OBSERVATION.part, "Conversation memory", 20)
 _FOUND = _Place("found", "Found", 20)
 
 
@@ -61,7 +62,7 @@ def _places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
     """The parts that there may be, in the order of the text: what changes seldom stands first."""
     own = [(kind.is_ignored, _Place(kind.part, kind.title, kind.share)) for kind in kinds if kind.title]
     seldom, often = ([place for ignored, place in own if ignored is each] for each in (False, True))
-    return (*seldom, _PINNED, *often, _FOUND)
+    return (*seldom, _PINNED, *often, _OBSERVED, _FOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,8 @@ class Part:
     """A part of a context.
 
     Attributes:
-        name: rules, project, preferences, pinned, working, found, or the folder of a kind of the vault's own.
+        name: rules, project, preferences, pinned, working, observations, found, or the folder of a kind of
+            the vault's own.
         title: its heading.
         places: what it gives, as `path#L10-L23`, in the order of the text.
         tokens: about what it costs.
@@ -132,6 +134,7 @@ def context(
     estimated: bool = False,
     now: datetime | None = None,
     besides: Collection[str] = (),
+    session: str | None = None,
 ) -> Context:
     """The context of a memory; see `Memory.context`.
 
@@ -140,6 +143,7 @@ def context(
         query, files, thread, budget, estimated: as `Memory.context` takes them.
         now: the moment at which it is made; the present one without.
         besides: files that whoever is told this reads by himself, as absolute paths without links.
+        session: whose observations to give; those of the session that has the thread's name without.
 
     Raises:
         As `Memory.context`.
@@ -155,7 +159,7 @@ def context(
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
     places = _places(memory.vault.config.kinds)
-    there = _Sources(memory, now, besides).gathered(query, files, thread)
+    there = _Sources(memory, now, besides).gathered(query, files, thread, session or thread)
     return _Composer(places, there, count, budget, render, frame).context()
 
 
@@ -190,7 +194,9 @@ class _Sources:
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
-    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
+    def gathered(
+        self, query: str, files: Sequence[str], thread: str | None, session: str | None
+    ) -> dict[str, _Gathered]:
         """What there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
             RULE.name: partial(self.rules, files),
@@ -206,6 +212,7 @@ class _Sources:
         parts[_PINNED.name] = _Gathered(
             [each for each in pinned.excerpts if each.path not in given], pinned.unread
         )
+        parts[_OBSERVED.name] = self.observed(session) if session else _Gathered()
         parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
         return parts
 
@@ -300,6 +307,19 @@ class _Sources:
             if (info.kind, info.id, info.expired) == ("thread", thread, False):
                 source = self._source(vault, info.path, gathered)
                 gathered.excerpts.extend(source.sections() if source else [])
+        return gathered
+
+    def observed(self, session: str) -> _Gathered:
+        """The newest observations of a session and reflections on them, in the order of time."""
+        gathered, vault = _Gathered(), self._memory.vault
+        newest = self._memory.observations.newest(session)
+        for age, each in enumerate(reversed(newest.found)):
+            source = self._source(vault, each.path, gathered)
+            # Reflections first, as they are on more.
+            gathered.excerpts[:0] = source.whole(rank=(-min(1, each.generation), age)) if source else []
+        if newest.left_out:
+            reason = f"{newest.left_out:,} older ones: `mdmem observations list`"
+            gathered.unread.append((f"{OBSERVATION.folder}/", reason))
         return gathered
 
     def found(self, query: str) -> _Gathered:

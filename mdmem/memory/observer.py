@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mdmem.generator import Generator
     from mdmem.sessions.conversation import Conversation
     from mdmem.vault.paths import Scope
+    from mdmem.vault.transaction import Applied  # noqa: F401 - what applying a plan gives
     from mdmem.vault.vault import Vault
 
 MOST_TOKENS = 8_000

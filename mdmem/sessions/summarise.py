@@ -124,8 +124,11 @@ _CUE = regex(
     r"原因|最后|结论|选择|希望|完成"
 )
 _DISTINCT = 1.5  # what a word counts for that is part of a name, a path or a number
-# Chosen on five conversations of LoCoMo (bench/retrieval.py --sessions).
-_RARE, _COMMON, _LONG = 1.5, 0.2, 0.7  # powers of a word's rarity and a sentence's tokens; of a stop word
+# Chosen on five conversations of LoCoMo (bench/retrieval.py --sessions; where sentences are counted,
+# --observations): powers of a word's rarity and of a sentence's tokens; what a stop word counts for.
+_RARE, _LONG, _COMMON = 1.5, 0.7, 0.2
+_RARE_OF_FEW, _LONG_OF_FEW, _OWN_OF_FEW = 1.0, 0.3, 1.5  # the last is of what somebody says of oneself
+_OWN = regex(r"\b(?:I|[Mm]y|me|[Ww]e|[Oo]ur|us)\b|[我咱]")
 _CUED, _AT_A_SIDE, _OF_A_TOOL = 1.25, 1.2, 0.5  # times what a sentence counts for
 
 
@@ -143,7 +146,8 @@ def extract(messages: Sequence[Message], target: int, most: int | None = None) -
     """The sentences of messages that say most in few tokens, in order, each once, after who speaks.
 
     A sentence counts for what is rare in it and not said yet, more where it holds names, paths, numbers or
-    words such as "decided", and where it begins or ends the messages.
+    words such as "decided", and where it begins or ends the messages. Where there may be only so many, one
+    that says "I" or "we" counts for more, and its length for less.
 
     Args:
         messages: from which they come.
@@ -154,7 +158,14 @@ def extract(messages: Sequence[Message], target: int, most: int | None = None) -
     chosen: list[int] = []
     speaking: set[int] = set()
     left = target
-    for index in _by_worth(found):
+    powers = (_RARE, _LONG)
+    if most is not None:
+        found = [
+            each._replace(weight=each.weight * _OWN_OF_FEW) if _OWN.search(each.text) else each
+            for each in found
+        ]
+        powers = (_RARE_OF_FEW, _LONG_OF_FEW)
+    for index in _by_worth(found, *powers):
         if len(chosen) == most:
             break
         said = found[index]
@@ -210,17 +221,17 @@ def _words(text: str) -> dict[str, float]:
     return words
 
 
-def _by_worth(sentences: Sequence[Sentence]) -> Iterator[int]:
-    """The sentences, the most worth for its tokens first, given those before it."""
+def _by_worth(sentences: Sequence[Sentence], rare: float, long: float) -> Iterator[int]:
+    """The sentences, the most worth for its tokens first, given those before it; see `_RARE`."""
     counts = Counter(word for each in sentences for word in each.words)
-    rarity = {word: math.log((1 + len(sentences)) / count) ** _RARE for word, count in counts.items()}
+    rarity = {word: math.log((1 + len(sentences)) / count) ** rare for word, count in counts.items()}
     rarity |= {word: rarity[word] * _COMMON for word in stop_words() & rarity.keys()}
     said: set[str] = set()
 
     def worth(index: int) -> float:
         each = sentences[index]
         new: float = sum(rarity[word] * weight for word, weight in each.words.items() if word not in said)
-        return new * each.weight / math.pow(each.tokens + 1, _LONG)
+        return new * each.weight / math.pow(each.tokens + 1, long)
 
     ranked = [(-worth(index), index) for index in range(len(sentences))]
     heapq.heapify(ranked)

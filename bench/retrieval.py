@@ -16,6 +16,14 @@ for by their headings.
 Measures what summaries keep without a model, in place of searches: each session of LoCoMo is a run of
 messages, and of the turns that answer a question those count that keep at least half of their rare words,
 which stand in at most two turns of their conversation. Beside it is the beginning of each run.
+
+    python bench/retrieval.py --observations --locomo locomo.json
+
+Measures what observations without a model lead to: each conversation of LoCoMo is a session, which is
+observed whenever that is due and where a session of LoCoMo ends. A question is answered where one of the
+first three observations is about a turn that answers it. Beside it stand the first words of the same
+stretches, as many tokens of them. Then sessions are looked for, as memories alone and with the observations
+beside them, each of which counts for its session.
 """
 
 from __future__ import annotations
@@ -41,10 +49,12 @@ from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Scorer
 from mdmem.index.text_index import TextIndex
+from mdmem.memory.memory import Memory
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import extract
 from mdmem.text.document import parse
 from mdmem.text.tokens import estimate
+from mdmem.vault.config import init
 from mdmem.vault.paths import Namespace
 
 _TODAY = 20260101
@@ -341,17 +351,121 @@ def summaries(path: str) -> int:
     return 0 if times >= _TIMES else 1
 
 
+# -- observations -----------------------------------------------------------------------------------------
+
+_FIRST, _MORE_OFTEN = 3, 1.3  # observations that are looked at; as often as the first words
+
+
+class _Noted(NamedTuple):
+    """An observation: its path, its memory, its tokens, the turns it is about, and their session's memory."""
+
+    path: str
+    text: str
+    tokens: int
+    turns: Mapping[str, Message]
+    session: str
+
+
+def _noted(told: Mapping[str, Any], folder: str) -> list[_Noted]:
+    """What is observed of a conversation; whoever speaks is the role."""
+    memory = Memory(init(folder).root)
+    conversation = told["conversation"]
+    keys = [key for key in conversation if re.fullmatch("session_[0-9]+", key)]
+    turns: dict[int, tuple[str, str]] = {}
+    for key in sorted(keys, key=lambda key: int(key[8:])):
+        for turn in conversation[key]:
+            number = memory.sessions.add("s", turn["speaker"], turn["text"])
+            assert number is not None
+            turns[number] = turn["dia_id"], f"{told['sample_id']}/{key}.md"
+            if "observe" in memory.observations.due("s"):
+                memory.observations.observe("s")
+        memory.observations.observe("s")
+    said = {message.seq: message for message in memory.sessions.history("s")}
+    found = []
+    for each in memory.observations.list("s"):
+        numbers = [number for number in turns if each.first <= number <= each.last]
+        about = {turns[number][0]: said[number] for number in numbers}
+        text = memory.show(each.path).text
+        found.append(_Noted(each.path, text, each.tokens, about, turns[numbers[0]][1]))
+    return found
+
+
+def _first_words(noted: _Noted) -> str:
+    """The same memory with the first words of its messages, of as many tokens."""
+    lines: list[str] = []
+    for message in noted.turns.values():
+        for number, word in enumerate(message.text.split()):
+            if estimate("\n\n".join(lines)) >= noted.tokens:
+                break
+            if not number:
+                lines.append(f"{message.role}:")
+            lines[-1] += f" {word}"
+    head = noted.text.split("---\n")[1]
+    return f"---\n{head}---\n\n" + "\n\n".join(lines) + "\n"
+
+
+def observations(path: str) -> int:
+    """Print what is found by observations; whether that is enough is the exit code."""
+    with open(path, encoding="utf-8") as file:
+        every = json.load(file)
+    sets = list(conversations(path))
+    answered = {"observations": 0, "first words": 0}
+    tokens = dict.fromkeys(answered, 0)
+    figures = {"sessions alone": Figures(), "with observations": Figures()}
+    asked = count = 0
+    for told, each in zip(every, sets, strict=True):
+        with tempfile.TemporaryDirectory(prefix="mdmem-retrieval-") as folder:
+            noted = _noted(told, os.path.join(folder, "memories"))
+            count += len(noted)
+            by_path = {one.path: one for one in noted}
+            texts = {
+                "observations": {one.path: one.text for one in noted},
+                "first words": {one.path: _first_words(one) for one in noted},
+            }
+            searches = {name: ours(os.path.join(folder, name), found) for name, found in texts.items()}
+            for name, found in texts.items():
+                tokens[name] += sum(
+                    estimate(parse(p, text.encode()).body.strip()) for p, text in found.items()
+                )
+                for question in each.questions:
+                    first = searches[name](question.text).memories[:_FIRST]
+                    answered[name] += any(by_path[p].turns.keys() & question.turns for p in first)
+            asked += len(each.questions)
+            alone = ours(os.path.join(folder, "alone"), each.memories)
+            both = ours(os.path.join(folder, "both"), {**each.memories, **texts["observations"]})
+            for question in each.questions:
+                figures["sessions alone"].add(question, Answer(alone(question.text).memories, ()))
+                paths = both(question.text).memories
+                sessions = [by_path[p].session if p in by_path else p for p in paths]
+                figures["with observations"].add(question, Answer([*dict.fromkeys(sessions)], ()))
+    print(f"| {count:,} notes on the same stretches | tokens | in the first {_FIRST} | of | part |")
+    print("|---|--:|--:|--:|--:|")
+    for name, found_ in answered.items():
+        print(f"| {name} | {tokens[name]:,} | {found_} | {asked} | {found_ / asked:.3f} |")
+    print("\n| sessions | recall@5 | recall@10 | MRR |\n|---|--:|--:|--:|")
+    for name, sums in figures.items():
+        print(f"| {name} | {' | '.join(sums.cells()[:3])} |")
+    times = answered["observations"] / answered["first words"]
+    one, other = figures.values()
+    is_no_less = other.at_5 >= one.at_5 and other.at_10 >= one.at_10
+    print(
+        f"\n{times:.2f} times as often; the budget is {_MORE_OFTEN}, and no less with observations than alone"
+    )
+    return 0 if times >= _MORE_OFTEN and is_no_less else 1
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what ranked search finds.")
     parser.add_argument("--locomo", default=os.environ.get("MDMEM_LOCOMO", ""), help="LoCoMo's file")
     parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
     parser.add_argument("--seed", type=int, default=1, help="which questions are made")
     parser.add_argument("--sessions", action="store_true", help="what summaries of LoCoMo's sessions keep")
+    parser.add_argument("--observations", action="store_true", help="what observations of LoCoMo lead to")
     given = parser.parse_args(arguments)
-    if given.sessions:
+    if given.sessions or given.observations:
         if not given.locomo:
-            parser.error("--sessions wants --locomo")
-        return summaries(given.locomo)
+            parser.error("--sessions and --observations want --locomo")
+        return observations(given.locomo) if given.observations else summaries(given.locomo)
     rng = random.Random(given.seed)
     sets = [*(conversations(given.locomo) if given.locomo else ()), docstrings(rng)]
     if given.markdown:

@@ -24,6 +24,7 @@ import large
 import long
 import machine
 import moving
+import observation
 import oracle
 import protocol
 import ranked
@@ -60,6 +61,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "inbox-crash": inbox_crash.measure,
     "capture": capture.measure,
     "results": results.measure,
+    "observation": observation.measure,
 }
 # Minutes and gigabytes: only when it is named.
 _ON_REQUEST = {

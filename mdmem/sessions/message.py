@@ -48,6 +48,11 @@ _FORM = ("type", "id", "role", "name", "tool_call_id", "call_id", "tool_use_id",
 _KEPT = ("tool_calls", "tool_call_id", "media", "attachments")
 
 
+# The fields that hold text, calls or answers besides a content, which most messages have none of.
+_BESIDES = frozenset(("type", "tool_calls", "tool_call_id", "media", "attachments"))
+_THOUGHT = frozenset(("reasoning", "reasoning_content"))
+
+
 class ToolCall(NamedTuple):
     """A call of a tool: its id, the tool's name, and its arguments as JSON."""
 
@@ -102,7 +107,12 @@ class Message(NamedTuple):
     @property
     def text(self) -> str:
         """What it says in words: its content, calls and answers of tools, media by name; no reasoning."""
-        return "\n".join(filter(None, _texts(self.data)))
+        return self.data["content"] if self._is_plain else "\n".join(filter(None, _texts(self.data)))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether it is a content of words and nothing besides, as most messages are."""
+        return isinstance(self.data.get("content"), str) and self.data.keys().isdisjoint(_BESIDES)
 
     @property
     def spoken(self) -> str:
@@ -134,11 +144,13 @@ class Message(NamedTuple):
     @property
     def answers(self) -> tuple[ToolAnswer, ...]:
         """What tools answered in it."""
-        return tuple(_answers(self.data))
+        return () if self._is_plain else tuple(_answers(self.data))
 
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt, reasoning and media included."""
+        if self._is_plain and self.data.keys().isdisjoint(_THOUGHT):
+            return estimate(self.text) + _TOKENS_OF_MESSAGE
         media = sum(_type(part) in _MEDIA for part in _parts(self.data))
         media += sum(len(_list(self.data.get(name))) for name in ("media", "attachments"))
         return estimate(self.text) + estimate(self.reasoning) + media * _TOKENS_OF_MEDIA + _TOKENS_OF_MESSAGE

@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from mdmem.generator import Generator, Reply, prompt as builtin, reply
@@ -114,6 +114,7 @@ def _told(message: Message) -> str:
 _LONGEST = 240  # characters of a sentence
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = regex(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:[\u2019'][^\W_{_HAN}]+)*")
+_PLAIN_WORD = regex("[^\\W_]+(?:[\u2019'][^\\W_]+)*")  # the same where no script goes without spaces
 _PATH = regex(r"[\w.~-]*/[\w./-]+|\w+\.[a-z]{1,4}\b|`[^`]+`")
 _NAME = regex(r"(?<=[\w,;:)] )[A-Z]\w+|\b\w+[A-Z_]\w+")
 _CUE = regex(
@@ -128,7 +129,9 @@ _DISTINCT = 1.5  # what a word counts for that is part of a name, a path or a nu
 # --observations): powers of a word's rarity and of a sentence's tokens; what a stop word counts for.
 _RARE, _LONG, _COMMON = 1.5, 0.7, 0.2
 _RARE_OF_FEW, _LONG_OF_FEW, _OWN_OF_FEW = 1.0, 0.3, 1.5  # the last is of what somebody says of oneself
-_OWN = regex(r"\b(?:I|[Mm]y|me|[Ww]e|[Oo]ur|us)\b|[我咱]")
+_OWN = frozenset(("i", "i'm", "i've", "my", "me", "we", "we're", "we've", "our", "us", "我们", "咱们"))
+_LOOKED_AT = 4  # times as many sentences as are wanted
+_SPACELESS = regex(f"[{_HAN}]")
 _CUED, _AT_A_SIDE, _OF_A_TOOL = 1.25, 1.2, 0.5  # times what a sentence counts for
 
 
@@ -154,18 +157,12 @@ def extract(messages: Sequence[Message], target: int, most: int | None = None) -
         target: tokens that the result has at most.
         most: sentences that it has at most; as many as fit without.
     """
-    found = list(sentences(messages))
+    choice = _of_any(messages) if most is None else _of_few(messages, most)
+    found = choice.sentences
     chosen: list[int] = []
     speaking: set[int] = set()
     left = target
-    powers = (_RARE, _LONG)
-    if most is not None:
-        found = [
-            each._replace(weight=each.weight * _OWN_OF_FEW) if _OWN.search(each.text) else each
-            for each in found
-        ]
-        powers = (_RARE_OF_FEW, _LONG_OF_FEW)
-    for index in _by_worth(found, *powers):
+    for index in _by_worth(choice):
         if len(chosen) == most:
             break
         said = found[index]
@@ -185,20 +182,83 @@ def extract(messages: Sequence[Message], target: int, most: int | None = None) -
 
 def sentences(messages: Sequence[Message]) -> Iterator[Sentence]:
     """The sentences of messages, each in one line and once, with what they weigh."""
+    return _once(_pieces(messages))
+
+
+class _Piece(NamedTuple):
+    """What may be a sentence, as it is written: of which message, and what that weighs."""
+
+    message: int
+    text: str
+    weight: float
+
+
+def _pieces(messages: Sequence[Message]) -> Iterator[_Piece]:
     last = len(messages) - 1
-    told: set[str] = set()
     for number, message in enumerate(messages):
         weight = _OF_A_TOOL if message.answers else 1.0
         if number in {0, last}:
             weight *= _AT_A_SIDE
         whole = abridged(message.text, _MOST_READ)
         for start, end in text_sentences(whole, longest=_LONGEST):
-            text = in_line(whole[start:end])
-            words = _words(text)
-            if words and text.casefold() not in told:
-                told.add(text.casefold())
-                cued = weight * _CUED if _CUE.search(text) else weight
-                yield Sentence(number, text, cued, words, estimate(text))
+            yield _Piece(number, whole[start:end], weight)
+
+
+def _once(pieces: Iterable[_Piece]) -> Iterator[Sentence]:
+    told: set[str] = set()
+    for piece in pieces:
+        text = in_line(piece.text)
+        words = _words(text)
+        if words and text.casefold() not in told:
+            told.add(text.casefold())
+            cued = piece.weight * _CUED if _CUE.search(text) else piece.weight
+            yield Sentence(piece.message, text, cued, words, estimate(text))
+
+
+class _Choice(NamedTuple):
+    """What is chosen from: sentences, how rare each word is, and the power of a sentence's tokens."""
+
+    sentences: Sequence[Sentence]
+    rarity: Mapping[str, float]
+    long: float
+
+
+def _of_any(messages: Sequence[Message]) -> _Choice:
+    found = list(sentences(messages))
+    return _Choice(found, _rarity((each.words for each in found), len(found), _RARE), _LONG)
+
+
+def _of_few(messages: Sequence[Message], most: int) -> _Choice:
+    """The sentences for which their words alone speak most: only these are looked at closely."""
+    pieces = list(_pieces(messages))
+    if any(_SPACELESS.search(piece.text) for piece in pieces if not piece.text.isascii()):
+        found = list(sentences(messages))
+        rarity = _rarity((each.words for each in found), len(found), _RARE_OF_FEW)
+    else:
+        words = [set(_PLAIN_WORD.findall(piece.text.casefold())) for piece in pieces]
+        rarity = _rarity(words, len(pieces), _RARE_OF_FEW)
+        worth = [
+            sum(map(rarity.__getitem__, said))
+            * piece.weight
+            * (1.0 if _OWN.isdisjoint(said) else _OWN_OF_FEW)
+            / math.pow(len(piece.text) + 1, _LONG_OF_FEW)
+            for piece, said in zip(pieces, words, strict=True)
+        ]
+        best = heapq.nlargest(most * _LOOKED_AT, range(len(pieces)), key=worth.__getitem__)
+        found = list(_once(pieces[place] for place in sorted(best)))
+    own = (not _OWN.isdisjoint(each.words) for each in found)
+    found = [
+        each._replace(weight=each.weight * _OWN_OF_FEW) if is_own else each
+        for each, is_own in zip(found, own, strict=True)
+    ]
+    return _Choice(found, rarity, _LONG_OF_FEW)
+
+
+def _rarity(said: Iterable[Iterable[str]], sentences: int, rare: float) -> dict[str, float]:
+    """How rare each word is in so many sentences."""
+    counts = Counter(chain.from_iterable(said))
+    rarity = {word: math.log((1 + sentences) / count) ** rare for word, count in counts.items()}
+    return rarity | {word: rarity[word] * _COMMON for word in stop_words() & rarity.keys()}
 
 
 def names(text: str) -> list[str]:
@@ -221,17 +281,17 @@ def _words(text: str) -> dict[str, float]:
     return words
 
 
-def _by_worth(sentences: Sequence[Sentence], rare: float, long: float) -> Iterator[int]:
-    """The sentences, the most worth for its tokens first, given those before it; see `_RARE`."""
-    counts = Counter(word for each in sentences for word in each.words)
-    rarity = {word: math.log((1 + len(sentences)) / count) ** rare for word, count in counts.items()}
-    rarity |= {word: rarity[word] * _COMMON for word in stop_words() & rarity.keys()}
+def _by_worth(choice: _Choice) -> Iterator[int]:
+    """The sentences, the most worth for its tokens first, given those before it."""
+    sentences, rarity = choice.sentences, choice.rarity
     said: set[str] = set()
 
     def worth(index: int) -> float:
         each = sentences[index]
-        new: float = sum(rarity[word] * weight for word, weight in each.words.items() if word not in said)
-        return new * each.weight / math.pow(each.tokens + 1, long)
+        new: float = sum(
+            rarity.get(word, 0.0) * weight for word, weight in each.words.items() if word not in said
+        )
+        return new * each.weight / math.pow(each.tokens + 1, choice.long)
 
     ranked = [(-worth(index), index) for index in range(len(sentences))]
     heapq.heapify(ranked)

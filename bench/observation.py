@@ -26,24 +26,25 @@ from workers import Worker
 
 from mdmem.memory.memory import Memory
 from mdmem.memory.observations import CURSOR
-from mdmem.sessions.record import LogRecord, line_of, record_of
+from mdmem.sessions.record import LogRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
     from setting import Setting
 
     from mdmem.sessions.conversation import Conversation
+    from mdmem.sessions.sessions import Sessions
 
 _KEY = "s"
 _KILLS, _KILLS_OF_A_VAULT, _LONGEST = 1000, 20, 0.08  # the last is seconds until a kill
 _CONFIG = "[observation]\nmessage_tokens = 150\nobservation_tokens = 200\nmeta_at = 2\ncompact = true\n"
-_TIMES, _SLOWER = 60, 3.0
+_TIMES, _SLOWER = 40, 3.0
 _FEW, _MANY, _LONGER = 1_000, 1_000_000, 2.0
 _LITTLE, _MUCH, _CONTEXT = 20, 1_000, 1.3
 _HOOK, _HOOKS = 14.0, 30
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SAID = (
     "We decided on part {0} of the plan, since {1} takes less time. I will write src/part{0}.py on Friday, "
     "and ask Ann about {1}. What is open is the index: nobody knows yet how large it gets with {0} files."
@@ -138,17 +139,18 @@ def _crash(setting: Setting) -> Row:
 
 
 def _observe(setting: Setting) -> Row:
-    """Observing what was said, beside reading the same lines, splitting them into words, and two writes."""
+    """Observing what was said, beside reading it from the log, splitting it into words, and two writes."""
     memory = Memory(_vault(setting.path("observe")))
     plain = setting.path("plain")
     os.makedirs(plain)
     mine, theirs = [], []
     for number in range(setting.count(_TIMES)):
-        messages = _messages(100 * number, 100)
-        memory.sessions.extend(_KEY, messages)
-        lines = [line_of(LogRecord(seq=at, messages=(each,))) for at, each in enumerate(messages, 1)]
+        seen = max((message.seq for message in memory.sessions.history(_KEY, last=1)), default=0)
+        for message in _messages(100 * number, 100):
+            memory.sessions.add_message(_KEY, message)
         mine.append(clock(lambda: memory.observations.observe(_KEY)))
-        theirs.append(_SLOWER * clock(partial(_read, lines)) + clock(partial(_write, plain, number)))
+        read = clock(partial(_read, memory.sessions, seen))
+        theirs.append(_SLOWER * read + clock(partial(_write, plain, number)))
     assert len(memory.observations.list(_KEY)) == len(mine)
     pairs = Paired(ours=mine[1:], theirs=theirs[1:])
     what = "observe 100 messages, about 6,000 tokens, without a model"
@@ -156,11 +158,9 @@ def _observe(setting: Setting) -> Row:
     return ratio_row(what, beside, pairs, 1.0)
 
 
-def _read(lines: Sequence[bytes]) -> None:
-    for line in lines:
-        record = record_of(line)
-        for message in record.spoken() if record else ():
-            _WORD.findall(message.text)
+def _read(sessions: Sessions, since: int) -> None:
+    for message in sessions.history(_KEY, since=since):
+        _WORD.findall(message.text)
 
 
 def _write(folder: str, number: int) -> None:

@@ -81,7 +81,7 @@ INLINE = {
     ),
     "memory.observer": (
         "few sessions are compacted, and hooks alone start processes",
-        {"sessions.engine", "subprocess"},
+        {"sessions.engine", "subprocess", "threading"},
     ),
     "memory.verbs": (
         "most changes move and import nothing",

@@ -32,16 +32,18 @@ def observe_command(memory: Memory, as_json: bool, watch: bool, **asked: Any) ->
     When it is, the config says under [observation]. Each memory that is made is printed. A session that
     another process observes is left to that one. The exit code is 1 where anything went wrong.
     """
-    signal.signal(signal.SIGTERM, end)
+    if watch:
+        signal.signal(signal.SIGTERM, end)
     code = 0
     told = []
     for each in memory.observe(watch=watch, **asked):
         code = 1 if each.problems else code
-        told.append(each)
-        if watch and as_json:
-            print_json(each, in_line=True)
-        elif not as_json:
+        if not as_json:
             _print_observed(each)
+        elif watch:
+            print_json(each, in_line=True)
+        else:
+            told.append(each)
         sys.stdout.flush()
     if as_json:
         print_json(told)

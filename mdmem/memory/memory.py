@@ -202,9 +202,10 @@ class Memory(Kinds["Applied"]):
         """
         if not self.vault.config.observation.enabled or not self.observations.due(session):
             return False
-        from mdmem.memory.observer import start  # noqa: PLC0415 - start-up
+        from mdmem.memory.observer import Observer, start  # noqa: PLC0415 - start-up
 
-        start(self.vault, self.scope, session)
+        observer = Observer(self.vault, self.vault.transact, self.sessions)
+        start(observer, self.vault, self.scope, self.sessions.resolve(session))
         return True
 
     @cached_property

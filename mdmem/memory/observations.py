@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import Checked, check_natural
-from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, Usage
+from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import fits, name_of
@@ -191,7 +191,7 @@ class Observations(Checked, Generic[R]):
         path = _path(id)
         place = _place(path)
         document = self._vault.find(path) if place else None
-        return _observation(place, document) if place and document else None
+        return observation_in(place, document) if place and document else None
 
     def expand(self, id: str, budget: int = 4_000) -> Expanded:  # noqa: A002 - as above
         """The messages that an observation or a reflection is about, also those in the archive alone.
@@ -367,8 +367,8 @@ class Observations(Checked, Generic[R]):
         """An observation as its memory says; of one that cannot be read, its place and the problem."""
         try:
             document = self._vault.read(place.path)
-            return _observation(place, document)
-        except (DocumentRefused, MemoryNotFound) as error:
+            return observation_in(place, document)
+        except (DocumentRefused, MemoryNotFound, PathRefused) as error:
             return Observation(
                 path=place.path, session="", log=place.log, first=place.first, last=place.last,
                 generation=place.generation, problem=error.message,
@@ -422,7 +422,7 @@ def _path(given: str) -> str:
     return check_memory(path if is_under(path, OBSERVATION.folder) else f"{OBSERVATION.folder}/{path}")
 
 
-def _observation(place: ObservationPlace, document: Document) -> Observation:
+def observation_in(place: ObservationPlace, document: Document) -> Observation:
     """An observation as its fields tell it, which people may have changed."""
     fields = document.fields
     text = unescaped(document.body.strip())

@@ -27,6 +27,7 @@ from mdmem.memory.observations import (
     Observations,
     Step,
     folder_of,
+    observation_in,
     of_log,
     reached,
 )
@@ -34,7 +35,7 @@ from mdmem.sessions.logs import now
 from mdmem.sessions.message import Message, beside_pairs, pairs, redacted
 from mdmem.sessions.record import LogRecord
 from mdmem.sessions.summarise import SUMMARY, Summarised, summarise
-from mdmem.text.document import digest
+from mdmem.text.document import digest, parse_text
 from mdmem.text.tokens import estimate, in_line, plain
 from mdmem.text.yaml_edit import block
 from mdmem.vault import files
@@ -341,7 +342,7 @@ class Observer(Observations["Applied"]):
         change = Change(path=place.path, before=None, content=history.encoded(place.path, text))
         plan = EditPlan(changes=(change,), message=f"observe {fields['session']}")
         self._run(lambda: plan)
-        return self._read(place)
+        return observation_in(place, parse_text(place.path, text, self._vault.config.limits))
 
     def _cleaned(self, path: str, text: str) -> str:
         """A text without secrets, whatever the config has the logs keep."""
@@ -399,18 +400,24 @@ class SessionObservations(Observations["Applied"]):
         self._observer.settle(key)
 
 
-def start(vault: Vault, scope: Scope, session: str) -> None:
-    """Start a process that observes a session, and do not wait for it; nobody hears it.
+def start(observer: Observer, vault: Vault, scope: Scope, key: str) -> None:
+    """Let another process observe a session, unless one is at it, and do not wait for it.
 
     What it runs is this program and nothing else, from a folder that holds no program of others.
     """
-    import subprocess  # noqa: PLC0415 - only what hooks do needs it
+    import subprocess  # noqa: PLC0415 - only what hooks do needs these
+    import threading  # noqa: PLC0415
 
+    try:
+        with observer.held(key, 0):
+            pass
+    except LockTimeout:
+        return  # it asks behind its lock whether there is more
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
     given = {"vault": vault.root, "user": scope.user, "project": scope.project, "resource": resource}
     named = [f"--{name}={value}" for name, value in given.items() if value is not None]
     shared = ["--shared"] if scope.shared else []
-    subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
+    process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
         [
             sys.executable,
             "-m",
@@ -419,7 +426,7 @@ def start(vault: Vault, scope: Scope, session: str) -> None:
             *shared,
             f"--actor={vault.actor}",
             "observe",
-            f"--session={session}",
+            f"--session={key}",
         ],
         cwd=os.sep,
         env={name: value for name, value in os.environ.items() if name not in _SCOPE},
@@ -428,6 +435,8 @@ def start(vault: Vault, scope: Scope, session: str) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    # Where this process goes on for longer, it is the one to be told of the end of that one.
+    threading.Thread(target=process.wait, daemon=True).start()
 
 
 def _stretch(messages: Iterable[Message]) -> list[Message]:

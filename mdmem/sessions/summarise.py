@@ -130,7 +130,7 @@ _DISTINCT = 1.5  # what a word counts for that is part of a name, a path or a nu
 _RARE, _LONG, _COMMON = 1.5, 0.7, 0.2
 _RARE_OF_FEW, _LONG_OF_FEW, _OWN_OF_FEW = 1.0, 0.3, 1.5  # the last is of what somebody says of oneself
 _OWN = frozenset(("i", "i'm", "i've", "my", "me", "we", "we're", "we've", "our", "us", "我们", "咱们"))
-_LOOKED_AT = 4  # times as many sentences as are wanted
+_LOOKED_AT = 3  # times as many sentences as are wanted
 _SPACELESS = regex(f"[{_HAN}]")
 _CUED, _AT_A_SIDE, _OF_A_TOOL = 1.25, 1.2, 0.5  # times what a sentence counts for
 

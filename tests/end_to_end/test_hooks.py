@@ -14,6 +14,7 @@ import pytest
 import mdmem
 from mdmem.memory.memory import open as open_memory
 from mdmem.text.tokens import estimate
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -472,6 +473,32 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
         assert repository.hook(event, told, codex=codex).errors == ""
     said = [message.text for message in open_memory(repository.vault).sessions.history(key)]
     assert said == ["Which database?", "SQLite.", "Why?", "It is one file."]
+
+
+# README: With `[observation] enabled` in the config …
+@pytest.mark.parametrize("codex", [False, True])
+@pytest.mark.parametrize("event", ["stop", "pre-compact"])
+def test_a_conversation_is_observed_by_a_process_that_nobody_waits_for(
+    repository: Repository, event: str, *, codex: bool
+) -> None:
+    transcript = repository.root / "5e1f.jsonl"
+    write_turns(transcript, codex=codex, texts=["We take SQLite, since it is one file. " * 150])
+    told = {"session_id": "5e1f", "transcript_path": str(transcript), "cwd": str(repository.root)}
+    config = repository.vault / ".mdmem" / "config.toml"
+    key = f"{'codex' if codex else 'claude-code'}:5e1f"
+    config.write_text('[sessions]\ncapture = "hooks"\n')
+    assert repository.hook(event, told, codex=codex).errors == ""
+    observations = open_memory(repository.vault).observations
+    assert observations.due(key) == ("observe",)  # not unless the config says so
+    config.write_text('[sessions]\ncapture = "hooks"\n[observation]\nenabled = true\n')
+    assert repository.hook(event, told, codex=codex).errors == ""
+    until(lambda: not observations.due(key))
+    (found,) = observations.list(key)
+    again = repository.hook("session-start", {**told, "source": "resume"}, codex=codex).context
+    assert "## Conversation memory" in again
+    assert found.text in again
+    other = repository.hook("session-start", {**told, "session_id": "another"}, codex=codex).out
+    assert "Conversation memory" not in other
 
 
 def test_only_the_file_that_the_host_names_is_read(repository: Repository) -> None:

@@ -420,3 +420,39 @@ def test_rules_are_told_once_after_a_sync(tmp_path: Path, newline: str) -> None:
     assert "Rules for some files" not in found.text
     assert "What it is." in found.text
     assert "Short lines of mine." in found.text
+
+
+# ------------------------------------------------------------------------------------- what was observed
+
+
+def test_what_was_observed_of_a_thread_is_given_in_order_and_the_rest_counted(tmp_path: Path) -> None:
+    memory = vault(tmp_path, EVERYTHING)
+    for number in range(23):
+        memory.sessions.add("t1", "user", f"We take part {number}.")
+        memory.observations.observe("t1")
+    found = made(memory, thread="t1")
+    (part,) = (part for part in found.parts if part.name == "observations")
+    assert part.title == "Conversation memory"
+    assert [f"part {number}." in found.text for number in range(23)] == [False] * 3 + [True] * 20
+    assert found.text.index("part 3.") < found.text.index("part 22.")
+    assert [each.reason[:7] for each in found.left_out] == ["3 older"]
+    memory.observations.reflect("t1")
+    memory.sessions.add("t1", "user", "We take part 99.")
+    memory.observations.observe("t1")
+    again = made(memory, thread="t1")
+    names = [place.rpartition("/")[2][:10] for place in places(again)["observations"]]
+    assert names[0] == "reflection"
+    assert (len(names), again.left_out) == (2, ())
+    assert "observations" not in places(made(memory, thread="t2"))
+    assert "observations" not in places(made(memory))
+
+
+def test_the_newest_that_was_observed_survives_the_budget(tmp_path: Path) -> None:
+    memory = vault(tmp_path, {})
+    for number in range(20):
+        memory.sessions.add("t1", "user", f"We take part {number} of the whole, and of nothing else at all.")
+        memory.observations.observe("t1")
+    found = made(memory, thread="t1", budget=250)
+    assert "part 19 of" in found.text
+    assert "part 0 of" not in found.text
+    assert found.tokens <= 250

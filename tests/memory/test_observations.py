@@ -392,6 +392,9 @@ def test_what_cannot_be_read_says_so_and_ends_nothing(memory: Memory, vault_root
     assert memory.observations.reflect(KEY) is None
     assert observed(memory, "More.").follows == found.path
     assert memory.observations.newest(KEY).left_out == 1
+    (vault_root / FOLDER / f"{found.log[:8]}-1-1.md").unlink()
+    (vault_root / FOLDER / f"{found.log[:8]}-1-1.md").mkdir()
+    assert memory.observations.list(KEY)[0].problem
 
 
 # -- what is given to an agent ----------------------------------------------------------------------------

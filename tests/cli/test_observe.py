@@ -1,0 +1,54 @@
+"""The commands of observations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+LONG = "We decided on SQLite, and weighed it for a while against all the others. " * 60
+
+
+# README: `observe` notes what sessions came to …
+def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
+    cli.ok("sessions", "add", "t:1", "user", LONG)
+    assert cli.ok("observations", "due", "t:1").out == "observe\n"
+    (line,) = cli.ok("observe", "--session", "t:1").out.splitlines()
+    path = line.removeprefix("created ")
+    assert path.startswith("observations/t%3A1/")
+    assert cli("observations", "due", "t:1", "--json").json == {"due": []}
+    assert cli.ok("observe", "--all", "--json").json == []
+    assert cli.ok("observations", "get", path).out.startswith(
+        f"{path}  observation of #1 to #1, by extract\n"
+    )
+    assert "We decided on SQLite" in cli.ok("observations", "expand", path).out
+    assert [each["path"] for each in cli.ok("observations", "list", "t:1", "--json").json] == [path]
+    assert cli("observe").code == cli("observe", "--all", "--session", "t:1").code == 2
+
+
+def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
+    assert cli("observations", "observe", "t").code == cli("observations", "reflect", "t").code == 1
+    for text in ("We take SQLite.", "It is one file."):
+        cli.ok("sessions", "add", "t", "user", text)
+        cli.ok("observations", "observe", "t")
+    assert cli.ok("observations", "list", "t", "--recent", "1").out.count("observation of") == 1
+    assert "left out" in cli.ok("observations", "newest", "t", "--observations", "1").errors
+    assert "reflection 1 of #1 to #3" in cli.ok("observations", "reflect", "t").out
+    assert "reflection 2" in cli.ok("observations", "reflect", "t", "--meta").out
+    found = cli.ok("observations", "newest", "t", "--json").json
+    assert ([each["generation"] for each in found["found"]], found["left_out"]) == ([2], 0)
+    assert len(cli.ok("observations", "reflections", "t", "--json").json) == 2
+    assert "--- a/observations" in cli.ok("observations", "delete", "--session", "t", "--dry-run").out
+    cli.ok("observations", "delete", "--session", "t")
+    assert cli.ok("observations", "list", "t", "--json").json == []
+    cli.ok("undo")
+    assert len(cli.ok("observations", "list", "t", "--json").json) == 2
+    assert cli("observations", "delete").code == 2
+    assert cli("observations", "delete", "t/none-1-1").code == 1
+
+
+def test_what_goes_wrong_is_told_and_is_the_exit_code(cli: Cli) -> None:
+    cli.ok("sessions", "add", "t", "user", LONG)
+    assert cli("observe", "--session", "..").code == 1
+    assert "no session can have the key" in cli("observe", "--session", "..").errors

@@ -52,7 +52,7 @@ _SAID = (
 
 
 def measure(setting: Setting) -> list[Row]:
-    return [_crash(setting), _observe(setting), _due(setting), _context(setting), _hook(setting)]
+    return [*crash(setting), _observe(setting), _due(setting), _context(setting), _hook(setting)]
 
 
 def _vault(root: str, config: str = "") -> str:
@@ -108,7 +108,7 @@ def _wrong(memory: Memory, said: int) -> Counter[str]:
     return Counter(lost=lost, doubled=doubled, skipped=held.count(0), broken=broken)
 
 
-def _crash(setting: Setting) -> Row:
+def crash(setting: Setting) -> list[Row]:
     chance, count = setting.chance("observation"), setting.count(_KILLS)
     root, said, wrong, made = setting.path("crash"), 0, Counter[str](), 0
     for number in range(count):
@@ -126,13 +126,9 @@ def _crash(setting: Setting) -> Row:
         if number % _KILLS_OF_A_VAULT == _KILLS_OF_A_VAULT - 1:
             made += len(memory.observations.list(_KEY)) + len(memory.observations.reflections(_KEY))
     told = ", ".join(f"{wrong[name]} {name}" for name in ("lost", "doubled", "skipped", "broken"))
-    return Row(
-        what=f"kill -9 while a session is observed and reflected on, {count:,} times",
-        ours=told,
-        beside=f"about {made:,} observations and reflections",
-        budget="0, 0, 0, 0",
-        kept=not wrong.total(),
-    )
+    what = f"kill -9 while a session is observed and reflected on, {count:,} times"
+    beside = f"about {made:,} observations and reflections"
+    return [Row(what=what, ours=told, beside=beside, budget="0, 0, 0, 0", kept=not wrong.total())]
 
 
 # -- time -------------------------------------------------------------------------------------------------

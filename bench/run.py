@@ -63,10 +63,11 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "results": results.measure,
     "observation": observation.measure,
 }
-# Minutes and gigabytes: only when it is named.
+# Minutes, gigabytes, and a part of another one: only when it is named.
 _ON_REQUEST = {
     "large": large.measure,
     "long": long.measure,
+    "observation-crash": observation.crash,
     "hostile-patterns": hostile_patterns.measure,
 }
 

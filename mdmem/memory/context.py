@@ -94,8 +94,7 @@ class Part:
     """A part of a context.
 
     Attributes:
-        name: rules, project, preferences, pinned, working, observations, found, or the folder of a kind of
-            the vault's own.
+        name: rules, project, preferences, pinned, working, observations, found, or the folder of another kind.
         title: its heading.
         places: what it gives, as `path#L10-L23`, in the order of the text.
         tokens: about what it costs.
@@ -317,9 +316,8 @@ class _Sources:
             source = self._source(vault, each.path, gathered)
             # Reflections first, as they are on more.
             gathered.excerpts[:0] = source.whole(rank=(-min(1, each.generation), age)) if source else []
-        if newest.left_out:
-            reason = f"{newest.left_out:,} older ones: `mdmem observations list`"
-            gathered.unread.append((f"{OBSERVATION.folder}/", reason))
+        older = f"{newest.left_out:,} older ones: `mdmem observations list`"
+        gathered.unread.extend([(f"{OBSERVATION.folder}/", older)] if newest.left_out else [])
         return gathered
 
     def found(self, query: str) -> _Gathered:

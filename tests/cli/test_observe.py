@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 LONG = "We decided on SQLite, and weighed it for a while against all the others. " * 60
 
 
-# README: `observe` notes what sessions came to …
 def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
     cli.ok("sessions", "add", "t:1", "user", LONG)
     assert cli.ok("observations", "due", "t:1").out == "observe\n"

@@ -475,7 +475,6 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
     assert said == ["Which database?", "SQLite.", "Why?", "It is one file."]
 
 
-# README: With `[observation] enabled` in the config …
 @pytest.mark.parametrize("codex", [False, True])
 @pytest.mark.parametrize("event", ["stop", "pre-compact"])
 def test_a_conversation_is_observed_by_a_process_that_nobody_waits_for(

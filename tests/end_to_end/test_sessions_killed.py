@@ -101,3 +101,10 @@ def test_what_may_not_be_written_is_an_error_and_loses_nothing(closed: str) -> N
             path.chmod(mode)
             assert [message.text for message in sessions.history("s")] == ["b", "c"]
             assert sessions.vacuum("s")
+
+
+def test_a_kill_at_any_instant_leaves_nothing_unobserved_or_observed_twice(tmp_path: Path) -> None:
+    """As the benchmark does a thousand times: messages, observations, reflections."""
+    measured = [sys.executable, "bench/run.py", "observation-crash", "--quick", "--folder", str(tmp_path)]
+    ended = subprocess.run(measured, cwd=REPOSITORY, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout.decode().rstrip().endswith("| yes |")) == (0, True), ended.stderr

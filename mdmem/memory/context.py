@@ -94,7 +94,7 @@ class Part:
     """A part of a context.
 
     Attributes:
-        name: rules, project, preferences, pinned, working, observations, found, or the folder of another kind.
+        name: rules, project, preferences, pinned, working, observations, found, or the folder of a kind.
         title: its heading.
         places: what it gives, as `path#L10-L23`, in the order of the text.
         tokens: about what it costs.

@@ -534,6 +534,16 @@ def test_whoever_listens_is_told_of_each(memory: Memory) -> None:
     assert told.kind == "created"
 
 
+def test_a_note_counts_for_more_where_both_say_the_same(memory: Memory) -> None:
+    found = observed(memory, "The harbour opens at nine on every second Sunday.")
+    memory.write("notes/harbour.md", f"---\ncreated: {found.created}\n---\n\n{found.text}\n")
+    hits = memory.search("when does the harbour open").hits
+    assert [hit.path for hit in hits] == ["notes/harbour.md", found.path]
+    # What it says of its source is no text of it.
+    for asked in (found.log, "extract", '"team t 1"'):
+        assert memory.search(asked).hits == ()
+
+
 # -- nothing is lost, repeated or skipped -----------------------------------------------------------------
 
 

@@ -110,7 +110,17 @@ GOOD: dict[str, Any] = {
     "verb": "append",
     "arguments": {"path": "notes/a.md", "text": "t"},
 }
-KINDS = ("notes", "working", "preferences", "project", "references", "rules", "inbox", "capture", "observations")
+KINDS = (
+    "notes",
+    "working",
+    "preferences",
+    "project",
+    "references",
+    "rules",
+    "inbox",
+    "capture",
+    "observations",
+)
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.main import command, group
-from mdmem.cli.options import Verb, change_command, read_command
+from mdmem.cli.options import Verb, change_command, model_option, read_command
 from mdmem.cli.render import print_coloured, print_json, print_messages
 from mdmem.cli.serve import end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mdmem import Program
     from mdmem.memory.memory import Memory
     from mdmem.memory.observations import Observation
     from mdmem.memory.observer import ObservedSession
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--session", metavar="KEY", help="Observe this one.")
 @click.option("--all", is_flag=True, help="Observe every session, in place of one.")
 @click.option("--watch", is_flag=True, help="Go on, as they grow, until it is stopped.")
+@model_option
 @read_command
 def observe_command(memory: Memory, as_json: bool, watch: bool, **asked: Any) -> int:
     """Note what sessions came to since the last time, and reflect on such notes, where that is due.
@@ -68,19 +70,23 @@ def observations_command() -> None:
 
 @observations_command.command("observe", epilog="Example: mdmem observations observe t1")
 @click.argument("session", metavar="KEY")
+@model_option
 @read_command
-def observations_observe(memory: Memory, session: str, as_json: bool) -> int:
+def observations_observe(memory: Memory, session: str, generator: Program | None, as_json: bool) -> int:
     """Note what was said since the last time, whether that is due or not; 1 where nothing was."""
-    return _print_made(memory.observations.observe(session), as_json=as_json)
+    return _print_made(memory.observations.observe(session, generator), as_json=as_json)
 
 
 @observations_command.command("reflect", epilog="Example: mdmem observations reflect t1")
 @click.argument("session", metavar="KEY")
 @click.option("--meta", is_flag=True, help="On reflections, in place of observations.")
+@model_option
 @read_command
-def observations_reflect(memory: Memory, session: str, meta: bool, as_json: bool) -> int:
+def observations_reflect(
+    memory: Memory, session: str, meta: bool, generator: Program | None, as_json: bool
+) -> int:
     """Sum up what no reflection covers; 1 where that is nothing."""
-    return _print_made(memory.observations.reflect(session, meta=meta), as_json=as_json)
+    return _print_made(memory.observations.reflect(session, meta=meta, generator=generator), as_json=as_json)
 
 
 @observations_command.command("due", epilog="Example: mdmem observations due t1")

@@ -142,7 +142,7 @@ def context(
         query, files, thread, budget, estimated: as `Memory.context` takes them.
         now: the moment at which it is made; the present one without.
         besides: files that whoever is told this reads by himself, as absolute paths without links.
-        session: whose observations to give; those of the session that has the thread's name without.
+        session: whose observations to give; without it, those of the session of the thread's name.
 
     Raises:
         As `Memory.context`.
@@ -310,14 +310,12 @@ class _Sources:
 
     def observed(self, session: str) -> _Gathered:
         """The newest observations of a session and reflections on them, in the order of time."""
-        gathered, vault = _Gathered(), self._memory.vault
-        newest = self._memory.observations.newest(session)
-        for age, each in enumerate(reversed(newest.found)):
-            source = self._source(vault, each.path, gathered)
-            # Reflections first, as they are on more.
+        gathered, newest = _Gathered(), self._memory.observations.newest(session)
+        for age, each in enumerate(reversed(newest.found)):  # reflections first, as they are on more
+            source = self._source(self._memory.vault, each.path, gathered)
             gathered.excerpts[:0] = source.whole(rank=(-min(1, each.generation), age)) if source else []
-        older = f"{newest.left_out:,} older ones: `mdmem observations list`"
-        gathered.unread.extend([(f"{OBSERVATION.folder}/", older)] if newest.left_out else [])
+        if newest.left_out:
+            gathered.unread.append((f"{OBSERVATION.folder}/", f"{newest.left_out:,} older ones"))
         return gathered
 
     def found(self, query: str) -> _Gathered:

@@ -268,7 +268,7 @@ def test_a_model_that_obeys_the_conversation_makes_no_more_than_an_answer(script
 
 
 def test_the_built_in_prompts_say_that_what_was_said_is_no_instruction() -> None:
-    for name in ("leaf", "condensed", "lasting", "outline", "capture"):
+    for name in ("leaf", "condensed", "lasting", "outline", "capture", "observation", "reflection"):
         text = prompt(name)
         assert text.count("{target}") == 1
         assert "instruction" in text

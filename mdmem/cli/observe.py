@@ -10,7 +10,7 @@ import click
 
 from mdmem.cli.main import command, group
 from mdmem.cli.options import Verb, change_command, model_option, read_command
-from mdmem.cli.render import print_coloured, print_json, print_messages
+from mdmem.cli.render import print_head, print_json, print_messages
 from mdmem.cli.serve import end
 
 if TYPE_CHECKING:
@@ -185,5 +185,5 @@ def _print_each(found: Sequence[Observation], *, as_json: bool) -> None:
         return
     for each in found:
         kind = f"reflection {each.generation}" if each.generation else "observation"
-        print_coloured(f"{each.path}  {kind} of #{each.first} to #{each.last}, by {each.by}\n", "cyan")
+        print_head(f"{each.path}  {kind} of #{each.first} to #{each.last}, by {each.by}")
         print(each.text or each.problem, end="\n\n")

@@ -6,7 +6,6 @@ so that the beginning of the text stays the same from call to call and a prompt 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,12 +17,12 @@ from mdmem.agents import generated
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, PROPOSAL, RULE, WORKING, kind_at
 from mdmem.memory import content
-from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, passages, real_path
-from mdmem.memory.preferences import Preference, name_of, read_preference
+from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
+from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.document import PROJECT_FILE
-from mdmem.text.tokens import counter, fenced, in_line, visible
+from mdmem.text.tokens import counter, fenced, in_line
 from mdmem.vault.paths import join
 
 if TYPE_CHECKING:
@@ -158,7 +157,9 @@ def context(
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
     places = _places(memory.vault.config.kinds)
-    there = _Sources(memory, now, besides).gathered(query, files, thread, session or thread)
+    sources = _Sources(memory, now, besides)
+    there = sources.gathered(query, files, thread)
+    there[_OBSERVED.name] = sources.observed(session or thread or "")
     return _Composer(places, there, count, budget, render, frame).context()
 
 
@@ -193,9 +194,7 @@ class _Sources:
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
-    def gathered(
-        self, query: str, files: Sequence[str], thread: str | None, session: str | None
-    ) -> dict[str, _Gathered]:
+    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
         """What there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
             RULE.name: partial(self.rules, files),
@@ -211,7 +210,6 @@ class _Sources:
         parts[_PINNED.name] = _Gathered(
             [each for each in pinned.excerpts if each.path not in given], pinned.unread
         )
-        parts[_OBSERVED.name] = self.observed(session) if session else _Gathered()
         parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
         return parts
 
@@ -269,7 +267,7 @@ class _Sources:
                     gathered.unread.append((in_line(shown), error.message))
                     continue
                 if not read.hidden:
-                    found[read.name] = _of_preference(read, shown)
+                    found[read.name] = of_preference(read, shown)
         gathered.excerpts.extend(found[name] for name in sorted(found))
         return gathered
 
@@ -310,11 +308,13 @@ class _Sources:
 
     def observed(self, session: str) -> _Gathered:
         """The newest observations of a session and reflections on them, in the order of time."""
-        gathered, newest = _Gathered(), self._memory.observations.newest(session)
-        for age, each in enumerate(reversed(newest.found)):  # reflections first, as they are on more
+        gathered = _Gathered()
+        newest = self._memory.observations.newest(session) if session else None
+        for at, each in enumerate(newest.found if newest else ()):
             source = self._source(self._memory.vault, each.path, gathered)
-            gathered.excerpts[:0] = source.whole(rank=(-min(1, each.generation), age)) if source else []
-        if newest.left_out:
+            # Reflections first, as they are on more; then the newest.
+            gathered.excerpts.extend(source.whole(rank=(-min(1, each.generation), -at)) if source else [])
+        if newest and newest.left_out:
             gathered.unread.append((f"{OBSERVATION.folder}/", f"{newest.left_out:,} older ones"))
         return gathered
 
@@ -376,24 +376,6 @@ def _synced(document: Document) -> Span | None:
     except generated.Broken:
         return None
     return found.span if found else None
-
-
-def _of_preference(read: Preference, shown: str) -> Excerpt:
-    value = (
-        read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
-    )
-    told = f"- {read.name}: {in_line(value)}" + (f" ({in_line(read.why)})" if read.why else "")
-    day = f"{read.updated:%Y-%m-%d}" if read.updated else ""
-    text = f"{told}  [{', '.join(filter(None, (in_line(shown), day)))}]"
-    return Excerpt(
-        path=shown,
-        first=0,
-        last=0,
-        text=visible(text),
-        day=day,
-        together=PREFERENCE.folder,
-        rank=(-read.strength,),
-    )
 
 
 @dataclass(slots=True)

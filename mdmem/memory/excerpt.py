@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -10,16 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.errors import MdmemError
 from mdmem.index.hit import day_of, fields_of
+from mdmem.kind import PREFERENCE
 from mdmem.text.bullets import bullets
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.tokens import estimate, fenced, in_line
+from mdmem.text.tokens import estimate, fenced, in_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from mdmem.index.hit import Hit
     from mdmem.memory.memory import Memory
+    from mdmem.memory.preferences import Preference
     from mdmem.text.document import Document
     from mdmem.vault.vault import Vault
 
@@ -275,4 +278,23 @@ def _of_hit(hit: Hit, rank: int) -> Excerpt:
         day=hit.date,
         note=f"({in_line(' > '.join(hit.heading))})" if hit.heading else "",
         rank=(rank,),
+    )
+
+
+def of_preference(read: Preference, shown: str) -> Excerpt:
+    """A preference as it is told: its name, its value and why, in one line."""
+    value = (
+        read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
+    )
+    told = f"- {read.name}: {in_line(value)}" + (f" ({in_line(read.why)})" if read.why else "")
+    day = f"{read.updated:%Y-%m-%d}" if read.updated else ""
+    text = f"{told}  [{', '.join(filter(None, (in_line(shown), day)))}]"
+    return Excerpt(
+        path=shown,
+        first=0,
+        last=0,
+        text=visible(text),
+        day=day,
+        together=PREFERENCE.folder,
+        rank=(-read.strength,),
     )

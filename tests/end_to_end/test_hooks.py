@@ -486,6 +486,7 @@ def test_a_conversation_is_observed_by_a_process_that_nobody_waits_for(
     config = repository.vault / ".mdmem" / "config.toml"
     key = f"{'codex' if codex else 'claude-code'}:5e1f"
     config.write_text('[sessions]\ncapture = "hooks"\n')
+    open_memory(repository.vault).sessions.allow_capture()
     assert repository.hook(event, told, codex=codex).errors == ""
     observations = open_memory(repository.vault).observations
     assert observations.due(key) == ("observe",)  # not unless the config says so

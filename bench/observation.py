@@ -219,6 +219,7 @@ def _hook(setting: Setting) -> Row:
     """A turn ends, its conversation is due, and a process that observes it is started each time."""
     root = _vault(setting.path("hook"), "[observation]\nenabled = true\n")
     memory, given = Memory(root), '{"session_id": "s", "stop_hook_active": false}'
+    memory.sessions.allow_capture()
     nothing = program([sys.executable, "-c", "pass"], environment())
     command = [installed("mdmem"), "--vault", root, "hook", "stop"]
     mine, theirs = [], []

@@ -119,8 +119,8 @@ class Memory(Kinds["Applied"]):
 
     @property
     def capture_refused(self) -> NotAllowed | None:
-        """Why hooks keep no conversations, where the config asks for that; None otherwise."""
-        if not self.vault.config.sessions.capture:
+        """Why hooks keep and observe no conversations, where the config asks for that; None otherwise."""
+        if not (self.vault.config.sessions.capture or self.vault.config.observation.enabled):
             return None
         from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
 
@@ -195,12 +195,14 @@ class Memory(Kinds["Applied"]):
         return observer.every(generator) if session is None else [observer.work(session, generator)]
 
     def start_observing(self, session: str) -> bool:
-        """Let another process observe a session, where the config wants that and anything is due.
+        """Let another process observe a session, where the config wants that, the user has allowed what
+        hooks keep, and anything is due.
 
         Returns:
             Whether one was started, or is at it already.
         """
-        if not self.vault.config.observation.enabled or not self.observations.due(session):
+        wanted = self.vault.config.observation.enabled and not self.capture_refused
+        if not wanted or not self.observations.due(session):
             return False
         from mdmem.memory.observer import Observer, start  # noqa: PLC0415 - start-up
 

@@ -359,10 +359,12 @@ def info_of(conversation: Conversation) -> SessionInfo:
 
 
 def capture_refused(vault: Vault) -> NotAllowed | None:
-    """Why hooks keep nothing in a vault of which the config asks for it; None otherwise."""
-    if vault.config.sessions.capture != "hooks" or is_allowed(CAPTURE, vault.root):
+    """Why hooks keep nothing, and have nothing observed, in a vault of which the config asks for it."""
+    captures, observes = vault.config.sessions.capture == "hooks", vault.config.observation.enabled
+    if not (captures or observes) or is_allowed(CAPTURE, vault.root):
         return None
-    what = "[sessions] capture: hooks would keep what is said to coding tools in this vault"
+    asked = "[sessions] capture" if captures else "[observation] enabled"
+    what = f"{asked}: hooks would keep what is said to coding tools in this vault"
     return NotAllowed(path=CONFIG_PATH, what=what, remedy="if you want that: mdmem sessions allow-capture")
 
 

@@ -227,6 +227,9 @@ def test_a_process_that_is_started_observes_and_nobody_waits(root: Path) -> None
     scoped = mdmem.open(root, mdmem.Scope(user="alice", project="demo"))
     for each in (memory, scoped):
         say(each, 10, "-t 1")
+        each.sessions.allow_capture(off=True)
+        assert not each.start_observing("-t 1")  # a config comes with the files, and can only ask
+        each.sessions.allow_capture()
         assert each.start_observing("-t 1")
         until(lambda each=each: not each.observations.due("-t 1"))  # type: ignore[misc]
         assert not each.start_observing("-t 1")
@@ -236,6 +239,7 @@ def test_a_process_that_is_started_observes_and_nobody_waits(root: Path) -> None
 def test_nothing_beside_the_program_is_run(root: Path, tmp_path: Path) -> None:
     """Not even from the folder in which a stranger's repository has a module of the same name."""
     memory = opened(root, enabled=True)
+    memory.sessions.allow_capture()
     say(memory, 10)
     mark = tmp_path / "mark"
     (tmp_path / "mdmem").mkdir()

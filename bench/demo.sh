@@ -87,7 +87,24 @@ run sessions search 'when does the backup of disk 40 run' talk --limit 1
 run sessions expand talk "$summary" --budget 200
 run summaries summarize talk
 
-say '9. All is well'
+say '9. What a conversation leaves behind, and what a tool printed; no model is asked'
+run sessions add review user 'Please always use tabs for indentation. How is the vault locked?'
+run sessions add review assistant 'We decided to use flock, because a crash gives it back.'
+run observations observe review
+run capture run review --policy inbox
+proposal=$(mdmem inbox list --json |
+    python -c 'import json, sys; print(next(each["id"] for each in json.load(sys.stdin) if "tabs" in str(each)))')
+run inbox show "$proposal"
+run inbox accept "$proposal"
+run undo
+python -c 'for n in range(5_000): print("ERROR: disk full" if n == 2_500 else f"step {n} is done")' >"$work/log"
+run results compress --tool Bash <"$work/log"
+hash=$(python -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$work/log")
+run results recover "$hash" --lines 2500-2502
+mdmem results recover "$hash" | cmp - "$work/log"
+echo 'every byte of the log came back'
+
+say '10. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md

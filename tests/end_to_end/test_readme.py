@@ -46,7 +46,7 @@ TRANSCRIPT = {
 NO_CLAIMS = (
     *("It is a Python library and a program.", "To install it for yourself:", "In a repository of yours:"),
     *("See [AGENTS.md]", "Changes are in [CHANGELOG.md]", "The licence is"),
-    "How a log is written, and what each line says, is in",
+    *("How a log is written, and what each line says, is in", "How observations are made, and all that"),
 )
 
 

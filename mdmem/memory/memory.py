@@ -195,8 +195,9 @@ class Memory(Kinds["Applied"]):
         return observer.every(generator) if session is None else [observer.work(session, generator)]
 
     def start_observing(self, session: str) -> bool:
-        """Let another process observe a session, where the config wants that, the user has allowed what
-        hooks keep, and anything is due.
+        """Let another process observe a session, where anything is due, for a hook that does not wait.
+
+        It is done where the config wants it, and the user has allowed what hooks keep.
 
         Returns:
             Whether one was started, or is at it already.

@@ -365,7 +365,9 @@ def capture_refused(vault: Vault) -> NotAllowed | None:
         return None
     asked = "[sessions] capture" if captures else "[observation] enabled"
     what = f"{asked}: hooks would keep what is said to coding tools in this vault"
-    return NotAllowed(path=CONFIG_PATH, what=what, remedy="if you want that, run `mdmem sessions allow-capture`")
+    return NotAllowed(
+        path=CONFIG_PATH, what=what, remedy="if you want that, run `mdmem sessions allow-capture`"
+    )
 
 
 def fits(glob: str, key: str) -> bool:

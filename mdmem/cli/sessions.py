@@ -223,12 +223,7 @@ def sessions_list(memory: Memory, as_json: bool) -> None:
 @read_command
 def sessions_summary(memory: Memory, key: str, as_json: bool) -> int:
     """Print the summary that was set; the exit code is 1 when there is none."""
-    text = memory.sessions.summary(key)
-    if as_json:
-        print_json({"text": text})
-    elif text:
-        print(text)
-    return 0 if text else 1
+    return _print_summary(memory.sessions.summary(key), as_json=as_json)
 
 
 @sessions_command.command("set-summary", epilog="Example: mdmem sessions set-summary t1 'SQLite was chosen.'")
@@ -464,12 +459,7 @@ def summaries_get(memory: Memory, key: str, as_json: bool) -> int:
 @read_command
 def summaries_text(memory: Memory, key: str, as_json: bool) -> int:
     """Print the summary of a session as Markdown; the exit code is 1 when it has none."""
-    text = memory.summaries.text(key)
-    if as_json:
-        print_json({"text": text})
-    elif text:
-        print(text)
-    return 0 if text else 1
+    return _print_summary(memory.summaries.text(key), as_json=as_json)
 
 
 @summaries_command.command("list", epilog="Example: mdmem summaries list")
@@ -527,6 +517,13 @@ def _print_hits(found: SessionHits, *, as_json: bool, is_most: bool = False) -> 
     more = [f"{'at most ' * is_most}{found.left_out:,} more"] if found.left_out else []
     print("\n".join((*found.notes, *more)), end="\n" if found.notes or more else "", file=sys.stderr)
     return 0 if found.hits else 1
+
+
+def _print_summary(text: str, *, as_json: bool) -> int:
+    """Print a text, unless it is empty; the exit code is 1 then."""
+    if text or as_json:
+        print_text("text", text, as_json=as_json)
+    return 0 if text else 1
 
 
 def _print_summaries(summaries: Sequence[RunSummary]) -> None:

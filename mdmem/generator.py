@@ -91,7 +91,7 @@ def reply(generator: Generator, prompt: str, most: int) -> Reply:
     try:
         answer: Any = answered(generator, prompt, most)
         if not isinstance(answer, str):
-            return asked._replace(problem="the answer is no text")
+            return asked._replace(problem="the answer is not text")
         asked = asked._replace(answered=estimate(answer))
         text = _cleaned(answer).strip()
     except Exception as error:  # noqa: BLE001 - whatever a program of others does not expect

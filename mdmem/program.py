@@ -376,7 +376,7 @@ def _config(path: str) -> str:
     """What the user's config says of a model; `none` where there is no such file, or nothing in it.
 
     Raises:
-        ConfigInvalid: it is no file, too large, not TOML, or says something else.
+        ConfigInvalid: it is not a file, too large, not TOML, or says something else.
     """
     try:
         # Not to wait for a FIFO's writer.
@@ -391,7 +391,7 @@ def _config(path: str) -> str:
     except OSError as error:
         raise ConfigInvalid(path=path, reason=f"it cannot be read: {error.strerror}") from None
     if not is_file:
-        raise ConfigInvalid(path=path, reason="it is no file")
+        raise ConfigInvalid(path=path, reason="it is not a file")
     if len(data) > _MOST_CONFIG:
         raise ConfigInvalid(path=path, reason=f"it has more than {_MOST_CONFIG:,} bytes")
     import tomllib  # noqa: PLC0415 - few users have a config

@@ -121,7 +121,7 @@ class JsonSettings:
             line = self.text.count("\n", 0, flaws[0].span.start) + 1
             refuse(self.path, f"line {line}: {flaws[0].message}")
         if node.kind != "mapping":
-            refuse(self.path, "its value is no object")
+            refuse(self.path, "its value is not an object")
         return node
 
     @property
@@ -154,7 +154,7 @@ class JsonSettings:
         node = self.tree
         for depth, key in enumerate(addition.keys):
             if node.kind != "mapping":
-                refuse(self.path, f"the value of {addition.keys[depth - 1]!r} is no object")
+                refuse(self.path, f"the value of {addition.keys[depth - 1]!r} is not an object")
             below = node.child(key)
             if below is None:
                 value = addition.nested

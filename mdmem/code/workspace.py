@@ -495,7 +495,7 @@ def _content(file: str) -> bytes | Unread:
     with open(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Unread("it is no regular file", inside=True)
+            return Unread("it is not a regular file", inside=True)
         data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         return Unread(f"it has more than {MOST_BYTES:,} bytes", inside=True)

@@ -111,7 +111,7 @@ def _files(source: str, left_out: list[str], progress: Progress | None) -> Itera
 
 def _parsed(data: bytes) -> Any:
     def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no value")
+        raise ValueError(f"{name} is not a value")
 
     try:
         return json.loads(data.decode("utf-8-sig"), parse_constant=refuse)

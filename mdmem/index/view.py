@@ -83,7 +83,7 @@ def parse(text: str) -> Condition:
     there = _PRESENCE.fullmatch(text.strip())
     if there:
         return Condition(there["key"], there["absent"], "")
-    raise PatternInvalid(pattern=text, reason="this is no condition", remedy=_REMEDY)
+    raise PatternInvalid(pattern=text, reason="this is not a condition", remedy=_REMEDY)
 
 
 def fits(conditions: Sequence[Condition], fields: Mapping[str, Values]) -> bool:

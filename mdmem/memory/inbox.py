@@ -233,7 +233,7 @@ class Inbox(Checked, Generic[R]):
     def _read(self, document: Document) -> Proposal:
         if not proposals.is_proposal(document):
             raise EditRefused(
-                path=document.path, reason=f"this is no proposal: its `type` is not {PROPOSAL.name}"
+                path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
             )
         return proposals.read(document, self._kinds, self._vault, self._clock())
 

@@ -382,7 +382,7 @@ def _object(document: Document) -> tuple[Node | None, list[Flaw]]:
         ]
     if parsed.node and parsed.node.kind != "mapping":
         return None, [
-            Flaw(parsed.node.span, _CODE, "it is no object", "write a verb and its arguments", "json")
+            Flaw(parsed.node.span, _CODE, "it is not an object", "write a verb and its arguments", "json")
         ]
     return parsed.node, list(parsed.flaws)
 

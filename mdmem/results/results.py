@@ -505,7 +505,7 @@ def _check_type(type_: str | None) -> None:
 
 def _digits(hash_: str) -> str:
     if not _HASH.fullmatch(hash_.lower()):
-        problem = f"{clipped(hash_, _LONGEST_TOOL)!r} is no hash of a result"
+        problem = f"{clipped(hash_, _LONGEST_TOOL)!r} is not the hash of a result"
         raise Usage(problem=problem, remedy="give its SHA-256, or 8 hexadecimal digits of it or more")
     return hash_.lower()
 
@@ -531,7 +531,7 @@ def _lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
         given = (lines[0], lines[1]) if len(lines) == 2 else (0, 0)  # noqa: PLR2004 - first and last
     if not 1 <= given[0] <= given[1]:
         shown = clipped(str(lines), _LONGEST_TOOL)
-        raise Usage(problem=f"these are no lines: {shown}", remedy="give 10-20: first and last, from 1 on")
+        raise Usage(problem=f"these are not lines: {shown}", remedy="give 10-20: first and last, from 1 on")
     return given
 
 

@@ -81,7 +81,7 @@ class _Inspection:
             if not self.found and contents is not None:
                 self.catalog.sound[self.name] = has_addresses(contents)
             if not self.found and contents is not None and not self.catalog.sound[self.name]:
-                message = "an `$id` inside it is no address"
+                message = "an `$id` inside it is not an address"
                 self._add((), "schema-invalid", message, "take the inner `$id` out")
             elif not self.found and contents is not None:
                 root = DRAFT202012.create_resource(contents)

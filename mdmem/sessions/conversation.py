@@ -370,7 +370,7 @@ def header_in(log: Log, most: int) -> LogHeader | None:
         if header:
             return header
         if line.data is None or read_object(line.data) is not None or number == _TORN:
-            reason = "it is no log of a session: its first line does not say whose it is"
+            reason = "it is not the log of a session: its first line does not say whose it is"
             raise SessionConflict(path=log.path, reason=reason, remedy="move it away, or take another key")
     return None
 
@@ -393,7 +393,7 @@ def faults(log: Log, most: int) -> Iterator[Fault]:
         record = record_of(line.data) if line.data else None
         if state is None or record is None:
             what = (
-                "it is no record, or says too much"
+                "it is not a record, or says too much"
                 if line.data is not None
                 else f"it has more than {most:,} bytes"
             )

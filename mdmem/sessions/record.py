@@ -295,7 +295,7 @@ def _only(kind: type[T]) -> Callable[[Any], T]:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= LAST_NUMBER:
-        raise TypeError("this is no number of a line, and no count")
+        raise TypeError("this is neither the number of a line nor a count")
     return value
 
 

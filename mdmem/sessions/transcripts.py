@@ -127,7 +127,7 @@ def opened(path: str) -> IO[bytes]:
     """A file of a transcript, to be read; opening it cannot hang, and follows no link.
 
     Raises:
-        StorageFailed, SystemFailing: it is no regular file, or cannot be read.
+        StorageFailed, SystemFailing: it is not a regular file, or cannot be read.
     """
     try:
         file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115

@@ -292,7 +292,7 @@ class _JsonReader:
             problem = error.msg.removesuffix(" starting at").removesuffix(" at").rstrip(": ")
             raise _NotJson(error.pos, problem[:1].lower() + problem[1:]) from None
         if _SURROGATE.search(value):
-            message = "an escaped lone surrogate is no character"
+            message = "an escaped lone surrogate is not a character"
             hint = "write the character itself"
             self.flaws.append(Flaw(Span(at, end), "lone-surrogate", message, hint, str(at)))
             # No file and no database could take it.

@@ -312,7 +312,7 @@ def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
     Whoever appends as well comes before or after them; where a crash tore the last line they begin a new one.
 
     Raises:
-        OSError: they cannot be written (nothing of them remains then), or it is no regular file.
+        OSError: they cannot be written (nothing of them remains then), or it is not a regular file.
         LockTimeout: others appended for so many `seconds`.
     """
     while True:

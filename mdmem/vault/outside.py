@@ -51,7 +51,7 @@ def read(place: Place, shown: str) -> Content | None:
     """The file at a place, once nobody is writing it; None when there is none. `shown` names it in errors.
 
     Raises:
-        PathRefused: it, or a folder on the way to it, is a link, or it is no regular file.
+        PathRefused: it, or a folder on the way to it, is a link, or it is not a regular file.
         StorageFailed: it is too large, or the system refused.
     """
     *folders, name = place.parts
@@ -88,7 +88,7 @@ def replace(
 
     Raises:
         Conflict: it holds something else; with the diff.
-        PathRefused: it, or a folder on the way to it, is a link, or it is no regular file.
+        PathRefused: it, or a folder on the way to it, is a link, or it is not a regular file.
         LockTimeout, FileBusy, StorageFailed: somebody else is in the way, or the system refused.
     """
     *folders, name = place.parts

@@ -208,7 +208,7 @@ class Vault:
             raise PathRefused(path=path, reason=problem, remedy=_REMEDIES[layer.name])
         full = join(self.namespace, path)
         if not self.wall.holds(full):
-            reason = "what is private to users is no part of what everyone shares"
+            reason = "what is private to users is not part of what everyone shares"
             raise PathRefused(path=path, reason=reason, remedy="name a memory outside of users/")
         return full
 

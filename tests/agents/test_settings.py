@@ -123,9 +123,9 @@ def test_an_entry_is_written_as_its_neighbours_are(text: str, expected: str) -> 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("a.json", "[1]", "its value is no object"),
+        ("a.json", "[1]", "its value is not an object"),
         ("a.json", '{"a": 1', "line 1"),
-        ("a.json", '{"mcpServers": []}', "no object"),
+        ("a.json", '{"mcpServers": []}', "not an object"),
         ("a.json", '{"hooks": {"Stop": 1}}', "there already"),
         ("a.json", '{"mcpServers": {"mdmem": {"command": "another"}}}', "there already, with another value"),
         ("a.json", '{"a": /* no end', "line 1"),

@@ -629,7 +629,7 @@ def test_what_is_no_text_is_there_but_has_no_lines(plain: Project) -> None:
     reasons = {
         "a.png": "it is binary",
         "big.py": "it has more than 4,194,304 bytes",
-        "pipe": "it is no regular file",
+        "pipe": "it is not a regular file",
         "folder": "it is a folder",
     }
     for path, reason in reasons.items():

@@ -116,7 +116,7 @@ def test_what_a_function_raises_is_the_problem_in_one_line(error: Exception, pro
 
 def test_a_function_that_answers_no_text_has_a_problem() -> None:
     answers: Any = lambda *_: b"bytes"  # noqa: E731 - what no type checker lets pass
-    assert reply(answers, "Which?", 100).problem == "the answer is no text"
+    assert reply(answers, "Which?", 100).problem == "the answer is not text"
     answers = lambda *_: None  # noqa: E731 - as above
     assert "strip" in reply(answers, "Which?", 100).problem
 

@@ -340,11 +340,11 @@ def test_a_config_that_is_no_file_is_not_waited_for() -> None:
     path = written("")
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(ConfigInvalid, match="no file"):
+    with pytest.raises(ConfigInvalid, match="not a file"):
         configured()
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(ConfigInvalid, match="no file"):
+    with pytest.raises(ConfigInvalid, match="not a file"):
         configured()
     path.unlink()
     path.mkdir()

@@ -389,7 +389,7 @@ HOSTILE: list[tuple[str, str, int]] = [
     ("", "no fence", 3),
     ("text only\n", "no fence", 4),
     ("```json\n{}\n```\n", "cannot be proposed", 5),
-    ("```json\n[1]\n```\n", "no object", 5),
+    ("```json\n[1]\n```\n", "not an object", 5),
     ("```json\n{\n```\n", "missing", 6),
     ("```json\n{}\n", "never closed", 4),
     (f"```json\n{'[' * 100_000}\n```\n", "nested too deeply", 5),
@@ -452,7 +452,7 @@ def test_a_proposal_that_is_no_file_or_no_proposal_stays_where_it_is(
     (vault_root / "inbox/x.json").write_text("{}\n")
     assert memory.inbox.list(all=True) == []
     assert [each.path for each in memory.check()] == ["inbox/link.md"]
-    with pytest.raises(EditRefused, match="no proposal"):
+    with pytest.raises(EditRefused, match="not a proposal"):
         memory.inbox.accept("about")
     with pytest.raises(MdmemError):
         memory.inbox.accept("link")

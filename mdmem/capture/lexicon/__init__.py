@@ -232,7 +232,7 @@ class _LexiconReader:
         pairs = parts.pop("pairs", [])
         self._lists(kind, parts, PARTS, lambda part: (part, kind))
         if not isinstance(pairs, list):
-            raise _Broken(f"[[{kind}.pairs]]", "it is no list of tables")
+            raise _Broken(f"[[{kind}.pairs]]", "it is not a list of tables")
         for number, pair in enumerate(pairs, 1):
             place = f"[[{kind}.pairs]] {number}"
             of = dict(self._table(place, pair))
@@ -247,7 +247,7 @@ class _LexiconReader:
 
     def _keys(self, tables: Any) -> None:
         if not isinstance(tables, list):
-            raise _Broken("[[keys]]", "it is no list of tables")
+            raise _Broken("[[keys]]", "it is not a list of tables")
         for number, table in enumerate(tables, 1):
             place = f"[[keys]] {number}"
             of = dict(self._table(place, table))
@@ -274,7 +274,7 @@ class _LexiconReader:
 
     def _table(self, place: str, table: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(table, dict):
-            raise _Broken(place, "it is no table")
+            raise _Broken(place, "it is not a table")
         yield from table.items()
 
     def _name(self, place: str, value: Any) -> None:
@@ -283,7 +283,7 @@ class _LexiconReader:
 
     def _phrases(self, place: str, phrases: Any, part: str, name: str) -> None:
         if not isinstance(phrases, list):
-            raise _Broken(place, "it is no list of phrases")
+            raise _Broken(place, "it is not a list of phrases")
         for number, phrase in enumerate(phrases, 1):
             self._left -= 1
             if self._left < 0 and not self._language:

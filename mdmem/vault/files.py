@@ -41,7 +41,7 @@ _SHARED = {
     *("fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.vmhgfs-fuse"),
 }
 _PAUSE, _LONGEST_PAUSE = 0.00002, 0.02
-_POLL = 0.001
+_POLL, _LONGEST_POLL = 0.001, 0.008
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
@@ -510,6 +510,7 @@ def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = 
     stopped = seconds if stopped is None else stopped
     start = time.monotonic()
     deadline = start + seconds
+    pause = _POLL
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -517,7 +518,8 @@ def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = 
             now = time.monotonic()
             if now >= deadline or (now - start >= stopped and _is_stopped(descriptor)):
                 raise LockTimeout(path=path, seconds=min(seconds, now - start)) from None
-            time.sleep(_POLL)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_POLL)  # many who wait take less from the one who works
         except OSError as error:
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:

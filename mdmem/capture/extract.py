@@ -527,6 +527,11 @@ def _line_of(data: Mapping[str, Any], name: str) -> str:
     return clipped(in_line(value), _LONGEST_VALUE)
 
 
+def is_user(speaker: str) -> bool:
+    """Whether a role is that of the user, whose words alone a model is asked about."""
+    return _SPEAKERS.get(speaker.casefold()) == _USER
+
+
 class Additions(NamedTuple):
     """Candidates with those that a model named besides: the name of the model, and why it named none."""
 

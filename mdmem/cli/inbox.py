@@ -17,6 +17,7 @@ from mdmem.cli.options import (
     change_command,
     dry_run_option,
     json_option,
+    model_option,
     read_command,
     text_argument,
 )
@@ -203,6 +204,7 @@ def captured_command(function: Callable[..., Callable[[Any], Captured]]) -> Call
 
 @capture_command.command("run", epilog="Example: mdmem capture run t3 --policy inbox")
 @click.argument("key")
+@model_option
 @captured_command
 def capture_run(**given: Any) -> Callable[[Any], Captured]:
     """Capture what was said in a session since the last time; 1 when that is nothing."""
@@ -212,6 +214,7 @@ def capture_run(**given: Any) -> Callable[[Any], Captured]:
 @capture_command.command("from-message", epilog="Example: mdmem capture from-message t3 1 --policy inbox")
 @click.argument("key")
 @click.argument("seq", type=click.IntRange(1))
+@model_option
 @captured_command
 def capture_from_message(**given: Any) -> Callable[[Any], Captured]:
     """Capture what one message of a session states, by its number; 1 when that is nothing."""

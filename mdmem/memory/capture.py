@@ -56,6 +56,7 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from mdmem.generator import Generator
     from mdmem.memory.kinds import Kinds
     from mdmem.memory.verbs import Build
     from mdmem.sessions.conversation import Conversation
@@ -192,7 +193,7 @@ class Capture(Checked, Generic[R]):
         """What is wrong with the vault's own words: then those that come with the program are used."""
         return [*self._words()[1]]
 
-    def run(self, key: str, *, policy: str | None = None) -> Captured:
+    def run(self, key: str, *, policy: str | None = None, generator: Generator | None = None) -> Captured:
         """Capture what was said in a session since the last time.
 
         How far it was read stands in the log of the session. Where a program ended in between, some messages
@@ -201,6 +202,8 @@ class Capture(Checked, Generic[R]):
         Args:
             key: of the session; of one that is not there, nothing was said.
             policy: off, inbox or apply; without one, the config's.
+            generator: asks a model about each message of the user, until it fails. It may add to what rules
+                find, and nothing else.
 
         Raises:
             Usage: an unknown policy, or an impossible key.
@@ -211,20 +214,23 @@ class Capture(Checked, Generic[R]):
             return _nothing()
         key = self._sessions.resolve(key)
         found, through, unread = list[CapturedItem](), 0, 0
+        problems: list[str] = []
         while True:
             with self._sessions.logs.reading(key) as conversation:
                 log, since = conversation.state.log, max(_reached(conversation), through)
                 messages = list(islice(conversation.messages(since + 1), _BATCH))
             if not messages:
-                return self._captured(chosen, found, max(since, through), unread)
+                return self._captured(chosen, found, max(since, through), unread, problems)
             for message in messages:
-                found += self._of_message(key, message, chosen)
+                found += self._of_message(key, message, chosen, None if problems else generator, problems)
                 unread += reading.left_out(message.spoken)
             through = messages[-1].seq
             self._move(key, log, through)
 
-    def from_message(self, key: str, seq: int, *, policy: str | None = None) -> Captured:
-        """Capture what one message of a session states.
+    def from_message(
+        self, key: str, seq: int, *, policy: str | None = None, generator: Generator | None = None
+    ) -> Captured:
+        """Capture what one message of a session states; see `run`.
 
         Raises:
             Usage: an unknown policy.
@@ -239,7 +245,9 @@ class Capture(Checked, Generic[R]):
                 return self._captured(chosen, [])
         message = self._sessions.message(key, seq)
         unread = reading.left_out(message.spoken)
-        return self._captured(chosen, self._of_message(key, message, chosen), seq, unread)
+        problems: list[str] = []
+        found = self._of_message(key, message, chosen, generator, problems)
+        return self._captured(chosen, found, seq, unread, problems)
 
     def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
         """Capture what a program reports.
@@ -295,10 +303,16 @@ class Capture(Checked, Generic[R]):
         return self._known[1:]
 
     def _captured(
-        self, policy: str, items: Sequence[CapturedItem], through: int = 0, unread: int = 0
+        self,
+        policy: str,
+        items: Sequence[CapturedItem],
+        through: int = 0,
+        unread: int = 0,
+        problems: Sequence[str] = (),
     ) -> Captured:
         left_out = sum(each.outcome == LEFT_OUT for each in items)
         told = [f"{flaw.path}:{flaw.position.line}: {flaw.message}; {flaw.hint}" for flaw in self.check()]
+        told += [f"without the model: {problem}" for problem in problems]
         if left_out:
             told.append(f"{left_out} not proposed: as many wait as [capture] max_open allows")
         if unread:
@@ -318,12 +332,19 @@ class Capture(Checked, Generic[R]):
             raise Usage(problem=f"a policy is {', '.join(CAPTURE_POLICIES)}, not {chosen!r}")
         return chosen
 
-    def _of_message(self, key: str, message: Message, policy: str) -> list[CapturedItem]:
+    def _of_message(
+        self, key: str, message: Message, policy: str, generator: Generator | None, problems: list[str]
+    ) -> list[CapturedItem]:
+        """What becomes of what a message states; why a model did not say so is added to the problems."""
         text = message.spoken
         if not text.strip():
             return []
         source = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}#{message.seq}"
-        return [self._take(each, source, policy) for each in self.extract(text, message.role)]
+        candidates: Sequence[Candidate] = self.extract(text, message.role)
+        if generator and reading.is_user(message.role):
+            candidates, _, problem = reading.added_by(generator, text, candidates)
+            problems += [problem] if problem else []
+        return [self._take(each, source, policy) for each in candidates]
 
     def _move(self, key: str, log: str, seq: int) -> None:
         """Write into a log how far it was read, unless somebody has read on, or made the session again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -534,3 +535,49 @@ def test_the_same_event_counts_once(memory: Memory, kind: str, data: dict[str, s
     assert outcome in outcomes(memory.capture.from_event(kind, data))
     again = memory.capture.from_event(kind, data)
     assert {*outcomes(again)} == {"known"}
+
+
+# -- with a model -----------------------------------------------------------------------------------------
+
+
+def naming(*quotes: str, asked: list[str]) -> Any:
+    """A model that names some quotes as facts, and keeps what it was asked."""
+
+    def a_model(prompt: str, *_: object) -> str:
+        asked.append(prompt)
+        return json.dumps({"candidates": [{"kind": "fact", "quote": quote} for quote in quotes]})
+
+    return a_model
+
+
+def test_a_model_may_add_what_it_quotes_from_a_user_and_nothing_else(memory: Memory) -> None:
+    asked: list[str] = []
+    memory.sessions.add("t", "user", "I prefer the dark theme. The spare key lies under the mat.")
+    memory.sessions.add("t", "assistant", "The spare key lies in the shed.")
+    memory.sessions.add("t", "tool", "The spare key lies in the car.")
+    model = naming("The spare key lies under the mat.", "The key is lost.", asked=asked)
+    done = memory.capture.run("t", generator=model)
+    assert [(each.candidate.kind, each.source) for each in done.items] == [
+        ("preference", "sessions/t#1"),
+        ("fact", "sessions/t#1"),
+    ]
+    assert done.told == ""
+    assert len(asked) == 1
+    assert "under the mat" in memory.show("notes/facts.md").text
+    again = memory.capture.from_message("t", 1, generator=model)
+    assert [each.outcome for each in again.items] == ["known", "known"]
+
+
+def test_a_model_that_fails_is_told_and_asked_no_more(memory: Memory) -> None:
+    asked: list[str] = []
+
+    def broken(prompt: str, *_: object) -> str:
+        asked.append(prompt)
+        raise RuntimeError("no credit is left")
+
+    for text in ("I prefer the dark theme.", "We decided to use SQLite.", "I prefer tabs."):
+        memory.sessions.add("t", "user", text)
+    done = memory.capture.run("t", generator=broken)
+    assert "without the model: no credit is left" in done.told
+    assert len(asked) == 1
+    assert len(done.items) == 3

@@ -15,6 +15,7 @@ import contextlib
 import os
 import sqlite3
 import time
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -170,6 +171,9 @@ class ResultDatabase:
                 connection.execute("PRAGMA journal_mode = TRUNCATE")
                 connection.execute("PRAGMA synchronous = FULL")
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if version > _VERSION:
+                    reason = f"a later version of mdmem has written it ({version}, not {_VERSION})"
+                    raise StorageFailed(path=self.path, action="keep results", reason=reason)
                 if version != _VERSION:
                     raise Damaged(f"its version is {version}, not {_VERSION}")
                 yield connection
@@ -207,11 +211,13 @@ class ResultDatabase:
 
     def _put_aside(self, reason: str) -> None:
         """Put a file that cannot be used where it is in nobody's way, and say so. The lock is held."""
-        note = f"{NAME} could not be used ({reason}): it was put aside as {_ASIDE}, and a new one is made"
         with files.translated(self.path, "put it aside"), files.opened(self.folder) as folder:
+            # None in the place of another: what was put aside before may hold what nobody else has.
+            aside = next(name for name in _asides() if not files.exists(folder, name))
             files.remove(folder, NAME + _JOURNAL)
             with contextlib.suppress(FileNotFoundError):
-                os.rename(NAME, _ASIDE, src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(NAME, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        note = f"{NAME} could not be used ({reason}): it was put aside as {aside}, and a new one is made"
         if note not in self.notes:
             self.notes.append(note)
 
@@ -220,6 +226,11 @@ class ResultDatabase:
             return self._ask(lambda c: c.execute("PRAGMA quick_check(1)").fetchone()[0]) not in {None, "ok"}
         except Damaged:
             return True
+
+
+def _asides() -> Iterator[str]:
+    """The names under which a database is put aside, in the order in which they are taken."""
+    return chain([_ASIDE], (f"{_ASIDE}-{number}" for number in count(2)))
 
 
 # -- storing ----------------------------------------------------------------------------------------------

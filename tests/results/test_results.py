@@ -473,6 +473,30 @@ def test_a_database_that_cannot_be_used_is_put_aside_with_a_word(vault_root: Pat
         assert file.with_name(f"{database.NAME}.damaged").exists()
 
 
+def test_a_second_database_that_is_put_aside_replaces_no_other(vault_root: Path) -> None:
+    for text in (b"first", b"second"):
+        Memory(str(vault_root)).results.compress("Bash", LOG)
+        file_of(vault_root).write_bytes(text * 1_000)
+        Memory(str(vault_root)).results.compress("Bash", LOG)
+    for name, text in (("damaged", b"first"), ("damaged-2", b"second")):
+        assert file_of(vault_root).with_name(f"{database.NAME}.{name}").read_bytes().startswith(text)
+
+
+def test_a_database_of_a_later_version_stays_as_it_is(vault_root: Path) -> None:
+    results = Memory(str(vault_root)).results
+    results.compress("Bash", LOG)
+    with sqlite3.connect(file_of(vault_root)) as connection:
+        connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    before = file_of(vault_root).read_bytes()
+    done = results.compress("Bash", LOG * 2)
+    assert not done.recoverable
+    assert "a later version of mdmem" in done.rest
+    with pytest.raises(StorageFailed, match="a later version"):
+        results.recover(done.hash)
+    assert file_of(vault_root).read_bytes() == before
+
+
 def test_a_file_that_came_with_the_vault_is_never_opened(vault_root: Path) -> None:
     """Wherever it stands, what was made here stands elsewhere; a link is not followed."""
     local = vault_root / ".mdmem/local"

@@ -55,11 +55,13 @@ CODE, HTML, AUTOLINK, LINK, IMAGE = "Code", "InlineHtml", "Autolink", "Link", "I
 _LINKS = {LINK, IMAGE}
 _AUTOLINKS = ("Autolink", "Email")
 _PHRASES = {"Emphasis", "Strong", *_LINKS}
-_QUOTE, _CONTAINERS = "BlockQuote", {"BlockQuote", "Item", "FootnoteDefinition"}
-_PARAGRAPH, _HEADING, _TABLE, _CELL, _RULE = "Paragraph", "Heading", "Table", "TableCell", "Rule"
-_CODE_BLOCK, _FENCE = "CodeBlock", "Fence"
-_LEAVES = {_PARAGRAPH, _HEADING, _TABLE, _RULE, _CODE_BLOCK, "HtmlBlock"}
-_WITH_IDS = {_PARAGRAPH, _HEADING, _TABLE}
+ITEM, HEAD, ROW, QUOTE = "Item", "TableHead", "TableRow", "BlockQuote"
+PARAGRAPH, HEADING, RULE, CODE_BLOCK = "Paragraph", "Heading", "Rule", "CodeBlock"
+_CONTAINERS = {QUOTE, ITEM, "FootnoteDefinition"}
+_PIECES = {ITEM, HEAD, ROW, QUOTE, "FootnoteDefinition", PARAGRAPH, HEADING, CODE_BLOCK, "HtmlBlock", RULE}
+_TABLE, _CELL, _FENCE = "Table", "TableCell", "Fence"
+_LEAVES = {PARAGRAPH, HEADING, _TABLE, RULE, CODE_BLOCK, "HtmlBlock"}
+_WITH_IDS = {PARAGRAPH, HEADING, _TABLE}
 _BEFORE_ID = ("", " ", "\t", "\n")
 
 
@@ -160,6 +162,24 @@ class Scan(NamedTuple):
     definitions: tuple[Definition, ...] = ()
 
 
+class Piece(NamedTuple):
+    """A block outside of lists and quotes, or an item of a list at any depth, with all that is in it.
+
+    Attributes:
+        kind: `ITEM`, `ROW`, `HEAD` (the first row of a table, without the line under it), or as the parser
+            names the block.
+        start, end: where it stands; an item begins at its marker.
+        depth: how many items it stands in.
+        code: whether there is a block of code in it.
+    """
+
+    kind: str
+    start: int
+    end: int
+    depth: int
+    code: bool = False
+
+
 class _Leaf(NamedTuple):
     """A block that holds no others, or a cell: its place, and whether it is in a container and in a quote."""
 
@@ -206,6 +226,44 @@ def without_quotes(text: str, quotes: Sequence[Span]) -> str:
         parts += [text[at:start], " " * (end - start)]
         at = end
     return "".join((*parts, text[at:]))
+
+
+def pieces(text: str, start: int = 0, most: int = MOST_PARTS) -> list[Piece]:
+    """What `text` consists of from `start` on, in order; an item of a list stands before those in it.
+
+    A block in an item is a part of it, up to the first item of a list in it. Definitions are no pieces.
+
+    Raises:
+        TooManyParts: there are more than three times `most`.
+    """
+    found: list[Piece] = []
+    within: list[int] = []  # the numbers of the items that are open
+    hidden = 0  # how many blocks are open that are pieces, or parts of the last one
+    event: Any
+    for event, place in _parser().events_with_range(_for_parser(_clean(text, start, most))):
+        starts, ends = "Start" in event, "End" in event
+        tag = event["Start" if starts else "End"] if starts or ends else event
+        name = tag if isinstance(tag, str) else next(iter(tag))
+        if name not in _PIECES:
+            continue
+        if name == ITEM and not hidden:
+            if not starts:
+                within.pop()
+                continue
+            within.append(len(found))
+        else:
+            is_part = hidden or (within and len(found) == within[-1] + 1)
+            if name != RULE:
+                hidden += 1 if starts else -1
+            if is_part and starts and name == CODE_BLOCK:
+                found[-1] = found[-1]._replace(code=True)
+            if is_part or not (starts or name == RULE):
+                continue
+        depth = len(within) - (name == ITEM)
+        found.append(Piece(name, place["start"], place["end"], depth, name == CODE_BLOCK))
+        if len(found) > most * _PARAGRAPHS:
+            raise TooManyParts(path="", limit=most * _PARAGRAPHS, what="items and blocks")
+    return found
 
 
 def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
@@ -284,7 +342,7 @@ class _Reader:
         self._inside = False  # of a leaf
         self._bare: Any = None  # where it begins, when it is an item's own text: the parser does not tell
         self._before: Any = None
-        self._most = {_HEADING: most, _FENCE: most, _PARAGRAPH: most * _PARAGRAPHS}
+        self._most = {HEADING: most, _FENCE: most, PARAGRAPH: most * _PARAGRAPHS}
         self._left = dict(self._most)
         self._read(_for_parser(clean))
 
@@ -305,8 +363,8 @@ class _Reader:
                 self.marks.append(Mark(CODE, place["start"], place["end"], "", 0))
             elif HTML in event:
                 self.marks.append(Mark(HTML, place["start"], place["end"], "", 0))
-            elif event == _RULE:
-                self._block(_RULE, "", place, starts=True)
+            elif event == RULE:
+                self._block(RULE, "", place, starts=True)
                 self._inside = False
                 continue
             if not self._inside:
@@ -316,18 +374,18 @@ class _Reader:
 
     def _block(self, name: str, tag: Any, place: Any, *, starts: bool) -> None:
         if self._bare:
-            self._leaf(_PARAGRAPH, self._bare["start"], self._before["end"], 0)
+            self._leaf(PARAGRAPH, self._bare["start"], self._before["end"], 0)
             self._bare = None
             self._inside = False
         if name in _CONTAINERS:
             self._depth += 1 if starts else -1
-            if name == _QUOTE:
+            if name == QUOTE:
                 self._quotes += 1 if starts else -1
         elif name in _LEAVES:
             self._inside = starts
             if starts:
-                level = int(tag[name]["level"][1]) if name == _HEADING else 0
-                kind = _FENCE if name == _CODE_BLOCK and tag[name] != "Indented" else name
+                level = int(tag[name]["level"][1]) if name == HEADING else 0
+                kind = _FENCE if name == CODE_BLOCK and tag[name] != "Indented" else name
                 self._leaf(kind, place["start"], place["end"], level)
         elif starts and name == _CELL:
             self._leaf(_CELL, place["start"], place["end"], 0)
@@ -405,9 +463,9 @@ class _Outliner:
                 continue
             self._define(at, start)
             at = end
-            if kind == _PARAGRAPH:
+            if kind == PARAGRAPH:
                 self._words(start, end, quoted=leaf.quoted)
-            elif kind == _HEADING:
+            elif kind == HEADING:
                 self._heading(leaf)
             elif kind == _FENCE:
                 self._fences.append(Span(*self._lines(start, end)))

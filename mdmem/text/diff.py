@@ -140,22 +140,60 @@ def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     return found
 
 
-def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Versions[slice]]:
+# A character of a script without blanks between words, a word, or a mark; and the blanks between.
+_WORD = regex(
+    r"[ \t\r\n]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    r"|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w \t\r\n]"
+)
+
+
+class Word(NamedTuple):
+    """A stretch of words: `mark` is "-" for one that is gone, "+" for one that came, else empty."""
+
+    mark: str
+    text: str
+
+
+def words(before: str, after: str) -> list[Word]:
+    """What turns one text into another, word by word; what is not marked stands in both."""
+    if not (before and after):
+        return [Word("-" if before else "+", before or after)] if before or after else []
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    joined: list[Hunk] = []
+    for hunk in hunks(old, new):
+        last = joined[-1] if joined else None
+        # A blank between two changed words is not a word that stayed.
+        if last and not "".join(old[last.end : hunk.start]).strip(" \t\r\n"):
+            joined[-1] = Hunk(last.start, hunk.end, last.new_start, hunk.new_end)
+        else:
+            joined.append(hunk)
+    found, reached = [], 0
+    for hunk in joined:
+        found.append(Word("", "".join(old[reached : hunk.start])))
+        found.append(Word("-", "".join(old[hunk.start : hunk.end])))
+        found.append(Word("+", "".join(new[hunk.new_start : hunk.new_end])))
+        reached = hunk.end
+    return [word for word in [*found, Word("", "".join(old[reached:]))] if word.text]
+
+
+def regions(
+    base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], *, apart: bool = False
+) -> Iterator[Versions[slice]]:
     """Where `ours` or `theirs` differ from `base`, in order, as ranges of lines; changes that touch are one.
 
     This is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007), with touching changes
-    taken together, as git does.
+    taken together, as git does; `apart`, only those that change the same lines, or insert at the same place.
     """
     queues = deque(hunks(base, ours)), deque(hunks(base, theirs))
     shifts = [0, 0]
     while any(queues):
-        start = end = min(queue[0].start for queue in queues if queue)
+        start, end, *_ = min(queue[0] for queue in queues if queue)
         before = tuple(shifts)
         growing = True
         while growing:
             growing = False
             for side, queue in enumerate(queues):
-                while queue and queue[0].start <= end:
+                while queue and (queue[0][:2] == (start, end) or queue[0].start < end + (not apart)):
                     hunk = queue.popleft()
                     end = max(end, hunk.end)
                     shifts[side] = hunk.new_end - hunk.end

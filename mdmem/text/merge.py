@@ -13,52 +13,84 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
 from mdmem.text.blocks import Heading, may_have_headings, sections
-from mdmem.text.diff import Versions, complete, merged_order, regions, shared
+from mdmem.text.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
+from mdmem.text.diff import Versions, complete, hunks, merged_order, regions, shared
+from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import LINE_END, whole_lines
-from mdmem.text.merge_fields import ConflictKind, MergeConflict, merged_fields, merged_json, value_conflict
+from mdmem.text.merge_fields import merged_fields, merged_json
 from mdmem.text.regex import regex
+from mdmem.text.relink import MOST_COMPARED, repointed
 from mdmem.text.tree import same
 
 if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.text.frontmatter import Frontmatter
 
-__all__ = ["MergeConflict", "Merged", "merge"]
+__all__ = ["Markers", "MergeConflict", "Merged", "merge"]
 
 _FINAL_LINE_END = regex(r"(?:\r\n|\n|\r)\Z")
+_ITEM = regex(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|\|)")
 _PieceKey = tuple[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What a merge came to: `text` is None when there are conflicts."""
+    """What a merge came to.
+
+    Attributes:
+        text: None when there are conflicts; with markers, only where they cannot be marked in the text.
+        conflicts: the places that both sides changed.
+    """
 
     text: str | None
     conflicts: tuple[MergeConflict, ...] = ()
 
 
-def merge(base: Document, ours: Document, theirs: Document) -> Merged:
+def merge(base: Document, ours: Document, theirs: Document, *, markers: Markers | None = None) -> Merged:
     """Merge what `ours` and `theirs` made of `base`, all three versions of one memory.
 
-    What cannot be read as frontmatter or JSON is merged as lines.
+    What cannot be read as frontmatter or JSON is merged as lines. Lines with a block id are the same lines
+    wherever they stand: one side may move them while the other says them in other words. So are links: one
+    side may lead them elsewhere while the other changes the text around them. Of versions larger than
+    `MOST_COMPARED`, lines and sections alone are compared.
+
+    Args:
+        base, ours, theirs: the versions.
+        markers: how to mark conflicts in the text; without them, a text with conflicts is none.
     """
     versions = Versions(base, ours, theirs)
     whole = versions.map(lambda document: document.text).agreed()
     if whole:
         return Merged(text=whole[0])
-    conflicts: list[MergeConflict] = []
+    merged = _merged(versions, markers)
+    again = merged.conflicts or merged.text is None or _misplaced(versions, merged.text)
+    alike = _by_block(versions) if again else None
+    if alike:
+        other = _merged(alike, markers)
+        # The lines of its conflicts are not those of theirs.
+        if not other.conflicts or (markers and other.text is not None):
+            return other
+    return merged
+
+
+def _merged(versions: Versions[Document], markers: Markers | None) -> Merged:
+    conflicts = Conflicts(markers)
     text = merged_json(versions, conflicts)
-    if text is None:
+    if text is None and not conflicts:
         text = _merged_markdown(versions, conflicts)
-    return Merged(text=None if conflicts else text, conflicts=tuple(conflicts))
+    elif conflicts:
+        text = None
+    return Merged(text=text, conflicts=tuple(conflicts.found))
 
 
-def _merged_markdown(versions: Versions[Document], conflicts: list[MergeConflict]) -> str:
+def _merged_markdown(versions: Versions[Document], conflicts: Conflicts) -> str | None:
     ended = versions.map(lambda document: _ends_line(document.text)).agreed()
     versions = _terminated(versions)
     sound = complete(versions.map(_sound_frontmatter))
@@ -79,12 +111,18 @@ def _merged_markdown(versions: Versions[Document], conflicts: list[MergeConflict
             # Within frontmatter, two insertions could give a key twice.
             append_from = len(whole_lines(versions.base.text, len(head), blocks.base.end))
     text = front + head + _LinesMerge(parts, append_from, conflicts).merged() + tail
-    if sound and not conflicts:
+    if conflicts:
+        # Behind a byte-order mark, a marker would be none.
+        can_mark = conflicts.markers and not text.startswith(frontmatter.BOM + "<" * conflicts.markers.size)
+        return text if can_mark else None
+    if sound:
         found = _sound_frontmatter(_with_text(versions.theirs, text))
         kept = found and (not fields or (found.span.end == len(front) and same(found.values, fields.value)))
         if not kept:
             whole = versions.map(lambda document: document.text)
-            conflicts.append(value_conflict("field" if fields else "lines", (), versions.theirs, whole))
+            kind: ConflictKind = "field" if fields else "lines"
+            conflicts.take(value_conflict(kind, (), versions.theirs, whole), "\n")
+            return None
     return _FINAL_LINE_END.sub("", text) if ended == (False,) else text
 
 
@@ -117,6 +155,112 @@ def _sound_frontmatter(document: Document) -> Frontmatter | None:
     return None if found.flaws else found
 
 
+# ------------------------------------------------------------------------------------------------- blocks
+
+_BEGINS = regex(r"[ \t>]*(?:[-*+]|\d{1,9}[.)]|#{1,6})(?:[ \t]|\Z)")
+
+
+def _by_block(versions: Versions[Document]) -> Versions[Document] | None:
+    """The versions, in all of which what carries a block id says the same, so that its lines merge as equal.
+
+    What both sides moved stays where theirs has it, and what one side moved and the other removed is gone.
+    None where there are no ids, or the versions are too large to be compared by them.
+    """
+    if any(len(document.text) > MOST_COMPARED for document in versions):
+        return None
+    if "^" not in versions.base.text or not ("^" in versions.ours.text or "^" in versions.theirs.text):
+        return None
+    try:
+        return _with_blocks_once(_with_equal_blocks(versions))
+    except DocumentRefused:
+        return None
+
+
+def _with_equal_blocks(versions: Versions[Document]) -> Versions[Document]:
+    places = versions.map(_block_places)
+    edits: Versions[list[TextEdit]] = Versions([], [], [])
+    for name in places.base:
+        spans = complete(places.map(lambda side, name=name: side.get(name)))  # type: ignore[misc]
+        if not spans:
+            continue
+        texts = versions.paired(spans, lambda document, span: document.text[slice(*span)])
+        agreed = texts.agreed()
+        text = agreed[0] if agreed else repointed(versions, spans)
+        for span, old, side in zip(spans, texts, edits, strict=True):
+            if text not in {None, old}:
+                side.append(TextEdit(span.start, span.end, text or ""))
+    return versions.paired(edits, _edited)
+
+
+def _with_blocks_once(versions: Versions[Document]) -> Versions[Document]:
+    places = versions.map(_block_places)
+    ours, theirs = (_changed_lines(versions.base, side) for side in versions[1:])
+    edits: Versions[list[TextEdit]] = Versions([], [], [])
+    for name, at in places.base.items():
+        line = versions.base.lines.number(at.start)
+        if line not in ours or line not in theirs:
+            continue
+        spans = places.map(lambda side, name=name: side.get(name))  # type: ignore[misc]
+        texts = versions.paired(spans, lambda document, span: span and document.text[slice(*span)])
+        # Both took it from its place: without those in the others, one place is left, or none.
+        if texts.agreed() in {(None,), (texts.base,)}:
+            for document, span, side in zip(versions, spans, edits, strict=True):
+                if span and (document is not versions.theirs or not spans.ours):
+                    side.append(TextEdit(span.start, _line(document, span.end).end, ""))
+    return versions.paired(edits, _edited)
+
+
+def _edited(document: Document, edits: list[TextEdit]) -> Document:
+    return _with_text(document, splice(document.text, edits)) if edits else document
+
+
+def _changed_lines(base: Document, side: Document) -> set[int]:
+    """The numbers of the lines of the base that a side has no longer where they were."""
+    found = hunks(whole_lines(base.text), whole_lines(side.text))
+    return {number for hunk in found for number in range(hunk.start + 1, hunk.end + 1)}
+
+
+def _misplaced(versions: Versions[Document], text: str) -> bool:
+    """Whether what carries a block id stands twice in a clean merge, or there though a side removed it."""
+    if "^" not in versions.base.text or "^" not in text or len(text) > MOST_COMPARED:
+        return False
+    try:
+        ids = versions.map(lambda document: Counter(block.id for block in document.blocks))
+        result = Counter(block.id for block in _with_text(versions.ours, text).blocks)
+    except DocumentRefused:
+        return False
+    return any(
+        count > max(ids.ours[name], ids.theirs[name]) or not (ids.ours[name] and ids.theirs[name])
+        for name, count in result.items()
+        if name in ids.base
+    )
+
+
+def _line(document: Document, offset: int) -> Span:
+    return document.lines.span(document.lines.number(offset))
+
+
+def _block_places(document: Document) -> dict[str, Span]:
+    """Where what carries a block id stands, without its last line end: its line, and those that lead to it.
+
+    An id that stands twice names nothing.
+    """
+    lines, start = document.lines, document.body_span.start
+    found: dict[str, list[Span]] = {}
+    above = lines.number(start) - 1 if start < len(document.text) else 0
+    for block in document.blocks:
+        first = block.line
+        while first > above + 1 and not _BEGINS.match(lines.content(first)):
+            before = lines.content(first - 1)
+            if not before.strip() or (_BEGINS.match(before) and before.lstrip(" \t>").startswith("#")):
+                break
+            first -= 1
+        above = block.line
+        end = lines.span(block.line).start + len(lines.content(block.line))
+        found.setdefault(block.id, []).append(Span(lines.span(first).start, end))
+    return {name: spans[0] for name, spans in found.items() if len(spans) == 1}
+
+
 # -------------------------------------------------------------------------------------------------- lines
 
 
@@ -132,6 +276,11 @@ class _Part:
     def first(self) -> int:
         """Which line of the document the first one is; a byte-order mark may stand before it."""
         return self.document.lines.number(self._start) - 1
+
+    def span(self, lines: slice) -> Span:
+        """Where lines of this part, one at least, stand in the document."""
+        table = self.document.lines
+        return Span(table.span(self.first + lines.start + 1).start, table.span(self.first + lines.stop).end)
 
     @cached_property
     def headings(self) -> tuple[Heading, ...]:
@@ -192,7 +341,7 @@ class _LinesMerge:
 
     parts: Versions[_Part]
     append_from: int
-    conflicts: list[MergeConflict]
+    conflicts: Conflicts
 
     def merged(self) -> str:
         whole = self.parts.map(lambda part: slice(0, len(part.lines)))
@@ -220,15 +369,48 @@ class _LinesMerge:
             return self._sections(region)
         if not texts.base and region.base.start >= self.append_from:
             return [*texts.theirs, *texts.ours]
-        return self._conflict("lines", region)
+        merged = self._repointed(region)
+        if merged is None:
+            merged = self._items(region)
+        return self._conflict("lines", region) if merged is None else merged
+
+    def _repointed(self, region: Versions[slice]) -> list[str] | None:
+        """Lines in which one side changed only where links lead."""
+        if not all("[" in "".join(lines) for lines in self._cut(region)):
+            return None
+        documents = self.parts.map(lambda part: part.document)
+        text = repointed(documents, self.parts.paired(region, _Part.span))
+        return None if text is None else whole_lines(text)
+
+    def _items(self, region: Versions[slice]) -> list[str] | None:
+        """Items of one list, of which each side changed others: that their lines touch is no conflict."""
+        if any(len(part.document.text) > MOST_COMPARED for part in self.parts):
+            return None
+        items = complete(self._cut(region).map(_items))
+        found = list(regions(*items, apart=True)) if items else []
+        if not items or len(found) < 2:  # noqa: PLR2004 - nothing is gained
+            return None
+        starts = items.map(
+            lambda side: [0, *accumulate(len(whole_lines(item)) for item in side)],
+        )
+        result: list[str] = []
+        reached = 0
+        for each in found:
+            result += items.base[reached : each.base.start]
+            reached = each.base.stop
+            lines = each.paired(starts, lambda part, at: slice(at[part.start], at[part.stop]))
+            result += self._region(lines.paired(region, _moved), by_section=False)
+        return result + items.base[reached:]
 
     def _sections(self, region: Versions[slice]) -> list[str]:
         """A region that holds headings: the sections in it are merged each for itself."""
         pieces = self.parts.paired(region, _Part.pieces)
         base, ours, theirs = pieces.map(list)
         order = merged_order(Versions(base, ours, theirs))
-        if order is None or (
-            region.base.start < self.append_from and order != merged_order(Versions(base, theirs, ours))
+        if (
+            order is None
+            or _replaced_twice(Versions(base, ours, theirs))
+            or (region.base.start < self.append_from and order != merged_order(Versions(base, theirs, ours)))
         ):
             return self._conflict("section", region)
         return [
@@ -277,12 +459,45 @@ class _LinesMerge:
             at += next((n for n, text in enumerate(named.lines[at:]) if text.strip()), 0)
         line = max(1, min(theirs.first + region.theirs.start + 1, len(theirs.document.lines)))
         base, ours, yours = texts.map("".join)
-        self.conflicts.append(
-            MergeConflict(
-                kind=kind, where=named.heading_path(at), line=line, base=base, ours=ours, theirs=yours
-            )
+        found = MergeConflict(
+            kind=kind, where=named.heading_path(at), line=line, base=base, ours=ours, theirs=yours
         )
-        return []
+        return [self.conflicts.take(found, theirs.document.lines.newline)]
+
+
+def _replaced_twice(keys: Versions[list[_PieceKey]]) -> bool:
+    """Whether a section has gone from both sides, and each has another in its place: it may be that one."""
+    base, ours, theirs = keys.map(set)
+    common = base & ours & theirs
+
+    def places(side: list[_PieceKey], only: set[_PieceKey]) -> set[_PieceKey]:
+        """The section that all have, behind which the side has one of `only`."""
+        found, behind = set(), side[0]  # what stands above the first heading is in all
+        for key in side:
+            if key in common:
+                behind = key
+            elif key in only:
+                found.add(behind)
+        return found
+
+    gone, mine, yours = base - ours - theirs, ours - base - theirs, theirs - base - ours
+    return bool(places(keys.base, gone) & places(keys.ours, mine) & places(keys.theirs, yours))
+
+
+def _items(lines: list[str]) -> list[str] | None:
+    """Lines as the items of one list, or the rows of a table, each with what is in it; None for others."""
+    items: list[str] = []
+    margin = 0
+    for line in lines:
+        indent = len(line) - len(line.lstrip(" \t"))
+        margin = margin if items else indent
+        if indent == margin and _ITEM.match(line):
+            items.append(line)
+        elif items and indent > margin and line.strip():
+            items[-1] += line
+        else:
+            return None
+    return items
 
 
 def _moved(part: slice, whole: slice) -> slice:

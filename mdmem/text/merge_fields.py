@@ -10,12 +10,15 @@ import re
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
+from mdmem.text import frontmatter
+from mdmem.text.conflict import Conflicts, value_conflict
 from mdmem.text.diff import Versions, complete, merged_order, placed
-from mdmem.text.tree import KeyPath, dotted, same
+from mdmem.text.relink import repointed
+from mdmem.text.tree import KeyPath, same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,36 +28,6 @@ if TYPE_CHECKING:
     from mdmem.text.tree import Member, Node
 
 K = TypeVar("K")
-ConflictKind = Literal["lines", "field", "section", "json"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeConflict:
-    """A place that both sides changed, each in its own way.
-
-    Attributes:
-        kind: the same lines, the same field of the frontmatter, a section that one side changed and the other
-            removed, or the same JSON value.
-        where: the heading path (`Design > Index`) or the dotted key; may be empty.
-        line: where it stands in theirs, 1-based.
-        base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
-    """
-
-    kind: ConflictKind
-    where: str
-    line: int
-    base: str
-    ours: str
-    theirs: str
-
-
-def value_conflict(
-    kind: ConflictKind, path: KeyPath, theirs: Document, texts: Versions[str] | Versions[str | None]
-) -> MergeConflict:
-    """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
-    line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
-    before, mine, yours = (text or "" for text in texts)
-    return MergeConflict(kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours)
 
 
 class Brackets(Generic[K]):
@@ -93,7 +66,7 @@ class MergedFields(NamedTuple):
 
 
 def merged_fields(
-    documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: list[MergeConflict]
+    documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
 ) -> MergedFields | None:
     """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
@@ -103,12 +76,12 @@ def merged_fields(
     Args:
         documents: the three versions.
         fronts: their frontmatter, without flaws; it may be absent.
-        conflicts: takes what is found; with any, the result means nothing.
+        conflicts: takes what is found; with any, the value means nothing, nor without markers the text.
     """
     blocks = complete(documents.paired(fronts, _of_frontmatter))
     if not blocks:
         return None
-    text, value = _FieldsMerge(documents.theirs, conflicts).mapping((), blocks)
+    text, value = _FieldsMerge(documents, conflicts).mapping((), blocks)
     marks = documents.paired(fronts, lambda document, front: document.text[: front.span.start])
     fences = documents.paired(fronts, _fence)
     # Where one side removed all fields and the other added some, the lines around them come from the other.
@@ -197,8 +170,8 @@ def _line(document: Document, offset: int) -> Span:
 
 @dataclass(slots=True)
 class _FieldsMerge:
-    theirs: Document
-    conflicts: list[MergeConflict]
+    documents: Versions[Document]
+    conflicts: Conflicts
 
     def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> MergedFields:
         keys = blocks.map(lambda block: list(block.entries))
@@ -209,13 +182,11 @@ class _FieldsMerge:
                 parts.append(found.text)
                 values[key] = found.value
         tails = blocks.map(lambda block: block.tail)
-        tail = tails.agreed()
-        if not tail:
-            self._conflict(path, tails)
-        return MergedFields("".join([*parts, *(tail or ())]), values)
+        tail = tails.agreed() or (self._conflict(path, tails),)
+        return MergedFields("".join([*parts, *tail]), values)
 
     def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
-        """The lines of a key; None when it is gone, or in conflict."""
+        """The lines of a key; None when it is gone."""
         base, ours, theirs = entries
         texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
         known = len(self.conflicts)
@@ -228,9 +199,8 @@ class _FieldsMerge:
             agreed, kept = texts.agreed(), ours or theirs
             if agreed:
                 return MergedFields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
-        if len(self.conflicts) == known:
-            self._conflict(path, texts)
-        return None
+        # Where keys inside of it have told of conflicts, the key itself is not another one.
+        return MergedFields(self._conflict(path, texts, told=len(self.conflicts) > known), None)
 
     def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
         agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
@@ -245,10 +215,29 @@ class _FieldsMerge:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
-        return _merged_list(base, ours, theirs)
+        return _merged_list(base, ours, theirs) or self._repointed(Versions(base, ours, theirs))
 
-    def _conflict(self, path: KeyPath, texts: Versions[str] | Versions[str | None]) -> None:
-        self.conflicts.append(value_conflict("field", path, self.theirs, texts))
+    def _repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
+        """A key of which one side changed only where links lead."""
+        known = complete(entries)
+        text = known and repointed(self.documents, known.map(lambda entry: entry.span))
+        if not (known and text):
+            return None
+        limits = self.documents.theirs.limits
+        front = frontmatter.parse(
+            f"---\n{text}---\n", max_depth=limits.max_depth, max_values=limits.max_values
+        )
+        key = known.theirs.member.key
+        return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
+
+    def _conflict(
+        self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False
+    ) -> str:
+        theirs = self.documents.theirs
+        conflict, newline = value_conflict("field", path, theirs, texts), theirs.lines.newline
+        if told:
+            return self.conflicts.marked(conflict.base, conflict.ours, conflict.theirs, newline)
+        return self.conflicts.take(conflict, newline)
 
 
 # -------------------------------------------------------------------------------------------------- lists
@@ -366,12 +355,12 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFie
 _ABSENT = object()
 
 
-def merged_json(documents: Versions[Document], conflicts: list[MergeConflict]) -> str | None:
+def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | None:
     """The merged text; None when one of the documents is not sound JSON.
 
     Args:
         documents: the three versions.
-        conflicts: takes what is found; with any, the text means nothing.
+        conflicts: takes what is found; with any, the text means nothing, as no JSON has place for marks.
     """
     roots = complete(documents.map(_root))
     if not roots:
@@ -391,7 +380,7 @@ def _root(document: Document) -> Node | None:
 @dataclass(slots=True)
 class _JsonMerge:
     documents: Versions[Document]
-    conflicts: list[MergeConflict]
+    conflicts: Conflicts
 
     def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
         """The text of a value; None when it is gone."""
@@ -407,8 +396,26 @@ class _JsonMerge:
             return texts.ours
         if nodes.ours and nodes.theirs and all(node is None or node.kind == "mapping" for node in nodes):
             return self._object(path, nodes.base, nodes.ours, nodes.theirs)
-        self.conflicts.append(value_conflict("json", path, self.documents.theirs, texts))
-        return None
+        united = self._list(nodes)
+        if united is None:
+            self.conflicts.take(value_conflict("json", path, self.documents.theirs, texts), "\n")
+        return united
+
+    def _list(self, nodes: Versions[Node | None]) -> str | None:
+        """Lists of scalars, each once, merged as sets; None when they are not, or cannot be."""
+        places = complete(nodes.map(_scalars))
+        order = places and merged_order(places.map(list))
+        if not (places and order and nodes.ours and nodes.theirs):
+            return None
+        stands = {key: places.map(lambda side, key=key: key in side).agreed() for key in order}  # type: ignore[misc]
+        (_, mine, yours), (_, ours, theirs) = self.documents, places
+        parts = {
+            key: yours.text[slice(*theirs[key])] if key in theirs else mine.text[slice(*ours[key])]
+            for key in order
+            if stands[key] == (True,)
+        }
+        layout, other = Brackets(yours.text, nodes.theirs, theirs), Brackets(mine.text, nodes.ours, ours)
+        return layout.joined(other, parts)
 
     def _object(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
         members = Versions(base, ours, theirs).map(_members)
@@ -435,6 +442,16 @@ class _JsonMerge:
 
 def _members(node: Node | None) -> dict[str, Member]:
     return {member.key: member for member in node.members} if node else {}
+
+
+def _scalars(node: Node | None) -> dict[_Scalar, Span] | None:
+    """The items of a JSON list, which are scalars, each once; None when they are not."""
+    if node is None:
+        return {}
+    if node.kind != "list" or any(item.kind != "scalar" for item in node.items):
+        return None
+    places = {(type(item.value).__name__, item.value): item.span for item in node.items}
+    return places if len(places) == len(node.items) else None
 
 
 def _written(document: Document, node: Node | None) -> str | None:

@@ -6,19 +6,25 @@ Nothing else of it changes. What a part becomes is given decoded; here it is onl
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from itertools import takewhile
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.errors import EditRefused
+from mdmem.errors import DocumentRefused, EditRefused
 from mdmem.text import frontmatter
-from mdmem.text.edit import TextEdit
+from mdmem.text.diff import Versions
+from mdmem.text.edit import TextEdit, splice
 from mdmem.text.link import Link, percent_decoded, unescaped
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterable
 
     from mdmem.text.citation import Citation
+    from mdmem.text.document import Document
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
 _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")
@@ -37,6 +43,8 @@ _PLAIN = regex(r"(?![-+.\d][\w.+-]*\Z)(?!(?i:null|true|false)\Z)[\w./](?:[\w./()
 _NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": regex(r":\s|\s#")}
 # Those of JSON first.
 _QUOTES = {'"': "double", "'": "single"}
+MOST_COMPARED = 1 << 19
+"""Versions of more code points are merged by lines alone: what stands in them is not compared."""
 _ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -185,3 +193,85 @@ def _needs_escapes(link: Link, new: str) -> EditRefused:
         reason=f"the value in line {link.line} cannot hold {new!r} without escapes",
         remedy="write that value in other quotes first",
     )
+
+
+# ------------------------------------------------------------------------------------------------ versions
+
+
+class _Stretch(NamedTuple):
+    """A stretch of a document, and the links in it."""
+
+    document: Document
+    span: Span
+    links: list[Link]
+
+    @classmethod
+    def of(cls, document: Document, span: Span) -> _Stretch:
+        """What stands at a span; the definition that a reference refers to stands elsewhere."""
+        first = bisect_left(document.links, span.start, key=_START)
+        inside = takewhile(lambda link: link.span.start < span.end, document.links[first:])
+        links = [link for link in inside if link.kind != "reference" and link.span.end <= span.end]
+        return cls(document, span, links)
+
+    def written(self, edits: Iterable[TextEdit]) -> str:
+        """The text with some edits of the document made."""
+        start = self.span.start
+        inside = (TextEdit(edit.start - start, edit.end - start, edit.new) for edit in edits)
+        return splice(self.document.text[slice(*self.span)], inside)
+
+    def words(self) -> str:
+        """The text, without what says where its links lead."""
+        spans = (span for link in self.links for span in (link.target_span, link.anchor_span))
+        return self.written(TextEdit(*span, "\0") for span in spans if span.start < span.end)
+
+
+_START = attrgetter("span.start")
+
+
+def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | None:
+    """A stretch as one side wrote it, with its links led to where the other side led them.
+
+    None unless one side changed in it only where links lead, each target alike, and the other still links to
+    all of these; and for versions that are too large.
+
+    Args:
+        documents: the three versions.
+        spans: where the stretch stands in each.
+    """
+    if any(len(document.text) > MOST_COMPARED for document in documents):
+        return None
+    try:
+        base, ours, theirs = documents.paired(spans, _Stretch.of)
+        if not base.links:
+            return None
+        words = base.words()
+        for mine, other in (ours, theirs), (theirs, ours):
+            text = _led(base, mine, other) if mine.words() == words else None
+            if text is not None:
+                return text
+    except (DocumentRefused, EditRefused):
+        return None
+    return None
+
+
+def _led(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
+    """What `other` says, with its links led as `mine` leads those of `base`; None where that is unclear."""
+    targets: dict[str, str] = {}
+    anchors: dict[tuple[str, str], str] = {}
+    for old, new in zip(base.links, mine.links, strict=True):
+        name = old.target, old.anchor
+        if targets.setdefault(old.target, new.target) != new.target:
+            return None
+        if anchors.setdefault(name, new.anchor) != new.anchor:
+            return None
+    edits = []
+    missed = {name for name in anchors if (targets[name[0]], anchors[name]) != name}
+    for link in other.links:
+        name = link.target, link.anchor
+        missed.discard(name)
+        target, anchor = targets.get(link.target, link.target), anchors.get(name, link.anchor)
+        if target != link.target:
+            edits.append(retarget(link, other.document.text, target))
+        if anchor != link.anchor:
+            edits.append(reanchor(link, other.document.text, anchor))
+    return None if missed else other.written(edits)

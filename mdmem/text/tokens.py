@@ -45,14 +45,17 @@ _QUARTERS = (
     # Scripts of old, rare Han, letters of mathematics, and tags: 0.2 to 0.5.
     (12, regex("[\U00010000-\U0001efff\U00020000-\U0010ffff]+")),
 )
+_SIGNS = bytes(code for code in range(0x21, 0x7F) if not chr(code).isalpha())
 _A_TOKEN = 4
 _VOCABULARY = "o200k_base"  # of OpenAI's models; no vocabulary of Claude's is published
 
 
 def estimate(text: str) -> int:
     """About how many tokens a text is: one for four characters of English, more in other scripts."""
+    if text.isascii():  # the same as below, in a tenth of the time
+        return math.ceil((2 * len(text) - len(text.encode().translate(None, _SIGNS))) / _A_TOKEN)
     quarters = len(text)
-    for further, characters in _QUARTERS[:1] if text.isascii() else _QUARTERS:
+    for further, characters in _QUARTERS:
         quarters += further * sum(map(len, characters.findall(text)))
     return math.ceil(quarters / _A_TOKEN)
 
@@ -107,6 +110,8 @@ def visible(text: str) -> str:
 
     Joiners and selectors stay where writing needs them: in emoji, and between letters that join.
     """
+    if text.isascii() and text.isprintable():  # as most is
+        return text
     return _SHOWN.sub(lambda found: found[1] or f"<U+{ord(found[0]):04X}>", with_newline(text, "\n"))
 
 

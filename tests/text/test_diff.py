@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, shared, unified
+from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, shared, unified, words
 from mdmem.text.lines import Lines
 
 if TYPE_CHECKING:
@@ -296,3 +296,27 @@ def test_regions_hold_every_change_of_both_sides(base: list[str], ours: list[str
         reached = region.base.stop
     assert made_ours + base[reached:] == ours
     assert made_theirs + base[reached:] == theirs
+
+
+# -------------------------------------------------------------------------------------------------- words
+
+
+@given(st.text("ab \n.漢", max_size=30), st.text("ab \n.漢", max_size=30))
+def test_words_that_are_marked_turn_one_text_into_the_other(before: str, after: str) -> None:
+    found = words(before, after)
+    assert "".join(word.text for word in found if word.mark != "+") == before
+    assert "".join(word.text for word in found if word.mark != "-") == after
+    assert all(word.text for word in found)
+
+
+def test_words_not_letters_are_marked() -> None:
+    assert words("We use SQLite here.", "We use Postgres here.") == [
+        ("", "We use "),
+        ("-", "SQLite"),
+        ("+", "Postgres"),
+        ("", " here."),
+    ]
+
+
+def test_a_blank_between_changed_words_is_no_word() -> None:
+    assert words("a b c d", "a x y d") == [("", "a "), ("-", "b c"), ("+", "x y"), ("", " d")]

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from mdmem.errors import TooManyParts
 from mdmem.text.document import Limits, parse_text
-from mdmem.text.merge import MergeConflict, Merged, merge
+from mdmem.text.merge import Markers, MergeConflict, Merged, merge
+from mdmem.text.relink import MOST_COMPARED
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
 Sides = tuple[str, str, str]
@@ -48,6 +49,13 @@ def test_a_removed_section_is_reported_with_what_is_left_of_it() -> None:
     (conflict,) = merged("# A\n\n# B\n- b\n", "# A\n\n# B\n- c\n", "# A\n").conflicts
     assert (conflict.kind, conflict.where, conflict.line) == ("section", "B", 1)
     assert (conflict.ours, conflict.theirs) == ("\n# B\n- c\n", "")
+
+
+@pytest.mark.parametrize("below", ["", "\nText.\n", "\nText.\n\n## Next\n\nMore.\n"])
+def test_a_heading_that_each_side_named_otherwise_is_a_conflict_and_not_two_sections(below: str) -> None:
+    base, ours, theirs = (f"# A\n\n## {title}\n{below}" for title in ("Old", "Mine", "Yours"))
+    assert [found.kind for found in merged(base, ours, theirs).conflicts] == ["section"]
+    assert merged(base, ours, ours).text == ours
 
 
 def test_a_conflict_names_the_heading_and_the_line_far_below_what_is_alike() -> None:
@@ -140,7 +148,7 @@ LINES = [
     ),
     *(
         *("  - y # y\n", "  c: 1\n", "  d: |\n", "    text\n", "# note\n", "e: *a\n", "f: &a 1\n", "? g\n"),
-        *("{h: 1}\n", "<!--\n"),
+        *("{h: 1}\n", "<!--\n", "- o ^x\n", "- p ^x\n", "  q ^y\n"),
     ),
 ]
 NOTES = st.lists(st.sampled_from(LINES), max_size=14)
@@ -267,6 +275,47 @@ def test_what_git_merges_by_lines_is_merged_equally(
         assert result.text == git.stdout
 
 
+MARKERS = Markers(size=11)
+MARKER = re.compile(r"(?:<{11} ours|={11}|>{11} theirs)\Z")
+
+
+@settings(max_examples=500)
+@given(sides(), st.booleans())
+def test_what_a_side_added_is_in_the_text_or_between_markers(three: Sides, with_base: bool) -> None:
+    documents = [parse_text("note.md", text) for text in three]
+    plain = merge(*documents)
+    result = merge(*documents, markers=MARKERS._replace(shows_base=with_base))
+    assert bool(plain.conflicts) == bool(result.conflicts)
+    if not plain.conflicts:
+        assert result == plain
+    elif result.text is not None:
+        lines = re.split(r"\r\n|\n|\r", result.text)
+        marks = [line[0] for line in lines if MARKER.match(line)]
+        assert marks
+        assert marks == ["<", "=", ">"] * (len(marks) // 3)
+        # Of a list in brackets, the items are what is added.
+        words = set(re.findall(r"\w+", result.text))
+        base, ours, theirs = (set(re.findall(r"\w+", text)) for text in three)
+        assert (ours | theirs) - base <= words
+
+
+def test_only_what_conflicts_stands_between_markers() -> None:
+    base = "---\na: 1\nb: 1\n---\n# A\n- a\n- b\n"
+    ours = "---\na: 2\nb: 1\nc: 1\n---\n# A\n- o\n- b\n- end\n"
+    theirs = "---\na: 3\nb: 2\n---\n# A\n- t\n- b\n"
+    three = (parse_text("note.md", text) for text in (base, ours, theirs))
+    assert merge(*three, markers=Markers()).text == (
+        "---\n<<<<<<< ours\na: 2\n=======\na: 3\n>>>>>>> theirs\nb: 2\nc: 1\n---\n# A\n"
+        "<<<<<<< ours\n- o\n=======\n- t\n>>>>>>> theirs\n- b\n- end\n"
+    )
+
+
+def test_json_has_no_place_for_markers() -> None:
+    three = (parse_text("a.json", f'{{"a": {n}}}') for n in (1, 2, 3))
+    result = merge(*three, markers=Markers())
+    assert (result.text, len(result.conflicts)) == (None, 1)
+
+
 # -------------------------------------------------------------------------------------- large and odd
 
 
@@ -286,3 +335,11 @@ def test_many_equal_lines() -> None:
     assert merged("".join(base), "".join(ours), "".join(theirs)).text == "".join(expected_lines)
     odd = ["x\n", "y\n"] * 3000
     assert merged("".join(base), "".join(odd), "".join(theirs)).conflicts
+
+
+def test_what_is_too_large_to_be_compared_is_merged_by_lines() -> None:
+    """What stands in it may be anything: nothing of it is parsed, and conflicts stay."""
+    base = "- see [[a]] ^x\n- b\n" + "c\n" * (MOST_COMPARED // 2)
+    ours, theirs = base.replace("[[a]]", "[[o]]"), base.replace("see", "look at")
+    assert len(merged(base, ours, theirs).conflicts) == 1
+    assert merged(base, f"o\n{base}", f"{base}t\n").text == f"o\n{base}t\n"

@@ -229,3 +229,11 @@ def test_an_abridged_text_parts_no_character(sign: str) -> None:
         assert start == sign * (len(start) // len(sign))
         end = end.partition("]")[2]
         assert end == sign * (len(end) // len(sign))
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_text_of_ascii_costs_a_quarter_for_each_character_and_another_for_each_sign(text: str) -> None:
+    signs = sum(each.isprintable() and not each.isspace() and not each.isalpha() for each in text)
+    assert estimate(text) == math.ceil((len(text) + signs) / 4)
+    # The same as where the text is searched for the characters of each script.
+    assert estimate(f"{text}\u00ff\u00ff\u00ff\u00ff") == math.ceil((len(text) + signs + 4 * 3) / 4)

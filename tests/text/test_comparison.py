@@ -1,0 +1,295 @@
+"""What is said to have become of the facts and fields of a memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from mdmem.text.comparison import Comparison, FactChange, compare, moved_across, partners
+from mdmem.text.document import Document, Limits, parse
+from mdmem.text.facts import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def document(text: str, path: str = "a.md") -> Document:
+    return parse(path, text.encode(), Limits(max_bytes=64 << 20))
+
+
+def between(before: str, after: str) -> Comparison:
+    return compare(document(before), document(after))
+
+
+def words(changes: Iterable[FactChange]) -> list[tuple[str, str, str]]:
+    return [
+        (each.kind, each.before.text if each.before else "", each.after.text if each.after else "")
+        for each in changes
+    ]
+
+
+def told(before: str, after: str) -> list[tuple[str, str, str]]:
+    return words(between(before, after).facts)
+
+
+def test_added_and_removed_facts_are_named() -> None:
+    assert told("- a\n- b\n", "- b\n- c\n") == [("removed", "a", ""), ("added", "", "c")]
+
+
+def test_a_memory_that_was_not_there_has_all_facts_and_fields_added() -> None:
+    found = compare(None, document("---\na: 1\n---\n- x\n"))
+    assert words(found.facts) == [("added", "", "x")]
+    assert [(field.kind, field.key) for field in found.fields] == [("added", ("a",))]
+    gone = compare(document("---\na: 1\n---\n- x\n"), None)
+    assert words(gone.facts) == [("removed", "x", "")]
+    assert [(field.kind, field.key) for field in gone.fields] == [("removed", ("a",))]
+
+
+def test_a_block_id_tells_a_fact_whatever_its_words_are() -> None:
+    found = between("- the old words ^a\n", "# Elsewhere\n\n- something else altogether ^a\n")
+    change = found.facts[1]
+    assert (change.kind, change.sure, change.moved) == ("reworded", True, True)
+
+
+def test_a_block_id_that_stands_twice_tells_nothing() -> None:
+    found = between("- one ^a\n- two ^a\n", "- three ^a\n")
+    assert [change.kind for change in found.facts] == ["removed", "removed", "added"]
+
+
+# README: A fact is followed when it is moved or reworded; …
+def test_similar_words_are_a_guess() -> None:
+    (change,) = between("- We use SQLite for storage.\n", "- We use Postgres for storage.\n").facts
+    assert (change.kind, change.sure, change.moved) == ("reworded", False, False)
+
+
+def test_a_fact_that_grew_is_reworded() -> None:
+    assert told("- A namespace is a wall.\n", "- A namespace is a wall: nothing leaves it, and so on.\n") == [
+        ("reworded", "A namespace is a wall.", "A namespace is a wall: nothing leaves it, and so on.")
+    ]
+
+
+def test_other_words_are_another_fact() -> None:
+    assert told("- Tests run in CI.\n", "- Coffee is at nine.\n") == [
+        ("removed", "Tests run in CI.", ""),
+        ("added", "", "Coffee is at nine."),
+    ]
+
+
+def test_similar_words_in_chinese_are_a_guess() -> None:
+    assert told("- 数据库使用SQLite存储\n", "- 数据库使用Postgres存储\n")[0][0] == "reworded"
+
+
+def test_the_most_similar_facts_are_paired() -> None:
+    before = "- The build runs on Linux machines.\n- The build runs on Linux machines at night.\n"
+    after = "- The build runs on Linux machines at noon.\n"
+    assert told(before, after) == [
+        ("removed", "The build runs on Linux machines.", ""),
+        (
+            "reworded",
+            "The build runs on Linux machines at night.",
+            "The build runs on Linux machines at noon.",
+        ),
+    ]
+
+
+def test_a_fact_under_another_heading_is_moved() -> None:
+    (change,) = between("# A\n\n- x y z\n- k\n\n# B\n", "# A\n\n- k\n\n# B\n\n- x y z\n").facts
+    assert (change.kind, change.sure, change.moved) == ("moved", True, True)
+    assert change.before
+    assert change.after
+    assert (change.before.path, change.after.path) == (("A",), ("B",))
+
+
+def test_a_fact_in_another_item_is_moved() -> None:
+    assert told("- a\n  - x\n- b\n", "- a\n- b\n  - x\n") == [("moved", "x", "x")]
+
+
+def test_facts_under_a_heading_that_is_reworded_are_not_moved() -> None:
+    assert told("# Index\n\n- a\n- b\n", "# Search\n\n- a\n- b\n") == [("reworded", "# Index", "# Search")]
+
+
+def test_items_in_an_item_that_is_reworded_are_not_moved() -> None:
+    assert told("- the list of all\n  - a\n", "- the list of them all\n  - a\n") == [
+        ("reworded", "the list of all", "the list of them all")
+    ]
+
+
+def test_a_link_that_leads_elsewhere_is_repointed() -> None:
+    changes = between(
+        "- See [[old|it]].\n- a [b](c.md#d)\n- x https://a.example\n",
+        "- See [[new|it]].\n- a [b](e.md)\n- x https://b.example\n",
+    ).facts
+    assert [change.kind for change in changes] == ["repointed"] * 3
+    assert all(change.sure for change in changes)
+
+
+def test_a_definition_that_leads_elsewhere_is_repointed() -> None:
+    assert told("[x][r]\n\n[r]: a.md\n", "[x][r]\n\n[r]: b.md\n") == [("repointed", "[r]: a.md", "[r]: b.md")]
+
+
+def test_a_link_with_other_words_is_reworded() -> None:
+    assert told("- For more see [[old]] now.\n", "- For more see [[new]] then.\n")[0][0] == "reworded"
+
+
+def test_order_and_layout_are_no_change_of_facts() -> None:
+    for before, after in (
+        ("- a\n- b\n", "- b\n- a\n"),
+        ("a\nb\n", "a b\n"),
+        ("- a\n", "* a\n"),
+        ("a", "a\n"),
+    ):
+        assert between(before, after) == Comparison(layout=True)
+
+
+def test_equal_versions_do_not_differ() -> None:
+    assert between("- a\n", "- a\n") == Comparison()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        ("a: 1", "a: 2", [("changed", ("a",), 1, 2)]),
+        ("a: 1", "a: true", [("changed", ("a",), 1, True)]),
+        ("a: 1", "b: 1", [("removed", ("a",), 1, None), ("added", ("b",), None, 1)]),
+        ("a: {b: 1, c: 2}", "a: {b: 2, c: 2}", [("changed", ("a", "b"), 1, 2)]),
+        ("a: [x]", "a: [x, y]", [("changed", ("a",), ["x"], ["x", "y"])]),
+        ("a: null", "b: 1", [("removed", ("a",), None, None), ("added", ("b",), None, 1)]),
+        ("a: 'x'", "a: x", []),
+    ],
+)
+def test_fields_are_told_by_key(
+    before: str, after: str, fields: list[tuple[str, tuple[str, ...], Any, Any]]
+) -> None:
+    found = between(f"---\n{before}\n---\nx\n", f"---\n{after}\n---\nx\n")
+    assert [tuple(field) for field in found.fields] == fields
+    assert found.facts == ()
+    assert found.layout == (not fields)
+
+
+def test_values_of_json_are_fields() -> None:
+    found = compare(document('{"a": {"b": [1]}}', "a.json"), document('{"a": {"b": [2]}}', "a.json"))
+    assert [tuple(field) for field in found.fields] == [("changed", ("a", "b"), [1], [2])]
+    root = compare(document("[1]", "a.json"), document("[1, 2]", "a.json"))
+    assert [tuple(field) for field in root.fields] == [("changed", (), [1], [1, 2])]
+    assert compare(None, document("[]", "a.json")).fields[0].kind == "added"
+    assert compare(document("[]", "a.json"), None).fields[0].kind == "removed"
+
+
+@pytest.mark.parametrize(
+    ("path", "sound", "broken"),
+    [("a.md", "---\na: 1\n---\n", "---\na: [1\n---\n"), ("a.json", '{"a": 1}\n', '{"a": \n')],
+)
+def test_what_cannot_be_read_is_compared_as_it_stands(path: str, sound: str, broken: str) -> None:
+    for before, after in ((sound, broken), (broken, sound)):
+        found = compare(document(before, path), document(after, path))
+        assert words(found.facts) == [("reworded", before.strip(), after.strip())]
+        assert found.facts[0].sure
+        assert found.fields == ()
+
+
+def test_partners_are_the_same_facts_of_another_version() -> None:
+    found = partners(document("- a\n- we use x here\n"), document("- we use y here\n- b\n- a\n"))
+    assert [(fact.text, before.text if before else None) for fact, before in found] == [
+        ("we use y here", "we use x here"),
+        ("b", None),
+        ("a", "a"),
+    ]
+
+
+# ------------------------------------------------------------------------------------- several memories
+
+
+def test_a_fact_that_goes_to_another_memory_is_moved() -> None:
+    fact = "- SQLite is a single file.\n"
+    found = moved_across({"a.md": between(fact + "- k\n", "- k\n"), "b.md": between("- j\n", "- j\n" + fact)})
+    assert found["a.md"].facts == ()
+    (change,) = found["b.md"].facts
+    assert (change.kind, change.source, change.moved) == ("moved", "a.md", True)
+
+
+def test_words_that_say_little_or_stand_twice_do_not_tell_a_move() -> None:
+    for fact in ("- yes\n", "- a b c\n- a b c\n", "# A b c\n"):
+        comparisons = {"a.md": between(fact, ""), "b.md": between("", fact)}
+        assert moved_across(comparisons) == comparisons
+
+
+# ----------------------------------------------------------------------------------------- every fact once
+
+LINES = st.sampled_from(
+    [
+        *("- a", "- b", "  - a", "- the first of all", "- the second of all", "- the third of all", ""),
+        *("# A", "# B", "## A", "text", "more text", "- x ^x", "- y ^x", "- see [[a]]", "- see [[b]]", "***"),
+        *("| a |", "|---|", "```", "> q", "[r]: a.md", "[r]: b.md", "1. one", "- 漢字"),
+    ]
+)
+TEXTS = st.lists(LINES, max_size=16).map("\n".join)
+
+
+@settings(max_examples=500)
+@given(TEXTS, TEXTS)
+@example("# A\n\n- a", "# B\n\n- a")
+def test_each_fact_that_comes_or_goes_is_named_once(before: str, after: str) -> None:
+    """By counting what either version says: that knows nothing of pairs."""
+    found = between(before, after)
+    olds, news = facts(document(before)), facts(document(after))
+    for versions, named in (
+        (olds, [change.before for change in found.facts if change.before]),
+        (news, [change.after for change in found.facts if change.after]),
+    ):
+        assert len(set(named)) == len(named), "named twice"
+        assert set(named) <= set(versions)
+    gone = Counter((c.before.text, c.before.id) for c in found.facts if c.before)
+    come = Counter((c.after.text, c.after.id) for c in found.facts if c.after)
+    was, now = (Counter((fact.text, fact.id) for fact in version) for version in (olds, news))
+    assert was - gone == now - come, "what is not named is the same in both"
+    assert not (was - now) - gone
+    assert not (now - was) - come
+    if not any(fact.id for fact in (*olds, *news)):
+        lost = Counter(c.before.text for c in found.facts if c.before and c.kind != "moved")
+        won = Counter(c.after.text for c in found.facts if c.after and c.kind != "moved")
+        assert not lost & won, "what is in both is at most moved"
+    assert found.layout == (before != after and not found.facts)
+
+
+@settings(max_examples=200)
+@given(TEXTS, TEXTS)
+def test_the_way_back_is_as_long(before: str, after: str) -> None:
+    there, back = between(before, after).facts, between(after, before).facts
+    assert len([c for c in there if c.kind == "added"]) == len([c for c in back if c.kind == "removed"])
+
+
+# ------------------------------------------------------------------------------------------------- bounds
+
+MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("- same\n" * MANY, "- same\n" * (MANY - 1)),
+        (
+            "".join(f"- fact {n} is a\n" for n in range(MANY)),
+            "".join(f"- fact {n} is b\n" for n in range(MANY)),
+        ),
+        ("- the of and\n" * MANY, "- the of but\n" * MANY),
+        ("word " * 300_000, "other " * 200_000),
+        ("- [[a]] x\n" * MANY, "- [[b]] x\n" * MANY),
+        ("# A\n" * MANY, "# B\n" * MANY),
+    ],
+    ids=["equal", "numbered", "common-words", "one-line", "links", "headings"],
+)
+def test_hostile_versions_end(before: str, after: str) -> None:
+    """A cost that is quadratic in facts or words would not end here."""
+    found = between(before, after)
+    assert found.facts
+
+
+def test_what_was_not_compared_is_counted() -> None:
+    before = "".join(f"- the of and a{n}\n" for n in range(20_000))
+    after = "".join(f"- the of and b{n}\n" for n in range(20_000))
+    found = between(before, after)
+    removed = len([change for change in found.facts if change.kind == "removed"])
+    assert 0 < found.unmatched <= removed

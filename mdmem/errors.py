@@ -3,7 +3,7 @@
     MdmemError
     ├── Usage                an argument that cannot mean anything
     ├── NotFound             MemoryNotFound, TextNotFound, SectionNotFound, FieldNotFound, VaultNotFound …
-    ├── Refused              PathRefused, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
+    ├── Refused              PathRefused, PathAmbiguous, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
     └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, RipgrepMissing …
 
@@ -162,10 +162,12 @@ class SectionNotFound(NotFound, code="section-not-found"):
     path: str
     heading: str
     near: tuple[str, ...] = ()
+    remedy: str = ""
 
     @property
     def hint(self) -> str:
-        return f"its headings: {'; '.join(self.near)}" if self.near else "the memory has no headings"
+        found = f"its headings: {'; '.join(self.near)}" if self.near else "the memory has no headings"
+        return self.remedy or found
 
 
 class FieldNotFound(NotFound, code="field-not-found"):
@@ -222,6 +224,16 @@ class PathRefused(Refused, code="path-refused"):
     says = "{path!r}: {reason}"
     path: str
     reason: str
+    remedy: str = ""
+
+
+class PathAmbiguous(Refused, code="path-ambiguous"):
+    """A path that names one memory from the current folder, and another one from the namespace."""
+
+    says = "{path!r} may mean {first} or {second}"
+    path: str
+    first: str
+    second: str
     remedy: str = ""
 
 
@@ -351,6 +363,30 @@ class ConfigInvalid(Refused, code="config-invalid"):
     path: str
     reason: str
     remedy: str = ""
+
+
+class GitRefused(Refused, code="git-refused"):
+    """What a repository is in the middle of, or would do, so that nothing is committed."""
+
+    says = "{path}: {reason}"
+    path: str
+    reason: str
+    remedy: str = ""
+
+
+class RevertRefused(Refused, code="revert-refused"):
+    """What git knows of a fact or a commit, and cannot be taken back by itself."""
+
+    what: str
+    reasons: tuple[str, ...]
+    remedy: str = "see `mdmem git diff` and `mdmem git blame`, and edit the memory by hand"
+
+    @property
+    def message(self) -> str:
+        left = len(self.reasons) - _MOST_LINES
+        more = [f"and {left:,} more"] if left > 0 else []
+        told = "\n".join(f"  {reason}" for reason in [*self.reasons[:_MOST_LINES], *more])
+        return f"{self.what}: cannot be reverted, nothing was written:\n{told}"
 
 
 class TemplateFailed(Refused, code="template-failed"):
@@ -520,6 +556,13 @@ class ModelFailed(Unavailable, code="model-failed"):
     reason: str
 
 
+class EditorFailed(Unavailable, code="editor-failed"):
+    says = "{program}: {reason}"
+    advice = "nothing was changed; set VISUAL or EDITOR to an editor that works"
+    program: str
+    reason: str
+
+
 class ExtraMissing(Unavailable, code="extra-missing"):
     says = "the package {package!r} is not installed"
     advice = "install the extra that brings it: pip install 'mdmem[{extra}]'"
@@ -533,6 +576,14 @@ class GitFailed(Unavailable, code="git-failed"):
     path: str
     action: str
     reason: str
+
+
+class CommitFailed(GitFailed, code="commit-failed"):
+    """Git made no commit: a hook or signing refused, it knows no author, or the like."""
+
+    says = "{path}: git made no commit: {reason}"
+    advice = "nothing was committed, and the index is as it was; try again when that is fixed"
+    action: str = "commit"
 
 
 def _shortened(text: str, most: int = 80) -> str:

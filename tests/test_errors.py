@@ -30,6 +30,8 @@ FINDING = Diagnostic(
 # What the fields of the errors hold, by name: a field that is new is given an example here.
 EXAMPLES: dict[str, Any] = {
     "path": "notes/a.md",
+    "first": "notes/a.md",
+    "second": "a.md (not there)",
     "start": "/srv/project",
     "old": "the text that was looked for",
     "left_out": ("notes/c.md: not UTF-8",),
@@ -39,6 +41,7 @@ EXAMPLES: dict[str, Any] = {
     "name": "note",
     "problem": "--limit must be at least 1",
     "remedy": "give a number such as 10",
+    "reasons": ("it has changed since",),
     "reason": "it leaves the namespace",
     "expected": 1,
     "lines": (3, 14),

@@ -83,6 +83,9 @@ DEFAULT_TEXT = """\
 # max_open = 50                   # proposals that may wait
 # expires_days = 30               # for how long they do
 
+[git]
+# commit = "off"                  # "auto" commits each change, "batch" what a session or a server leaves
+
 # A kind of memory of your own: its folder, and its schema and template below .mdmem.
 # [kinds.recipe]
 #   folder = "recipes"
@@ -167,6 +170,12 @@ class CaptureSettings(NamedTuple):
     expires_days: int = 30
 
 
+class GitSettings(NamedTuple):
+    """Git: when changes are committed by themselves."""
+
+    commit: str = "off"
+
+
 class DeclaredKind(NamedTuple):
     """What a vault says of a kind of its own: its folder, and the names of its schema and its template."""
 
@@ -185,6 +194,7 @@ _CHOICES = {
     ("sessions", "secrets"): ("redact", "refuse", "keep"),
     ("sessions", "capture"): ("", "hooks"),
     ("capture", "policy"): CAPTURE_POLICIES,
+    ("git", "commit"): ("off", "batch", "auto"),
 }
 _DIGEST = regex(r"[0-9a-f]{16,64}")
 _KIND_NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
@@ -211,6 +221,7 @@ class Config(NamedTuple):
     observation: ObservationSettings = ObservationSettings()
     results: ResultSettings = ResultSettings()
     capture: CaptureSettings = CaptureSettings()
+    git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
 
@@ -246,6 +257,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         "observation": ObservationSettings,
         "results": ResultSettings,
         "capture": CaptureSettings,
+        "git": GitSettings,
     }
     parts = {name: _table(path, name, types[name], table) for name, table in tables.items()}
     return Config(kinds=kinds, mounts=mounts, **parts)
@@ -384,12 +396,11 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     """
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
     if named:
-        folder = os.path.abspath(os.path.expanduser(named))
-        if not _is_vault(folder):
-            raise VaultNotFound(start=folder)
-        return folder
-    start = os.getcwd()
-    folders = (start, *above(start))
+        start = os.path.abspath(os.path.expanduser(named))
+        folders: tuple[str, ...] = (start,)
+    else:
+        start = os.getcwd()
+        folders = (start, *above(start))
     candidates = (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
     found = next(filter(_is_vault, candidates), None)
     if found is None:

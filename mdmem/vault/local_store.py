@@ -119,9 +119,8 @@ class LocalStore:
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
         """As `Store.walk`, mounted files included."""
         parts = tuple(namespace.folder.split("/")) if namespace.folder else ()
-        hides = {folder.casefold() for folder in namespace.hides}
         mounts = {} if namespace.folder.startswith(".") else self.mounted(namespace)
-        return walk(self.root, parts, suffixes, mounts, hides)
+        return walk(self.root, parts, suffixes, mounts, namespace.holds if namespace.hides else None)
 
     def names(self, folder: str) -> list[str]:
         """As `Store.names`."""

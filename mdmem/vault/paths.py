@@ -221,17 +221,33 @@ class Namespace(NamedTuple):
 
     Attributes:
         folder: as the whole vault names it; empty for the vault itself.
-        hides: the folders in it that do not belong to it.
+        hides: the folders in it that do not belong to it; a part `*` stands for any one name.
+        keeps: what stands in these and belongs to it all the same: memories, and folders.
     """
 
     folder: str = ""
     hides: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
 
     def holds(self, path: str) -> bool:
         """Whether a memory or folder belongs to it, by its path as the whole vault names it."""
+        if not is_under(path, self.folder):
+            return False
         # Some file systems take names that differ in case alone for the same.
-        hidden = self.hides and any(is_under(path.casefold(), folder.casefold()) for folder in self.hides)
-        return is_under(path, self.folder) and not hidden
+        if not self.hides or not _below(self.hides).match(path.casefold()):
+            return True
+        return any(is_under(path, kept) or is_under(kept, path) for kept in self.keeps)
+
+
+EVERYTHING = Namespace()
+"""All that is in a vault."""
+
+
+@lru_cache(maxsize=256)
+def _below(folders: tuple[str, ...]) -> re.Pattern[str]:
+    """Fits the folders and what is below them, casefolded."""
+    fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
+    return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")
 
 
 class Layer(NamedTuple):

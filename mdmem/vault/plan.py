@@ -5,24 +5,28 @@ What none may bring into a vault stands here as well: names that not every syste
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.text import secret
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, Limits, parse, parse_text
-from mdmem.text.edit import TextEdit, between, inverse, ordered, splice
+from mdmem.text.edit import TextEdit, between, inverse, splice
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_memory, decode_id, is_under, join, relative, unportable
+from mdmem.vault.store import FileChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mdmem.text.secret import Secret
-    from mdmem.vault.store import FileChange
+
+# What is shown of a plan has been held to the limits of its vault before, or will be.
+_ANY_SIZE = Limits(max_bytes=sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +78,6 @@ class Change:
             return parse(path, self.before.data, limits)
         return parse_text(path, splice(self.before.text, self.edits, path), limits)
 
-    def json_shape(self) -> dict[str, Any]:
-        """The change as a JSON object; offsets count code points of the text with the hash `base`."""
-        shape: dict[str, Any] = {"path": self.path, "base": self.base}
-        if self.delete:
-            shape["delete"] = True
-        elif self.content is not None:
-            shape["content"] = self.content.decode("utf-8", "replace")
-        elif self.edits and self.before:
-            shape["edits"] = ordered(self.edits, len(self.before.text), self.path)
-        if self.move_to:
-            shape["move_to"] = self.move_to
-        return shape
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditPlan:
@@ -102,8 +93,6 @@ class EditPlan:
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
     """
 
-    JSON: ClassVar = ("message", "actor", "changes")
-
     changes: tuple[Change, ...]
     message: str = ""
     actor: str = ""
@@ -117,6 +106,28 @@ class EditPlan:
         touched = (path for c in self.changes for path in (c.path, c.move_to) if path)
         return tuple(dict.fromkeys(touched))
 
+    @property
+    def files(self) -> tuple[FileChange, ...]:
+        """The memories that would change, with their hashes before and after.
+
+        Raises:
+            DocumentRefused, EditRefused: as `Change.after`.
+        """
+        changed = []
+        for change in self.changes:
+            after = change.after(_ANY_SIZE)
+            base, new = change.base, after.hash if after else None
+            if change.move_to:
+                changed.append(FileChange(path=change.move_to, before=None, after=new))
+                changed.append(FileChange(path=change.path, before=base, after=None))
+            elif base != new:
+                changed.append(FileChange(path=change.path, before=base, after=new))
+        return tuple(changed)
+
+    def json_shape(self) -> dict[str, Any]:
+        """What would change, as a JSON object."""
+        return change_shape(self, self.files, applied=False)
+
     def diff(self) -> str:
         """The plan as one unified diff; empty when nothing would change.
 
@@ -125,7 +136,7 @@ class EditPlan:
         """
         parts = []
         for change in self.changes:
-            after = change.after(change.before.limits if change.before else Limits())
+            after = change.after(_ANY_SIZE)
             parts.append(
                 unified(
                     change.before.text if change.before else None,
@@ -135,6 +146,22 @@ class EditPlan:
                 )
             )
         return "".join(parts)
+
+
+def change_shape(
+    plan: EditPlan, files: Sequence[FileChange], *, applied: bool, ident: str = "", merged: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A change as a JSON object, which has the same members whether it was made or is only planned."""
+    return {
+        "applied": applied,
+        "id": ident,
+        "message": plan.message,
+        "files": [{"path": f.path, "before": f.before, "after": f.after} for f in files],
+        "merged": merged,
+        "left_out": plan.left_out,
+        "warnings": plan.warnings,
+        "diff": plan.diff(),
+    }
 
 
 class Prepared(NamedTuple):

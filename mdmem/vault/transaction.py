@@ -13,6 +13,7 @@ from mdmem.text.lines import LINE_END
 from mdmem.text.merge import merge
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import check_memory, join, relative, seen_from
+from mdmem.vault.plan import change_shape
 from mdmem.vault.store import Entry, FileChange, Step, changed_by, new_entry
 
 if TYPE_CHECKING:
@@ -43,15 +44,8 @@ class Applied:
     plan: EditPlan
 
     def json_shape(self) -> dict[str, Any]:
-        """What changed, as a JSON object."""
-        return {
-            "id": self.id,
-            "message": self.plan.message,
-            "files": [{"path": f.path, "before": f.before, "after": f.after} for f in self.files],
-            "merged": self.merged,
-            "left_out": self.plan.left_out,
-            "warnings": self.plan.warnings,
-        }
+        """What changed, as a JSON object; `diff` is what was planned, also where a file was merged."""
+        return change_shape(self.plan, self.files, applied=True, ident=self.id, merged=self.merged)
 
 
 @dataclass(slots=True, kw_only=True)

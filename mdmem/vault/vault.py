@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Diagnostic, told
 from mdmem.errors import (
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from mdmem.vault.transaction import Applied, Transaction
     from mdmem.vault.walk import Found
 
+T = TypeVar("T")
 _NAMED = 3  # of the memories of a change
+_OUTSIDE = "what belongs to other users, or to other sessions, is not part of what is bound here"
 _REMEDIES = {
     "user": "change it in the scope of the user alone",
     "project": "change it in the scope of the project",
@@ -68,7 +70,12 @@ class Vault:
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
     What `reads` names besides can be read, under those names, and not be changed. Constructing a vault opens
     nothing; every method reads what is there now. `actor` is who changes it.
+
+    Attributes:
+        progress: told what takes a while, and how much of how much of it is done; None where nobody waits.
     """
+
+    progress: Callable[[str, int, int], None] | None = None
 
     def __init__(
         self,
@@ -208,8 +215,7 @@ class Vault:
             raise PathRefused(path=path, reason=problem, remedy=_REMEDIES[layer.name])
         full = join(self.namespace, path)
         if not self.wall.holds(full):
-            reason = "what is private to users is not part of what everyone shares"
-            raise PathRefused(path=path, reason=reason, remedy="name a memory outside of users/")
+            raise PathRefused(path=path, reason=_OUTSIDE, remedy="`mdmem ls` names what is")
         return full
 
     def _layer(self, path: str) -> Layer | None:
@@ -230,6 +236,13 @@ class Vault:
             return False
         # What is kept in the trash is everyone's.
         return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
+
+    def counted(self, doing: str, items: Sequence[T]) -> Iterator[T]:
+        """Some things that are worked on, while `progress` is told how many are done."""
+        for number, item in enumerate(items, 1):
+            yield item
+            if self.progress:
+                self.progress(doing, number, len(items))
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -296,12 +309,12 @@ class Vault:
         """
         self.store.recover()
         folder = self.folder(namespace)
-        for each in self.store.walk(Namespace(folder, self.wall.hides)):
+        for each in self.store.walk(self.wall._replace(folder=folder)):
             yield each._replace(path=relative(each.path, self.namespace))
 
     def mounted(self, folder: str) -> dict[str, str]:
         """The mounts under `folder`, as the whole vault names it: path of the vault to absolute path."""
-        return self.disk.mounted(Namespace(folder or self.namespace, self.wall.hides))
+        return self.disk.mounted(self.wall._replace(folder=folder or self.namespace))
 
     def history(self) -> Iterator[Entry]:
         """The changes to memories of this namespace, newest first."""

@@ -22,6 +22,9 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
 
 
+_FARTHEST = 1 << 63  # nanoseconds, which SQLite keeps in 64 bits with a sign
+
+
 class Found(NamedTuple):
     """A file that was met: its path in the vault, bytes, times in nanoseconds since the epoch, inode.
 
@@ -68,7 +71,7 @@ def walk(
     parts: tuple[str, ...] = (),
     suffixes: tuple[str, ...] = SUFFIXES,
     mounts: Mapping[str, str] | None = None,
-    hides: Collection[str] = (),
+    holds: Callable[[str], bool] | None = None,
 ) -> Iterator[Found]:
     """Every file below `root` and `parts` with one of `suffixes`, hidden names left out.
 
@@ -77,7 +80,7 @@ def walk(
         parts: folders below it to begin at; where one of them is missing or a link, nothing is found.
         suffixes: how a name ends.
         mounts: files from elsewhere, by their paths below `root`: they stand where those paths stand.
-        hides: paths of folders below `root`, casefolded, that are not entered.
+        holds: whether a folder below `root` is entered, and a file met, by its path; all are without.
 
     Returns:
         The files in the order of the parts of their paths, compared by code points; where they would stand,
@@ -95,7 +98,7 @@ def walk(
     checked = not (parts and parts[0].startswith("."))
     prefix = "".join(f"{part}/" for part in parts)
     pending = sorted(((path.split("/"), path) for path in mounts), reverse=True)
-    for found in _in_order(_Folder(folder, prefix), suffixes, hides, checked=checked):
+    for found in _in_order(_Folder(folder, prefix), suffixes, holds, checked=checked):
         while pending and pending[-1][0] < found.path.split("/"):
             path = pending.pop()[1]
             yield from _mounted(path, mounts[path])
@@ -220,7 +223,11 @@ def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEnt
 
 
 def _in_order(
-    folder: _Folder, suffixes: tuple[str, ...], hides: Collection[str], *, checked: bool
+    folder: _Folder,
+    suffixes: tuple[str, ...],
+    holds: Callable[[str], bool] | None,
+    *,
+    checked: bool,
 ) -> Iterator[Found]:
     """The files below a folder, in the order of the parts of their paths."""
     pending: list[_Met | _Folder] = [folder]
@@ -228,7 +235,7 @@ def _in_order(
         met = pending.pop()
         below = met if isinstance(met, _Folder) else met.folder
         if below:
-            if isinstance(met, _Met) and met.path.casefold() in hides:
+            if holds and isinstance(met, _Met) and not holds(met.path):
                 continue
             entries = below.entries()
             if isinstance(entries, str):
@@ -238,7 +245,7 @@ def _in_order(
                 pending += _met(below, backwards, entries)
         elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
             found = met.file(checked=checked)
-            if found:
+            if found and (holds is None or holds(found.path)):
                 yield found
 
 
@@ -411,12 +418,22 @@ def _seen(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    return changed_at(status), status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def changed_at(status: os.stat_result) -> int:
+    """When the content of a file was changed, in nanoseconds since the epoch.
+
+    Whoever packed a file chose that: for a time beyond the years 1677 to 2262, which no database has room
+    for, the epoch stands.
+    """
+    time = status.st_mtime_ns
+    return time if -_FARTHEST < time < _FARTHEST else 0
 
 
 def _found(path: str, status: os.stat_result, problem: str) -> Found:
     inode = 0 if problem == _SHADOWED else status.st_ino
-    return Found(path, status.st_size, status.st_mtime_ns, problem, status.st_ctime_ns, inode)
+    return Found(path, status.st_size, changed_at(status), problem, status.st_ctime_ns, inode)
 
 
 def fault(status: os.stat_result) -> str:

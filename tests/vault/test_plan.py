@@ -118,17 +118,23 @@ def test_a_plan_is_json() -> None:
         actor="ann",
     )
     shape = json.loads(json.dumps(as_json(plan)))
-    assert (shape["message"], shape["actor"]) == ("four", "ann")
-    assert shape["changes"] == [
-        {
-            "path": "b.md",
-            "base": B.hash,
-            "edits": [{"start": 0, "end": 1, "new": "O"}, {"start": 3, "end": 4, "new": "!"}],
-        },
-        {"path": "c.md", "base": None, "content": "caf\xe9"},
-        {"path": "d.md", "base": B.hash, "delete": True},
-        {"path": "e.md", "base": B.hash, "move_to": "f.md"},
+    assert (shape["applied"], shape["id"], shape["message"]) == (False, "", "four")
+    assert shape["diff"] == plan.diff()
+    after = parse("b.md", splice(B.text, plan.changes[0].edits, "b.md").encode(), LIMITS).hash
+    assert shape["files"] == [
+        {"path": "b.md", "before": B.hash, "after": after},
+        {"path": "c.md", "before": None, "after": parse("c.md", b"caf\xc3\xa9", LIMITS).hash},
+        {"path": "d.md", "before": B.hash, "after": None},
+        {"path": "f.md", "before": None, "after": B.hash},
+        {"path": "e.md", "before": B.hash, "after": None},
     ]
+
+
+def test_a_plan_of_any_size_is_shown() -> None:
+    """Whether it may be so large is for the vault to say, which knows its config."""
+    plan = EditPlan(changes=(Change(path="a.md", before=None, content=b"x" * (LIMITS.max_bytes + 1)),))
+    assert len(plan.diff()) > LIMITS.max_bytes
+    assert as_json(plan)["files"][0]["after"]
 
 
 def test_a_plan_of_no_edits_changes_nothing() -> None:
@@ -437,8 +443,8 @@ def test_redaction_leaves_every_other_byte(root: Path) -> None:
 def test_a_plan_shows_what_would_be_written(root: Path) -> None:
     memory = configured(root, "redact")
     plan = memory.plan.append("notes/a.md", TOKEN)
-    assert f"+{WORD}" in memory.diff(plan)
-    assert TOKEN not in memory.diff(plan)
+    assert f"+{WORD}" in memory.prepared(plan).diff()
+    assert TOKEN not in memory.prepared(plan).diff()
     assert memory.apply(plan).plan.warnings
 
 

@@ -22,7 +22,7 @@ from mdmem.vault.paths import above
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.git import Objects, Renamed, Repository
+    from mdmem.git.repository import Objects, Renamed, Repository
     from mdmem.vault.vault import Vault
 
 
@@ -313,7 +313,7 @@ class Workspace:
         """The repository that holds the workspace; None without one, or without git."""
         if not _is_versioned(self.root):
             return None
-        from mdmem.git import Repository  # noqa: PLC0415 - as above
+        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
 
         return self._asked(None, Repository.find, self.root)
 
@@ -375,7 +375,7 @@ class Workspace:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
         if self.repository is None:
             return None
-        from mdmem.git import Objects, TooLong  # noqa: PLC0415 - as above
+        from mdmem.git.repository import Objects, TooLong  # noqa: PLC0415 - as above
 
         if self._objects is None:
             self._objects = Objects(self.repository.top, MOST_BYTES)

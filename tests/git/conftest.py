@@ -37,9 +37,9 @@ class Tree:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    def commit(self) -> str:
+    def commit(self, message: str = "m") -> str:
         self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", "m")
+        self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
 
 
@@ -52,3 +52,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     tree = Tree(root)
     tree.git("init", "--quiet", "--initial-branch=main")
     return tree
+
+
+@pytest.fixture
+def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))

@@ -11,7 +11,7 @@ import pytest
 
 from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
-from mdmem.git import Objects, Renamed, Repository, TooLong, environment, program, run
+from mdmem.git.repository import Objects, Renamed, Repository, TooLong
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,29 +23,6 @@ def found(tree: Any) -> Repository:
     return repository
 
 
-@pytest.fixture
-def no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty").mkdir()
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-
-
-# ------------------------------------------------------------------------------------------- the program
-
-
-@pytest.mark.usefixtures("no_git")
-def test_without_git_there_is_no_repository_and_running_it_says_so(tmp_path: Path) -> None:
-    assert program(os.environ["PATH"]) is None
-    assert Repository.find(str(tmp_path)) is None
-    with pytest.raises(GitFailed, match="git was not found on PATH"):
-        run(["version"], str(tmp_path), "look")
-
-
-@pytest.mark.usefixtures("no_git")
-def test_objects_without_git_fail_in_our_words(tmp_path: Path) -> None:
-    with Objects(str(tmp_path), 10) as objects, pytest.raises(GitFailed, match="not found"):
-        objects.blob("0" * 40, "a.py")
-
-
 def test_the_repository_of_a_hook_does_not_leak_into_ours(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.write("a.py", "a\n")
     tree.commit()
@@ -53,33 +30,6 @@ def test_the_repository_of_a_hook_does_not_leak_into_ours(tree: Any, monkeypatch
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     repository = found(tree)
     assert repository.blame("a.py") == (repository.head(),)
-
-
-def test_git_is_run_without_locks_prompts_and_protocols() -> None:
-    environ = environment({"GIT_DIR": "x", "HOME": "/home/a"})
-    assert "GIT_DIR" not in environ
-    assert environ["HOME"] == "/home/a"
-    assert environ["GIT_OPTIONAL_LOCKS"] == "0"
-    assert environ["GIT_ALLOW_PROTOCOL"] == "none"
-
-
-def test_what_a_partial_clone_lacks_is_not_fetched(tree: Any, tmp_path: Path) -> None:
-    tree.write("a.py", "old\n")
-    old = tree.commit()
-    tree.write("a.py", "new\n")
-    tree.commit()
-    tree.git("config", "uploadpack.allowFilter", "true")
-    clone = tmp_path / "clone"
-    source = f"file://{tree.root}"
-    subprocess.run(["git", "clone", "--quiet", "--filter=blob:none", source, clone], check=True)
-    with Objects(str(clone), 1000) as objects, pytest.raises(GitFailed, match=r"a\.py"):
-        objects.blob(old, "a.py")
-    subprocess.run(["git", "show", f"{old}:a.py"], cwd=clone, check=True, capture_output=True)
-    with Objects(str(clone), 1000) as objects:
-        assert objects.blob(old, "a.py") == b"old\n"
-
-
-# ----------------------------------------------------------------------------------------- the repository
 
 
 def test_a_folder_outside_of_any_repository_has_none(tmp_path: Path) -> None:
@@ -376,6 +326,28 @@ def test_what_is_no_commit_or_no_line_is_not_asked_for(tree: Any) -> None:
         assert objects._process is None
 
 
+def test_what_a_partial_clone_lacks_is_not_fetched(tree: Any, tmp_path: Path) -> None:
+    tree.write("a.py", "old\n")
+    old = tree.commit()
+    tree.write("a.py", "new\n")
+    tree.commit()
+    tree.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    source = f"file://{tree.root}"
+    subprocess.run(["git", "clone", "--quiet", "--filter=blob:none", source, clone], check=True)
+    with Objects(str(clone), 1000) as objects, pytest.raises(GitFailed, match=r"a\.py"):
+        objects.blob(old, "a.py")
+    subprocess.run(["git", "show", f"{old}:a.py"], cwd=clone, check=True, capture_output=True)
+    with Objects(str(clone), 1000) as objects:
+        assert objects.blob(old, "a.py") == b"old\n"
+
+
+@pytest.mark.usefixtures("no_git")
+def test_objects_without_git_fail_in_our_words(tmp_path: Path) -> None:
+    with Objects(str(tmp_path), 10) as objects, pytest.raises(GitFailed, match="not found"):
+        objects.blob("0" * 40, "a.py")
+
+
 def test_a_blob_over_the_limit_is_read_past(tree: Any) -> None:
     tree.write("big.py", "x" * 3_000_000)
     tree.write("a.py", "one\n")
@@ -414,3 +386,21 @@ def test_a_killed_reader_is_an_error_once_and_then_started_again(tree: Any) -> N
         with pytest.raises(GitFailed, match=r"a\.py"):
             objects.blob(first, "a.py")
         assert objects.blob(first, "a.py") == b"one\n"
+
+
+def test_blame_reads_nothing_of_the_work_tree(tree: Any) -> None:
+    """A pipe there would be waited for."""
+    tree.write("a.py", "a\n")
+    commit = tree.commit()
+    for name in (".mailmap", ".gitattributes"):
+        os.mkfifo(tree.root / name)
+    assert found(tree).blame("a.py") == (commit,)
+
+
+@pytest.mark.parametrize("name", ["grafts", "exclude"])
+def test_a_pipe_in_the_folder_of_git_is_refused(tree: Any, name: str) -> None:
+    tree.commit()
+    (tree.root / ".git/info" / name).unlink(missing_ok=True)
+    os.mkfifo(tree.root / ".git/info" / name)
+    with pytest.raises(GitFailed, match="not a regular file"):
+        Repository.find(str(tree.root))

@@ -1,0 +1,1 @@
+"""Git, beside the vault: the program, and what a repository holds."""

@@ -1,0 +1,385 @@
+"""The history of a repository: its commits with their trailers, and what each did to which files.
+
+A revision that somebody gives is resolved before anything else is asked about it. What a commit says may be
+of any length: what is read of it is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from contextlib import closing
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+
+from mdmem.errors import GitFailed, NamedNotFound
+from mdmem.git.program import NO_WORK_TREE, command, environment, run
+from mdmem.git.repository import OBJECT_ID
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from mdmem.git.repository import Repository
+
+FileStatus = Literal["added", "changed", "removed", "renamed"]
+
+TRAILERS = OP, ID, AGENT, SESSION = "Mdmem-Op", "Mdmem-Id", "Mdmem-Agent", "Mdmem-Session"
+"""What a commit says about the operations in it, in lines at the end of its message."""
+
+_SECONDS = 60.0
+_SECOND = 10**9  # nanoseconds
+_CHUNK = 1 << 16
+_LONGEST = 1 << 16  # bytes of a name or a text of a commit; of what is longer, the beginning is read
+_LONGEST_VALUE = 1_000  # characters of a trailer
+_COMMITS_AT_ONCE = 500  # ids that stand in one command line
+_BETWEEN = "\x1f"
+_KEYS = ",".join(f"key={name}" for name in TRAILERS)
+# A subject longer than that is cut by git itself.
+_FORMAT = "%x00".join(
+    (
+        *("%H", "%P", "%ct", "%an", "%ae", "%aI", "%<(400,trunc)%s"),
+        f"%(trailers:{_KEYS},only,unfold,separator=%x1f)",
+    )
+)
+_FIELDS = 8
+_TRAILER = regex(r"([A-Za-z-]+)[ \t]*:[ \t]*(.*)")
+_CALLED = {name.lower(): name for name in TRAILERS}  # to git upper and lower case are the same in them
+# Settings of a repository change neither which commits are listed nor how.
+_LOG = (
+    *("-c", "log.showRoot=true", "-c", "diff.orderFile=/dev/null", "log", "-z", "--no-color", "--no-notes"),
+    *("--no-ext-diff", "--no-textconv", "--encoding=UTF-8", f"--format={_FORMAT}"),
+)
+_RAW = ("--raw", "--no-abbrev", "-M", "-l1000")
+_REFUSED = regex(r"[\x00-\x20\x7f]|\A-|\A\Z|\.\.|:|\^\{/")
+# The modes of a file in each parent and in the commit, its object ids there, and a letter for each parent.
+_ENTRY = regex(r"(?P<marks>:+)(?P<values>(?:[0-7]{6} |[0-9a-f]{40,64} )+)(?P<letters>[A-Z]+)[0-9]*")
+_TREE = regex(r"(?P<mode>[0-7]{6}) blob (?P<blob>[0-9a-f]{40,64})\t(?P<name>(?s:.+))")
+# What is for people to look at, and may be printed otherwise by another git: then files are read.
+_INDEXED = re.compile(
+    rb"(?P<tag>\S) (?P<mode>[0-7]{6}) (?P<blob>[0-9a-f]{40,64}) (?P<stage>[0-3])\t(?P<name>[^\0]+)\0"
+    rb"(?:  ctime: (?P<changed>[0-9]+:[0-9]+)\n  mtime: (?P<written>[0-9]+:[0-9]+)\n"
+    rb"  dev: [0-9]+\tino: (?P<inode>[0-9]+)\n  uid: .*\n  size: (?P<size>[0-9]+)\tflags: [0-9a-f]+\n)?"
+)
+_FILES = {"100644", "100755"}
+_NOT_CHECKED_OUT = b"Ss"
+
+
+class Commit(NamedTuple):
+    """A commit.
+
+    Attributes:
+        id: its object id.
+        parents: those of its parents.
+        committed: when it was made, in seconds since the epoch.
+        author, email: who wrote it, as it says itself.
+        date: when it was written, in ISO 8601 with the offset from UTC.
+        subject: the first paragraph of its message, in one line; a long one is cut.
+        trailers: those of `TRAILERS` that it has, in its order.
+    """
+
+    id: str
+    parents: tuple[str, ...]
+    committed: int
+    author: str
+    email: str
+    date: str
+    subject: str
+    trailers: tuple[tuple[str, str], ...]
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """The values of the trailers of this name."""
+        return tuple(value for name, value in self.trailers if name == key and value)
+
+
+class TouchedFile(NamedTuple):
+    """What became of a file.
+
+    Attributes:
+        status: what became of it.
+        name: its path from the top of the work tree.
+        old: the one before, where it was renamed.
+        before, after: the object ids of its content; empty where it is not there, or is a link or the like.
+    """
+
+    status: FileStatus
+    name: str
+    old: str = ""
+    before: str = ""
+    after: str = ""
+
+
+class IndexEntry(NamedTuple):
+    """What the index says of a file.
+
+    Attributes:
+        blob: the object id of its content.
+        stamp: of the file when it had that content: the times of change of content and of entry, in
+            nanoseconds, its size, and its number in 32 bits; None where the index does not tell.
+        is_out: whether it is meant to be in the work tree: a sparse one leaves some out.
+    """
+
+    blob: str
+    stamp: tuple[int, int, int, int] | None
+    is_out: bool
+
+
+class LoggedCommit(NamedTuple):
+    """A commit, and those of the files asked about that it touched."""
+
+    commit: Commit
+    files: tuple[TouchedFile, ...]
+
+
+class History:
+    """The commits of a repository, and the files in them; names are paths from the top of its work tree."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+
+    def resolve(self, revision: str) -> str:
+        """The id of the commit that a revision names, such as `HEAD~2`, a branch, a tag or a short id.
+
+        Raises:
+            NamedNotFound: it names no commit; one that would search messages is not looked up.
+            GitFailed: git cannot say.
+        """
+        return self.resolve_all([revision])[0]
+
+    def resolve_all(self, revisions: Sequence[str]) -> list[str]:
+        """The id of the commit that each revision names; as `resolve`."""
+        for revision in revisions:
+            if _REFUSED.search(revision):
+                raise self._unknown(revision)
+        asked = [
+            "rev-parse",
+            "--revs-only",
+            "--end-of-options",
+            *(f"{each}^{{commit}}" for each in revisions),
+        ]
+        ended = run(asked, NO_WORK_TREE, "resolve revisions", own=self.repository.folder)
+        found = ended.printed.decode("ascii", "replace").split()
+        if len(found) != len(revisions) or not all(map(OBJECT_ID.fullmatch, found)):
+            if len(revisions) == 1:
+                raise self._unknown(revisions[0])
+            return [self.resolve(revision) for revision in revisions]
+        return found
+
+    def _unknown(self, revision: str) -> NamedNotFound:
+        remedy = "give a commit, a branch or a tag: `git log --oneline` lists commits"
+        return NamedNotFound(kind="revision", name=revision, remedy=remedy)
+
+    def log(
+        self, names: Sequence[str], start: str, *, follow: bool = False
+    ) -> Generator[LoggedCommit, None, None]:
+        """The commits that touched files at or below `names`, newest first; to be closed.
+
+        Args:
+            names: paths from the top of the work tree.
+            start: the id of the commit to begin with.
+            follow: there is one name, of a file: go on behind its renames.
+
+        Raises:
+            GitFailed: git cannot say, or takes longer than a minute.
+        """
+        asked = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
+        with closing(self._words(asked, "read the history")) as words:
+            yield from _logged(words)
+
+    def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
+        """The commits with these ids, by id.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        found: dict[str, Commit] = {}
+        wanted = [*dict.fromkeys(ids)]
+        for at in range(0, len(wanted), _COMMITS_AT_ONCE):
+            asked = [*_LOG, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
+            with closing(self._words(asked, "read commits")) as words:
+                found |= {logged.commit.id: logged.commit for logged in _logged(words)}
+        return found
+
+    def newest(self, ids: Sequence[str]) -> str:
+        """One of some commits that none of the others descends from.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
+        with closing(self._words(asked, "read commits")) as words:
+            return next(_logged(words)).commit.id
+
+    def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The names of all files that each of some commits touched, by its id; of a merge, those it settled.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        wanted = [*ids]
+        for at in range(0, len(wanted), _COMMITS_AT_ONCE):
+            asked = [*_LOG, "-c", "--raw", "--no-abbrev", "--no-renames", "--no-walk=unsorted"]
+            with closing(
+                self._words([*asked, *wanted[at : at + _COMMITS_AT_ONCE], "--"], "read commits")
+            ) as words:
+                for commit, files in _logged(words):
+                    found[commit.id] = tuple(file.name for file in files)
+        return found
+
+    def differences(self, old: str, new: str, names: Sequence[str]) -> list[TouchedFile]:
+        """The files at or below `names` that differ between two commits, renamed ones as git pairs them.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
+        with closing(self._words([*asked, old, new, "--", *names], "compare commits")) as words:
+            return [file for word in words for file in _touched(word, words)]
+
+    def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
+        """The object ids of the files at or below `names` in a commit, by name.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
+        with closing(self._words(asked, "read a commit")) as words:
+            found = filter(None, map(_TREE.fullmatch, words))
+            return {each["name"]: each["blob"] for each in found if each["mode"] in _FILES}
+
+    def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
+        """What the index says of the files at or below `names`, by name; links and submodules are none.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
+        ended = run(asked, NO_WORK_TREE, "read the index", own=self.repository.folder)
+        if ended.status:
+            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
+        found = {}
+        for each in _INDEXED.finditer(ended.printed):
+            if each["mode"].decode() not in _FILES:
+                continue
+            stamp = None
+            if each["written"] and each["stage"] == b"0":
+                times = _nanoseconds(each["written"]), _nanoseconds(each["changed"])
+                stamp = (*times, int(each["size"]), int(each["inode"]))
+            is_out = each["tag"] not in _NOT_CHECKED_OUT
+            found[os.fsdecode(each["name"])] = IndexEntry(each["blob"].decode(), stamp, is_out=is_out)
+        return found
+
+    def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
+        """The files at or below `names` that the index has otherwise than a commit, with its content there.
+
+        Returns:
+            The object ids by name; None where the commit has no such file.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["-c", "diff.orderFile=/dev/null", "diff-index", "--cached", "--raw", "--no-abbrev", "-z"]
+        with closing(self._words([*asked, "--no-renames", commit, "--", *names], "read the index")) as words:
+            return {file.name: file.before or None for word in words for file in _touched(word, words)}
+
+    def _words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
+        """What git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
+        top = self.repository.top
+        line = command(arguments)
+        if line is None:
+            raise GitFailed(path=top, action=action, reason="git was not found on PATH")
+        process = subprocess.Popen(  # noqa: S603 - a list, no shell; names stand behind --
+            line,
+            cwd=NO_WORK_TREE,
+            env=environment(own=self.repository.folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        late = threading.Timer(_SECONDS, process.kill)
+        late.daemon = True
+        late.start()
+        printed, is_done = process.stdout, False
+        if printed is None:
+            raise AssertionError("the stream was asked for when the process was started")
+        try:
+            yield from map(os.fsdecode, _split(printed))
+            is_done = True
+        finally:
+            late.cancel()
+            if not is_done:
+                process.kill()
+            status = process.wait()
+            printed.close()
+        if status:
+            reason = f"git ended with {status}" if status > 0 else f"git took longer than {_SECONDS:g} s"
+            raise GitFailed(path=top, action=action, reason=reason)
+
+
+def _split(stream: IO[bytes]) -> Iterator[bytes]:
+    """What stands between NULs; of each, no more than is read of one."""
+    rest = b""
+    while chunk := stream.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\0")
+        yield from (word[:_LONGEST] for word in whole)
+        # One byte more, so that what is cut stays cut.
+        rest = rest[:_LONGEST]
+    if rest:
+        yield rest
+
+
+def _logged(words: Iterator[str]) -> Iterator[LoggedCommit]:
+    """The commits, each of which is the fields of the format, then a status and one or two names per file."""
+    commit: Commit | None = None
+    files: list[TouchedFile] = []
+    for word in words:
+        start = word.strip()
+        if OBJECT_ID.fullmatch(start):
+            if commit:
+                yield LoggedCommit(commit, tuple(files))
+            commit, files = _commit(start, [next(words, "") for _ in range(_FIELDS - 1)]), []
+        else:
+            files += _touched(word, words)
+    if commit:
+        yield LoggedCommit(commit, tuple(files))
+
+
+def _nanoseconds(time: bytes) -> int:
+    seconds, _, rest = time.partition(b":")
+    return int(seconds) * _SECOND + int(rest)
+
+
+def _touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
+    """What a line of `--raw -z` tells, whose names are the next words.
+
+    Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
+    """
+    found = _ENTRY.fullmatch(word.strip())
+    if not found:
+        return
+    values, letters = found["values"].split(), found["letters"]
+    old = next(words, "") if letters in ("R", "C") else ""
+    name = next(words, "")
+    count = len(found["marks"]) + 1
+    before, after = (values[count + at] if values[at] in _FILES else "" for at in (0, count - 1))
+    if before and after:
+        is_renamed = letters == "R"
+        status: FileStatus = "renamed" if is_renamed else "added" if letters == "C" else "changed"
+        yield TouchedFile(status, name, old if is_renamed else "", "" if letters == "C" else before, after)
+    elif before:
+        yield TouchedFile("removed", old or name, "", before, "")
+    else:
+        yield TouchedFile("added" if after else "changed", name, "", "", after)
+
+
+def _commit(id_: str, fields: Sequence[str]) -> Commit:
+    parents, committed, author, email, date, subject, trailers = fields
+    found = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
+    told = tuple(
+        (_CALLED.get(each[1].lower(), each[1]), each[2].strip()[:_LONGEST_VALUE]) for each in found if each
+    )
+    return Commit(
+        id_, tuple(parents.split()), int(committed or 0), author, email, date, subject.rstrip(), told
+    )

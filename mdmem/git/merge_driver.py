@@ -1,0 +1,223 @@
+"""The merge driver: what git asks to merge the three versions of one file.
+
+A memory is merged as the vault merges concurrent changes, and the result is checked before git is told that
+it is clean: it must read as a memory, keep its schema as well as both sides do, and hold what each side
+added. Where one of these does not hold, and in what is not a memory, git's own merge of lines decides. Ours
+is never left without the other side: where they cannot be merged, both stand between markers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
+from mdmem.git import program
+from mdmem.text.conflict import Markers
+from mdmem.text.diff import Versions
+from mdmem.text.document import SUFFIXES, Document, parse, parse_text
+from mdmem.text.merge import merge
+from mdmem.text.regex import regex
+from mdmem.vault import config, outside
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.vault.files import Place
+
+_MOST_SIZE = 1_000  # of a marker: attributes come with the files
+_WORD = regex(r"\w+")
+_SHOWING_BASE = ("diff3", "zdiff3")
+_CONFLICTS = range(1, 128)  # what `git merge-file` ends with
+
+
+class MergedFile(NamedTuple):
+    """What became of a file.
+
+    Attributes:
+        path: the file, from the top of the work tree.
+        conflicts: how many places stand between markers.
+        notes: why it was not merged as a memory, or not cleanly, in words.
+    """
+
+    path: str
+    conflicts: int
+    notes: tuple[str, ...] = ()
+
+
+class _Outcome(NamedTuple):
+    data: bytes
+    conflicts: int
+
+
+def merge_files(base: str, ours: str, theirs: str, path: str, size: int = 7) -> MergedFile:
+    """Merge what two sides made of one file, and write it in the place of `ours`.
+
+    Args:
+        base, ours, theirs: the files that hold the three versions.
+        path: the file that they are versions of, from the top of the work tree, which is the current folder.
+        size: how many characters a conflict marker has.
+
+    Raises:
+        MemoryNotFound, PathRefused, StorageFailed: one of the files cannot be read, or `ours` not written;
+            then nothing was written.
+    """
+    if size < 1:
+        raise Usage(problem=f"a conflict marker needs at least 1 character, not {size}")
+    names = Versions(base, ours, theirs)
+    places = names.map(_place)
+    data = places.paired(names, _read)
+    work = _Work(names, data, path, Markers(size=min(size, _MOST_SIZE)), [])
+    result = work.outcome()
+    outside.replace(places.ours, ours, data.ours, result.data)
+    return MergedFile(path, result.conflicts, tuple(work.notes))
+
+
+def _place(name: str) -> Place:
+    folder, file = os.path.split(os.path.abspath(name))
+    return outside.below(os.path.realpath(folder), file)
+
+
+def _read(place: Place, name: str) -> bytes:
+    content = outside.read(place, name)
+    if content is None:
+        raise StorageFailed(path=name, action="read a version", reason="there is no such file")
+    return content.data
+
+
+class _Work(NamedTuple):
+    names: Versions[str]
+    data: Versions[bytes]
+    path: str
+    markers: Markers
+    notes: list[str]
+
+    def outcome(self) -> _Outcome:
+        if not _may_be_memory(self.path):
+            return self._by_lines()
+        try:
+            return self._as_memory() or self._by_lines(may_be_clean=False)
+        except DocumentRefused as error:
+            self.notes.append(error.message)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in here, git's own merge is there
+            self.notes.append(f"it cannot be merged as a memory: {type(error).__name__} {error}")
+        return self._by_lines()
+
+    def _as_memory(self) -> _Outcome | None:
+        """The merge of memories; None where conflicts in it cannot be marked, or it is not to be trusted."""
+        vault, name = _memory(self.path) or (None, self.path)
+        documents = self.data.map(lambda data: parse(name, data))
+        merged = merge(*documents)
+        if merged.conflicts:
+            merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
+            if merged.text is None:
+                self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
+        elif merged.text is not None:
+            reason = _broken(documents, merged.text, self._checked(vault))
+            if reason:
+                self.notes.append(f"the clean merge was discarded: it {reason}")
+                return None
+        return None if merged.text is None else _Outcome(merged.text.encode(), len(merged.conflicts))
+
+    def _shows_base(self) -> bool:
+        ended = program.run(["config", "--get", "merge.conflictStyle"], os.getcwd(), "read its settings")
+        return ended.printed.decode("utf-8", "replace").strip() in _SHOWING_BASE
+
+    def _checked(self, vault: Vault | None) -> Vault | None:
+        """The vault, where it can check memories: during a merge its own files may be in two minds."""
+        try:
+            if vault:
+                _ = vault.config, vault.schemas
+        except MdmemError as error:
+            self.notes.append(f"its schema is not checked: {error.message}")
+            return None
+        return vault
+
+    def _by_lines(self, *, may_be_clean: bool = True) -> _Outcome:
+        """What git makes of the lines; both sides in one conflict where that is clean and may not be."""
+        agreed = self.data.agreed()
+        if agreed and may_be_clean:
+            return _Outcome(agreed[0], 0)
+        labels = (self.markers.ours, self.markers.base, self.markers.theirs)
+        options = [part for label in labels for part in ("-L", label)]
+        files = (self.names.ours, self.names.base, self.names.theirs)
+        asked = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
+        try:
+            ended = program.run(asked, os.getcwd(), "merge lines")
+            if ended.status in _CONFLICTS or (ended.status == 0 and may_be_clean):
+                return _Outcome(ended.printed, ended.status)
+            if ended.status:
+                self.notes.append(ended.reason)
+        except MdmemError as error:
+            self.notes.append(error.message)
+        before, mine, yours = self.data.map(lambda side: side.decode("utf-8", "surrogateescape"))
+        marked = self.markers.around(before, mine, yours, "\r\n" if "\r\n" in mine else "\n")
+        return _Outcome(marked.encode("utf-8", "surrogateescape"), 1)
+
+
+def _may_be_memory(path: str) -> bool:
+    """Whether a file may be a memory by its name; what is hidden is a vault's own, or somebody else's."""
+    return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
+
+
+def _memory(path: str) -> tuple[Vault, str] | None:
+    """The vault that a file is a memory of, in the folder or mounted, and what it is called there."""
+    top = os.path.realpath(os.getcwd())
+    folders = path.split("/")[:-1]
+    for depth in range(len(folders), -1, -1):
+        folder = os.path.join(top, *folders[:depth])
+        inside = "/".join(path.split("/")[depth:])
+        for root in (folder, os.path.join(folder, "memories")):
+            try:
+                vault = Vault(config.find(root))
+                if root == folder:
+                    return vault, inside
+                parts = tuple(os.path.relpath(os.path.join(top, path), vault.workspace).split(os.sep))
+                mounted = [name for name, file in vault.disk.mounts.items() if file == parts]
+            except MdmemError:
+                continue
+            if mounted:
+                return vault, mounted[0]
+    return None
+
+
+def _broken(documents: Versions[Document], text: str, vault: Vault | None) -> str:
+    """Why a clean merge is not to be trusted, in words that follow "it"; empty when nothing is wrong."""
+    lost = _lost(documents.map(lambda document: document.text), text)
+    if lost:
+        return lost
+    try:
+        after = parse_text(documents.ours.path, text, documents.ours.limits)
+        found = vault.check(after) if vault else after.findings
+        errors = [finding for finding in found if finding.severity == "error"]
+        sides = (documents.ours, documents.theirs) if errors else ()
+        known = {
+            (each.code, each.rule)
+            for side in sides
+            for each in (vault.check(side) if vault else side.findings)
+        }
+    except DocumentRefused as error:
+        return f"is not a memory: {error.message}"
+    new = [finding for finding in errors if (finding.code, finding.rule) not in known]
+    return f"is not valid: {new[0].message}" if new else ""
+
+
+def _lost(texts: Versions[str], after: str) -> str:
+    """Whether a word that a side brought is missing, or one stands that no side would have, in words."""
+    base, ours, theirs = texts.map(_words)
+    result = _words(after)
+    for word in (ours | theirs).keys() - base.keys():
+        if result[word] < max(ours[word], theirs[word]):
+            return f"has lost {word!r}, which one side wrote"
+    for word in base:
+        gone = 0 in (ours[word], theirs[word]) and max(ours[word], theirs[word]) <= base[word]
+        if gone and result[word]:
+            return f"still has {word!r}, which one side removed"
+    # What is left of the first version, and what each side added to it: no merge has a word more often.
+    most = base + (ours - base) + (theirs - base)
+    twice = next(iter(result - most), "")
+    return f"has {twice!r} more often than both sides together" if twice else ""
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text))

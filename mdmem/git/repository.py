@@ -1,0 +1,365 @@
+"""A repository: its files as they were, who wrote which line, and what was renamed.
+
+Git is asked about commits and the index, and never looks at the work tree: to compare a file there it would
+run the filters that the repository's settings name, and read attributes from files that may be pipes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, NamedTuple, Self
+
+from mdmem.errors import GitFailed
+from mdmem.git.program import NO_WORK_TREE, Ended, command, environment, program, run
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+# -------------------------------------------------------------------------------------------- old content
+
+
+_CHUNK = 1 << 20
+_BLOB = re.compile(rb"[0-9a-f]+ blob (?P<size>[0-9]+)\n")
+_OTHER_CONTENT = re.compile(rb"(?:[0-9a-f]+ [a-z]+|symlink|dangling|loop|notdir) (?P<size>[0-9]+)\n")
+
+
+class TooLong(Exception):
+    """A blob has more bytes than the reader takes."""
+
+
+class Objects:
+    """Reads files as they were; one process serves all reads. To be used from one thread at a time."""
+
+    def __init__(self, folder: str, limit: int) -> None:
+        """Read from the repository at `folder`; a blob of more than `limit` bytes is not kept in memory."""
+        self.folder = folder
+        self.limit = limit
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; a later read starts another."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                # A question that a dead process never took is still in the buffer.
+                with suppress(BrokenPipeError):
+                    stream.close()
+
+    def blob(self, commit: str, path: str) -> bytes | None:
+        """The file `path`, from the root of the repository, as it was in `commit`; None if it was not.
+
+        A symlink is followed as far as it stays inside the commit.
+
+        Raises:
+            TooLong: it has more than `limit` bytes.
+            GitFailed: git cannot be run, or its answer breaks off.
+        """
+        if not OBJECT_ID.fullmatch(commit) or "\n" in path or "\0" in path:
+            return None  # no name of an object; and one question is one line
+        name = f"{commit}:{path}".encode("utf-8", "surrogateescape")
+        return self._asked(name, f"read {path} of {commit[:12]}")
+
+    def content(self, id_: str) -> bytes | None:
+        """The blob with this object id; None where the repository does not have it.
+
+        Raises:
+            TooLong, GitFailed: as `blob`.
+        """
+        return self._asked(id_.encode("ascii"), f"read {id_[:12]}") if OBJECT_ID.fullmatch(id_) else None
+
+    def _asked(self, name: bytes, action: str) -> bytes | None:
+        try:
+            return self._answer(name)
+        except (OSError, EOFError) as error:
+            self.close()
+            reason = str(error) or "its answer broke off"
+            raise GitFailed(path=self.folder, action=action, reason=reason) from None
+
+    def _answer(self, name: bytes) -> bytes | None:
+        to_git, from_git = self._streams()
+        to_git.write(name + b"\n")
+        to_git.flush()
+        header = from_git.readline()
+        if not header.endswith(b"\n"):
+            raise EOFError
+        found = _BLOB.fullmatch(header)
+        other = found or _OTHER_CONTENT.fullmatch(header)
+        if other is None:
+            return None  # "… missing"
+        size = int(other["size"])
+        content = None
+        if found and size <= self.limit:
+            content = _kept(from_git, size)
+        else:
+            _skip(from_git, size)
+        if from_git.read(1) != b"\n":
+            raise EOFError
+        if found and content is None:
+            raise TooLong
+        return content
+
+    def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self._process is None:
+            line = command(["cat-file", "--batch", "--follow-symlinks"])
+            if line is None:
+                raise FileNotFoundError("git was not found on PATH")
+            self._process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it is given
+                line,
+                cwd=self.folder,
+                env=environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError("both streams were asked for when the process was started")
+        return process.stdin, process.stdout
+
+
+def _kept(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) != size:
+        raise EOFError
+    return content
+
+
+def _skip(stream: IO[bytes], size: int) -> None:
+    while size:
+        chunk = stream.read(min(size, _CHUNK))
+        if not chunk:
+            raise EOFError
+        size -= len(chunk)
+
+
+# ------------------------------------------------------------------------------------------------ history
+
+
+_NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
+_NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
+_NO_LIST = regex(r"could not open object name list")
+_BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
+_TWO_NAMES = regex(r"[RC][0-9]+")
+
+
+class Renamed(NamedTuple):
+    """A file that was `old` and is `new`; paths from the root of the repository."""
+
+    old: str
+    new: str
+
+
+class Repository:
+    """The git repository that holds a folder.
+
+    Attributes:
+        top: the absolute path of its work tree.
+        prefix: the folder from there, ending with "/"; empty when it is the work tree itself.
+        folder: the absolute path of git's own folder.
+        shallow: whether its history is cut off, so that an old line seems to come from where it is cut.
+    """
+
+    def __init__(self, top: str, prefix: str, folder: str, *, shallow: bool) -> None:
+        self.top = top
+        self.prefix = prefix
+        self.folder = folder
+        self.shallow = shallow
+
+    @classmethod
+    def find(cls, folder: str) -> Repository | None:
+        """The repository whose work tree holds `folder`; None when none does, or there is no git.
+
+        Raises:
+            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
+        """
+        if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
+            return None
+        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
+        ended = run([*asked, "--is-inside-work-tree", "--show-prefix"], folder, "look at the repository")
+        if ended.status:
+            if _NOT_A_REPOSITORY.search(ended.errors):
+                return None
+            raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
+        # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
+        printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
+        top, shallow, own, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=2)
+        for name in ("attributes", "exclude", "grafts"):
+            file = os.path.join(own, "info", name)
+            if os.path.exists(file) and not os.path.isfile(file):  # it would be waited for
+                reason = f"info/{name} is not a regular file"
+                raise GitFailed(path=folder, action="look at the repository", reason=reason)
+        return cls(top, prefix, own, shallow=shallow == "true")
+
+    def name(self, path: str) -> str:
+        """What git calls the file `path` of the folder: its path from the top of the work tree."""
+        return self.prefix + path
+
+    def path(self, name: str) -> str | None:
+        """The path from the folder of what git calls `name`; None for a file outside of the folder."""
+        return name.removeprefix(self.prefix) if name.startswith(self.prefix) else None
+
+    def head(self) -> str | None:
+        """The id of the commit that is checked out; None before the first."""
+        ended = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
+        found = ended.printed.decode("ascii", "replace").strip()
+        return found if OBJECT_ID.fullmatch(found) else None
+
+    def blame(self, name: str, *, words: bool = False) -> tuple[str | None, ...]:
+        r"""The commit that last touched each line of the file `name`, as the head has it.
+
+        None for a line that is older than a shallow clone knows. Git's lines end at `\n` only. Empty when the
+        file is not committed at all. With `words`, who only moved or indented a line has not touched it.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        # A list of commits to skip would name an older commit, where the line said something else. An empty
+        # name takes back those that the settings name.
+        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
+        asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
+        ended = self._run(asked, f"blame {name}")
+        if _NO_LIST.search(ended.errors):
+            # The file that the setting names has to be there, though it is not used.
+            ended = run(asked, self.top, f"blame {name}", own=self.folder)
+        if ended.status:
+            if _NOT_COMMITTED.search(ended.errors):
+                return ()
+            raise GitFailed(path=self.top, action=f"blame {name}", reason=ended.reason)
+        return tuple(_blamed(ended.printed, shallow=self.shallow))
+
+    def sole_commits(self, folder: str) -> dict[str, str | None]:
+        """The commit that all lines of a file come from, as the head has it, by name: for a whole folder.
+
+        None for a file that several commits touched: `blame` knows more about it. A file that is not there
+        was never committed.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
+        told = self._done([*settings, "HEAD", "--", folder], f"read the history of {folder}")
+        found: dict[str, str | None] = {}
+        for commit, status, name in _touched(told.printed):
+            found[name] = commit if status == "A" and name not in found else None
+        return found
+
+    def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
+        """The files that `commit` has under one name, and the index under another, as git pairs them.
+
+        Args:
+            commit: the id of a commit.
+            before: compare with its first parent instead.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z"]
+        ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
+        return tuple(_renamed(ended.printed))
+
+    def tracked(self, name: str) -> int:
+        """How many files at or below `name` are in the index.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
+        return self._done(asked, f"look for {name} in the index").printed.count(b"\0")
+
+    def taken(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The files at or below `names` that git takes into a commit, since it has them or ignores them not.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
+        printed = self._done(asked, "look for what it ignores").printed
+        return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
+
+    def deletion(self, name: str) -> str | None:
+        """The last commit that took `name` away, by deletion or rename; None when none did."""
+        asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
+        found = self._run(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
+        return found if OBJECT_ID.fullmatch(found) else None
+
+    def renames_in(self, commit: str) -> tuple[Renamed, ...]:
+        """The files that `commit` itself renamed, as git pairs them.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
+        ended = self._done([*asked, _known(commit), "--"], f"read the commit {commit[:12]}")
+        return tuple(_renamed(ended.printed))
+
+    def _run(self, arguments: list[str], action: str) -> Ended:
+        tree = self.top if "--others" in arguments else NO_WORK_TREE
+        return run(arguments, tree, action, own=self.folder)
+
+    def _done(self, arguments: list[str], action: str) -> Ended:
+        ended = self._run(arguments, action)
+        if ended.status:
+            raise GitFailed(path=self.top, action=action, reason=ended.reason)
+        return ended
+
+
+def _known(commit: str) -> str:
+    if not OBJECT_ID.fullmatch(commit):
+        raise ValueError(f"{commit!r} is not the id of a commit")
+    return commit
+
+
+def _blamed(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
+    """The commit of each line, from the porcelain form: a header, facts at the first mention, the line."""
+    boundaries: set[bytes] = set()
+    lines: list[bytes] = []
+    for line in printed.split(b"\n"):
+        if line.startswith(b"\t"):
+            continue
+        header = _BLAMED.fullmatch(line)
+        if header:
+            lines.append(header["commit"])
+        elif line == b"boundary":
+            boundaries.add(lines[-1])
+    for commit in lines:
+        unknown = not commit.strip(b"0") or (shallow and commit in boundaries)
+        yield None if unknown else commit.decode("ascii")
+
+
+def _renamed(printed: bytes) -> Iterator[Renamed]:
+    """The pairs that `--name-status -z` prints: a status, the old name, the new name."""
+    words = os.fsdecode(printed).split("\0")
+    for at in range(0, len(words) - 2, 3):
+        yield Renamed(words[at + 1], words[at + 2])
+
+
+def _touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
+    """Commit, status and name of each file that `log --format=%H --name-status -z` tells of.
+
+    A rename, such as R100, has two names, which are told one by one; a merge has a letter for each parent.
+    """
+    words = iter(os.fsdecode(printed).split("\0"))
+    commit = ""
+    for word in map(str.strip, words):
+        if OBJECT_ID.fullmatch(word):
+            commit = word
+        elif word:
+            for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
+                yield commit, word, next(words, "")

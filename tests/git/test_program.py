@@ -1,0 +1,31 @@
+"""How git is run: quietly, locally, and failing in our words."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mdmem.errors import GitFailed
+from mdmem.git.program import environment, program, run
+from mdmem.git.repository import Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.usefixtures("no_git")
+def test_without_git_there_is_no_repository_and_running_it_says_so(tmp_path: Path) -> None:
+    assert program(os.environ["PATH"]) is None
+    assert Repository.find(str(tmp_path)) is None
+    with pytest.raises(GitFailed, match="git was not found on PATH"):
+        run(["version"], str(tmp_path), "look")
+
+
+def test_git_is_run_without_locks_prompts_and_protocols() -> None:
+    environ = environment({"GIT_DIR": "x", "HOME": "/home/a"})
+    assert "GIT_DIR" not in environ
+    assert environ["HOME"] == "/home/a"
+    assert environ["GIT_OPTIONAL_LOCKS"] == "0"
+    assert environ["GIT_ALLOW_PROTOCOL"] == "none"

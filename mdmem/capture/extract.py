@@ -22,7 +22,7 @@ from mdmem.text import blocks
 from mdmem.text.blocks import HTML, IMAGE, LINK
 from mdmem.text.regex import regex
 from mdmem.text.sentences import sentences
-from mdmem.text.tokens import abridged, clipped, fenced, in_line
+from mdmem.text.tokens import abridged, clipped, estimate, fenced, in_line
 
 __all__ = [
     "EVENTS",
@@ -42,7 +42,7 @@ _USER, _ASSISTANT = "user", "assistant"
 _SPEAKERS = {_USER: _USER, "human": _USER, _ASSISTANT: _ASSISTANT, "ai": _ASSISTANT, "model": _ASSISTANT}
 _LONGEST_VALUE = 300  # characters
 _SURE_OF_MODEL = 0.6
-_MOST_ASKED, _MOST_ANSWERED = 10_000, 1_000  # tokens of a text that a model reads, and of its answer
+_MOST_ASKED, _MOST_ANSWERED = 10_000, 1_000  # tokens of the texts that a model reads, and of its answer
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["candidates"],
@@ -52,8 +52,12 @@ _SCHEMA: dict[str, Any] = {
             "maxItems": 100,
             "items": {
                 "type": "object",
-                "required": ["kind", "quote"],
-                "properties": {"kind": {"enum": list(KINDS)}, "quote": {"type": "string", "pattern": "\\S"}},
+                "required": ["message", "kind", "quote"],
+                "properties": {
+                    "message": {"type": "integer", "minimum": 1},
+                    "kind": {"enum": list(KINDS)},
+                    "quote": {"type": "string", "pattern": "\\S"},
+                },
             },
         }
     },
@@ -533,14 +537,28 @@ def is_user(speaker: str) -> bool:
 
 
 class Additions(NamedTuple):
-    """Candidates with those that a model named besides: the name of the model, and why it named none."""
+    """Candidates of each text with those that a model named: its name, and why it named none."""
 
-    candidates: list[Candidate]
+    candidates: list[list[Candidate]]
     by: str
     problem: str = ""
 
 
-def added_by(generator: Generator, text: str, known: Sequence[Candidate]) -> Additions:
+def in_batches(texts: Sequence[str]) -> Iterator[list[int]]:
+    """The numbers of texts about which a model is asked at once, since together they are not too long."""
+    batch: list[int] = []
+    left = _MOST_ASKED
+    for number, text in enumerate(texts):
+        left -= estimate(text)
+        if batch and left < 0:
+            yield batch
+            batch, left = [], _MOST_ASKED - estimate(text)
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def added_by(generator: Generator, texts: Sequence[str], known: Sequence[Sequence[Candidate]]) -> Additions:
     """Candidates with those that a model names besides, in the order of their places.
 
     A model may only add: what it quotes has to stand literally in the text, beside what is known already.
@@ -548,20 +566,20 @@ def added_by(generator: Generator, text: str, known: Sequence[Candidate]) -> Add
 
     Args:
         generator: asks the model, once.
-        text: what was said; of a very long one the model reads the beginning and the end.
-        known: what `extract` found.
+        texts: what was said; of a very long one the model reads the beginning and the end.
+        known: what `extract` found in each.
     """
-    said = fenced(abridged(text, _MOST_ASKED), "message")
+    said = "\n".join(
+        fenced(abridged(text, _MOST_ASKED), f"message {number}") for number, text in enumerate(texts, 1)
+    )
     asked = f"{prompt('capture').replace('{target}', str(_MOST_ANSWERED), 1)}\n{said}\n"
     answer = structured(generator, asked, _MOST_ANSWERED, _SCHEMA)
-    if answer.problem:
-        return Additions(list(known), answer.by, answer.problem)
-    found = list(known)
-    for entry in answer.value["candidates"]:
-        quote = entry["quote"].strip()
-        start = text.find(quote)
+    found = [[*each] for each in known]
+    for entry in () if answer.problem else answer.value["candidates"]:
+        number, quote = entry["message"] - 1, entry["quote"].strip()
+        start = texts[number].find(quote) if number < len(texts) else -1
         end = start + len(quote)
-        if start < 0 or any(each.start < end and start < each.end for each in found):
+        if start < 0 or any(each.start < end and start < each.end for each in found[number]):
             continue
         candidate = Candidate(
             kind=entry["kind"],
@@ -572,5 +590,5 @@ def added_by(generator: Generator, text: str, known: Sequence[Candidate]) -> Add
             confidence=_SURE_OF_MODEL,
             why="model",
         )
-        found.append(candidate)
-    return Additions(sorted(found, key=lambda each: each.start), answer.by)
+        found[number].append(candidate)
+    return Additions([sorted(each, key=lambda c: c.start) for each in found], answer.by, answer.problem)

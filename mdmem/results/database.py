@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import time
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -35,11 +36,11 @@ NAME = "results.sqlite"
 
 BUSY_SECONDS = 10.0
 _NEW, _ASIDE, _LOCK = f"{NAME}.new", f"{NAME}.damaged", "lock"
-_JOURNAL = "-journal"
+_JOURNAL, _LOG = "-journal", "-wal"  # what SQLite opens beside the file
 _VERSION = 1  # as the schema says
 _MOST_GONE = 10_000  # outputs that are remembered as swept
 _DAY = 86_400
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _SCHEMA = """
 PRAGMA page_size = 16384;
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -132,7 +133,7 @@ class ResultDatabase:
         return self._ask(ask)
 
     def _ask(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
-        if not os.path.exists(self.path):
+        if not os.path.lexists(self.path):
             return None
         with self._connected() as connection:
             return ask(connection)
@@ -151,7 +152,7 @@ class ResultDatabase:
             return self._change(change)
 
     def _change(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        if not os.path.exists(self.path):
+        if not os.path.lexists(self.path):
             self._make()
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -164,6 +165,7 @@ class ResultDatabase:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
+        self._check_files()
         uri = f"file:{quote(os.fsencode(self.path))}?mode=rw"
         with self._translated():
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
@@ -177,8 +179,27 @@ class ResultDatabase:
                 if version != _VERSION:
                     raise Damaged(f"its version is {version}, not {_VERSION}")
                 yield connection
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_ERROR and _tables(connection) != _own_tables():
+                    raise Damaged(f"its tables are not those of mdmem: {error}") from None
+                raise
             finally:
                 connection.close()  # which takes back what is not committed
+
+    def _check_files(self) -> None:
+        """Let SQLite open files alone: a FIFO beside the database would hold it up for ever.
+
+        Raises:
+            Damaged: the database is something else.
+            StorageFailed: what SQLite keeps beside it is.
+        """
+        with files.translated(self.path, "look at it"), files.opened(self.folder) as folder:
+            if not _is_file(folder, NAME):
+                raise Damaged("it is not a file")
+            for name in (NAME + _JOURNAL, NAME + _LOG):
+                if not _is_file(folder, name):
+                    path = os.path.join(self.folder, name)
+                    raise StorageFailed(path=path, action="keep results", reason="it is not a file")
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -223,9 +244,35 @@ class ResultDatabase:
 
     def _is_damaged(self) -> bool:
         try:
-            return self._ask(lambda c: c.execute("PRAGMA quick_check(1)").fetchone()[0]) not in {None, "ok"}
+            return self._ask(_is_sound) is False
         except Damaged:
             return True
+
+
+def _is_sound(connection: sqlite3.Connection) -> bool:
+    """Whether a database is in order, and one of ours."""
+    said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return bool(said == "ok") and _tables(connection) == _own_tables()
+
+
+def _tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The tables and indexes of a database, by their names, and how they were made."""
+    return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def _own_tables() -> list[tuple[str, str]]:
+    """Those of a new one."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(_SCHEMA)
+        return _tables(connection)
+
+
+def _is_file(folder: int, name: str) -> bool:
+    """Whether a name in a folder is that of a file, or of nothing."""
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def _asides() -> Iterator[str]:

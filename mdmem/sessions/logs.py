@@ -26,6 +26,7 @@ from mdmem.errors import (
     SessionConflict,
     Usage,
 )
+from mdmem.kind import NAMESPACES, OBSERVATION, WORKING
 from mdmem.sessions.conversation import Conversation, LogPosition, faults, header_in
 from mdmem.sessions.record import (
     LAST_NUMBER,
@@ -38,12 +39,12 @@ from mdmem.sessions.record import (
     line_of,
 )
 from mdmem.sessions.state import State
-from mdmem.text.document import digest
+from mdmem.text.document import SUFFIXES, digest
 from mdmem.text.regex import Allowance, foreign, regex
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.log import Log, next_start
 from mdmem.vault.mark import is_allowed
-from mdmem.vault.paths import encode_id, join
+from mdmem.vault.paths import Namespace, encode_id, join
 from mdmem.vault.vault import Vault
 
 T = TypeVar("T")
@@ -391,6 +392,43 @@ def name_of(key: str) -> str:
     if len(name.encode()) <= _MOST_NAME and not _HASHED.search(name):
         return name
     return f"{name.encode()[:_KEPT_OF_NAME].decode('utf-8', 'ignore')}~{digest(key.encode())}"
+
+
+def bound_to(thread: str, vault: Vault) -> Vault:
+    """A vault that holds, of what conversations left behind, only what is of one thread.
+
+    That is its working memory and, also where it is another name of a session, the summary and the
+    observations.
+
+    Raises:
+        Usage, PathRefused: no session or working memory can have this name.
+    """
+    working = f"{WORKING.folder}/threads/{encode_id(thread)}"
+    kept = [f"{working}{suffix}" for suffix in SUFFIXES]
+    for key in dict.fromkeys((thread, SessionLogs(vault).resolve(thread))):
+        name = name_of(key)
+        kept += [f"{FOLDER}/{name}{suffix}" for suffix in (*SUFFIXES, SUFFIX)]
+        kept.append(f"{OBSERVATION.folder}/{name}")
+    keeps = tuple(join(vault.namespace, path) for path in kept)
+    own = _without_sessions(vault.wall)._replace(keeps=keeps)
+    others = (each._replace(namespace=_without_sessions(each.namespace)) for each in vault.reads[1:])
+    return Vault(vault.store, own, vault.actor, (vault.reads[0]._replace(namespace=own), *others))
+
+
+def _without_sessions(namespace: Namespace) -> Namespace:
+    """A namespace without what conversations left behind, in it and in those below it."""
+    parts, below = namespace.folder.split("/"), [*NAMESPACES]
+    while parts and parts[0] in NAMESPACES:
+        below = below[below.index(parts[0]) + 1 :] if parts[0] in below else []
+        parts = parts[NAMESPACES[parts[0]] :]
+    folders = [namespace.folder]
+    for name in below:
+        further = "/".join((name, *"*" * (NAMESPACES[name] - 1)))
+        folders += [join(folder, further) for folder in folders]
+    left = (FOLDER, OBSERVATION.folder, f"{WORKING.folder}/threads")
+    return namespace._replace(
+        hides=(*namespace.hides, *(join(folder, each) for folder in folders for each in left))
+    )
 
 
 def now() -> str:

@@ -150,7 +150,7 @@ class Message(NamedTuple):
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt, reasoning and media included."""
         if self._is_plain and self.data.keys().isdisjoint(_THOUGHT):
-            return estimate(self.text) + _TOKENS_OF_MESSAGE
+            return estimate(self.data["content"]) + _TOKENS_OF_MESSAGE
         media = sum(_type(part) in _MEDIA for part in _parts(self.data))
         media += sum(len(_list(self.data.get(name))) for name in ("media", "attachments"))
         return estimate(self.text) + estimate(self.reasoning) + media * _TOKENS_OF_MEDIA + _TOKENS_OF_MESSAGE

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import chain, groupby, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from unicodedata import normalize
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import PatternInvalid, Usage
@@ -62,6 +64,10 @@ class Hits(Iterator["Hit"]):
         """End the search; there are no further hits."""
         self._found.close()
 
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """In place of the hits, each memory that has any, by path, and how many; no memory is read for it."""
+        return self._search.counts()
+
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
         """The files and folders that could not be read; complete when the hits are exhausted.
@@ -79,11 +85,15 @@ def grep(
     read: Callable[[str], Document],
     namespace: str = "",
     base: str = "",
-    hides: Sequence[str] = (),
+    wall: Namespace = paths.EVERYTHING,
+    targets: Sequence[str] | None = None,
+    only: Collection[str] | None = None,
     regex: bool = False,
     case: Case = "ignore",
+    word: bool = False,
     globs: Sequence[str] = (),
-    context: int = 0,
+    before: int = 0,
+    after: int = 0,
     limit: int | None = None,
 ) -> Hits:
     """Find the lines that match `pattern`: one hit for a line, however often it matches.
@@ -98,12 +108,15 @@ def grep(
         read: gives the memory at a vault path.
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
-        hides: folders of the vault that are not searched.
+        wall: what may be searched of it.
+        targets: the memories and folders below the namespace to search; all of it without.
+        only: the vault paths of the memories that count; all without.
         regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
         case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
+        word: whether a match must not be part of a longer word.
         globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
             matches decides, `!` excludes, without a slash it is the name that is compared.
-        context: how many lines to give before and after each hit.
+        before, after: how many lines to give before and after each hit.
         limit: the most hits to give. The last one then says how many lines were left out; they are
             counted up to 10,000, so that 10,000 means at least as many.
 
@@ -115,7 +128,7 @@ def grep(
     The first hit asked for may also raise PatternInvalid (the pattern or a glob), RipgrepTooOld or
     RipgrepFailed.
     """
-    _check(pattern, globs, context, limit)
+    _check(pattern, globs, min(before, after), limit)
     if case not in _CASES:
         raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
     if regex and len(pattern) > MOST_CHARACTERS:
@@ -133,11 +146,15 @@ def grep(
         read=read,
         namespace=namespace,
         base=base,
-        hides=hides,
+        wall=wall,
+        targets=targets,
+        only=only,
         regex=regex,
         case=case,
+        word=word,
         globs=globs,
-        context=context,
+        before=before,
+        after=after,
         limit=limit,
         program=ripgrep.program(),
         findings=[],
@@ -195,11 +212,15 @@ class _GrepRun(NamedTuple):
     read: Callable[[str], Document]
     namespace: str
     base: str
-    hides: Sequence[str]
+    wall: Namespace
+    targets: Sequence[str] | None
+    only: Collection[str] | None
     regex: bool
     case: Case
+    word: bool
     globs: Sequence[str]
-    context: int
+    before: int
+    after: int
     limit: int | None
     program: str
     findings: list[Diagnostic]
@@ -221,6 +242,15 @@ class _GrepRun(NamedTuple):
         finally:
             matches.close()
 
+    def counts(self) -> Generator[tuple[str, int]]:
+        """The memories with hits and how many, in order."""
+        # Each file is searched by one thread: what it holds is printed together.
+        for path, matches in groupby(self._matches(reads=False), key=_BY_PATH):
+            yield (
+                paths.relative("/".join(path), self.base),
+                sum(ripgrep.count_lines(m.printed) for m in matches),
+            )
+
     def _looked_up(self, matches: Iterator[_Match]) -> Iterator[_Match]:
         """The same matches with their hits; each memory is read once where its matches follow each other."""
         memory = None
@@ -232,8 +262,9 @@ class _GrepRun(NamedTuple):
             if memory is None or memory.path != path:
                 from mdmem.index.hit import HitReader  # noqa: PLC0415 - it is imported by then
 
-                memory = HitReader(path, self._file(path), self.read, paths.relative(path, self.base))
-            hits = map(memory.hit, ripgrep.matching_lines(match.printed), repeat(self.context))
+                memory = HitReader(path, self.read, paths.relative(path, self.base))
+            lines = ripgrep.matching_lines(match.printed)
+            hits = map(memory.hit, lines, repeat(self.before), repeat(self.after))
             # The one line is looked up now; of the many of a text without line feeds, each when it is given.
             several = ripgrep.may_be_several(match.printed)
             yield match._replace(hits=hits if several else list(hits))
@@ -241,17 +272,17 @@ class _GrepRun(NamedTuple):
     def _file(self, path: str) -> str:
         return self.mounts.get(path) or os.path.join(self.root, path)
 
-    def _matches(self) -> Generator[_Match]:
+    def _matches(self, *, reads: bool = True) -> Generator[_Match]:
         """The matches, in order: all at once where they are few, else as they are found."""
         mounted = self._mounted()
-        gathered = self._gathered(mounted)
+        gathered = self._gathered(mounted, reads=reads)
         if gathered is not None:
             yield from sorted(gathered, key=_BY_PATH)
             return
         with self._run(mounted, sort="path") as process:
             yield from _merged(self._read(process, mounted), set(mounted.values()))
 
-    def _gathered(self, mounted: Mapping[str, str]) -> list[_Match] | None:
+    def _gathered(self, mounted: Mapping[str, str], *, reads: bool) -> list[_Match] | None:
         """All matches, those of one file in order; None when there are too many."""
         gathered: list[_Match] = []
         size = 0
@@ -260,7 +291,8 @@ class _GrepRun(NamedTuple):
             for module in ("json", "mdmem.index.hit", "mdmem.text.blocks"):
                 importlib.import_module(module)
             found = self._read(process, mounted)
-            early = islice(self._looked_up(found), min(_READ_EARLY, self.limit or _READ_EARLY))
+            most = min(_READ_EARLY, self.limit or _READ_EARLY) if reads else 0
+            early = islice(self._looked_up(found), most)
             for match in chain(early, found):
                 gathered.append(match)
                 size += len(match.printed)
@@ -273,11 +305,33 @@ class _GrepRun(NamedTuple):
         wanted = [
             path
             for path, file in sorted(self.mounts.items())
-            if paths.is_under(path, self.namespace) and path.endswith(SUFFIXES) and os.path.isfile(file)
+            if self._is_wanted(path) and path.endswith(SUFFIXES) and os.path.isfile(file)
         ]
         if wanted and self.globs:
             wanted = self._matching_globs(wanted)
         return {self.mounts[path]: path for path in wanted}
+
+    def _is_wanted(self, path: str) -> bool:
+        """Whether a path of the vault is below what is to be searched."""
+        return any(paths.is_under(path, each) for each in self._wanted)
+
+    @property
+    def _wanted(self) -> Sequence[str]:
+        return [self.namespace] if self.targets is None else self.targets
+
+    def _places(self) -> list[str]:
+        """What ripgrep is given to search besides mounted files, seen from the namespace, in order."""
+        named = set(self._wanted)
+        wanted = sorted(
+            (each for each in named if not _is_below(each, named)), key=lambda path: path.split("/")
+        )
+        files_ = [path for path in wanted if path not in self.mounts and _is_file(self.root, path)]
+        if files_ and self.globs:
+            files_ = self._matching_globs(files_)
+        there = [path for path in wanted if path in files_ or _is_folder(self.root, path)]
+        return [
+            f"./{paths.relative(path, self.namespace)}" if path != self.namespace else "./" for path in there
+        ]
 
     def _matching_globs(self, wanted: list[str]) -> list[str]:
         # A file named on the command line is searched whatever the globs say. So ripgrep is asked about empty
@@ -302,9 +356,10 @@ class _GrepRun(NamedTuple):
         folder = os.path.join(self.root, self.namespace)
         there = _is_folder(self.root, self.namespace)
         literal = () if self.regex else ("--fixed-strings",)
-        options = self._options("--json", "--text", "--crlf", _CASES[self.case], *literal)
+        words = ("--word-regexp",) if self.word else ()
+        options = self._options("--json", "--text", "--crlf", _CASES[self.case], *literal, *words)
         # Mounted files come first, in order; with nothing to search, ripgrep still judges the pattern.
-        targets = [*mounted, *(["./"] if there else [])] or [os.devnull]
+        targets = [*mounted, *(self._places() if there else [])] or [os.devnull]
         # More lines of one file change no hit, and no number of hits that are left out.
         most = () if self.limit is None else (f"--max-count={self.limit + COUNTED}",)
         command = [*options, *most, "--sort", sort, "--", self.pattern, *targets]
@@ -313,8 +368,10 @@ class _GrepRun(NamedTuple):
     def _options(self, *switches: str) -> list[str]:
         """The program and its options, with the globs: memories only, nothing hidden."""
         narrowed = any(not glob.startswith("!") for glob in self.globs)
-        # The last one that matches decides; a namespace that has hidden folders is the whole vault.
-        hidden = [f"!/{folder}/" for folder in self.hides if paths.is_under(folder, self.namespace)]
+        # The last one that matches decides. What is hidden in part only is searched, and left out then.
+        wall, base = self.wall, self.namespace
+        hides = [each for each in wall.hides if not any(paths.is_under(kept, each) for kept in wall.keeps)]
+        hidden = [f"!/{paths.relative(each, base)}/" for each in hides if paths.is_under(each, base)]
         globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*", *hidden)
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
@@ -339,7 +396,9 @@ class _GrepRun(NamedTuple):
             kind, data = ripgrep.message(printed)
             if kind == "begin":
                 path = self._vault_path(ripgrep.named(data), mounted)
-                parts = tuple(path.split("/")) if path.endswith(SUFFIXES) else ()
+                is_seen = path.endswith(SUFFIXES) and self.wall.holds(path)
+                counts = is_seen and (self.only is None or normalize("NFC", path) in self.only)
+                parts = tuple(path.split("/")) if counts else ()
             elif kind == "summary":
                 self._complain(process.errors(), mounted)
                 return
@@ -355,6 +414,8 @@ class _GrepRun(NamedTuple):
     def _complain(self, errors: str, mounted: Mapping[str, str]) -> None:
         for named, reason in ripgrep.unread(errors):
             path = self._vault_path(named, mounted) if named else ""
+            if named and not self.wall.holds(path):
+                continue
             # A glob may have let other files in; whether they can be read does not matter.
             # What is too deep for the system is a folder: that it is one cannot be asked any more.
             if path.endswith(SUFFIXES) or not named or not os.path.isfile(self._file(path)):
@@ -396,8 +457,9 @@ def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
 
 
 def _literal(path: str) -> str:
-    """A glob that fits a path and nothing else."""
-    return "".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in path)
+    """A glob that fits a path and nothing else; a part `*` stands for any one name."""
+    parts = ("".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in part) for part in path.split("/"))
+    return "/".join("*" if part == "\\*" else part for part in parts)
 
 
 def _is_folder(root: str, namespace: str) -> bool:
@@ -409,6 +471,24 @@ def _is_folder(root: str, namespace: str) -> bool:
             if not files.is_folder(folder):
                 return False
     return os.path.isdir(folder)
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether one of the folders is above a path."""
+    return bool(path) and (
+        "" in folders or any(path[:at] in folders for at in range(len(path)) if path[at] == "/")
+    )
+
+
+def _is_file(root: str, path: str) -> bool:
+    """Whether a path of the vault is a file that no symbolic link leads to."""
+    if not _is_folder(root, path.rpartition("/")[0]):
+        return False
+    with files.translated(path, "look at it"):
+        try:
+            return stat.S_ISREG(os.lstat(os.path.join(root, path)).st_mode)
+        except FileNotFoundError:
+            return False
 
 
 def _unreadable(path: str, reason: str) -> Diagnostic:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ class Hit:
         column: where in the line the first match begins, 1-based, in code points; 1 without a match.
         before: the lines before it, as many as were asked for; of long ones the beginning.
         after: the lines after it, likewise.
-        date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty when it cannot be told.
+        date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty where it says none of itself.
         score: how well it fits, higher is better; None where nothing is ranked.
         left_out: on the last hit of a limited search, how many more there are; otherwise 0.
     """
@@ -87,7 +86,7 @@ def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[
     return tuple((first + moved, min(last, end) + moved) for first, last in matches if start <= first < end)
 
 
-def day_of(path: str, fields: Mapping[str, Any], modified: float | None) -> str:
+def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) -> str:
     """The day of a memory: what its fields say, else its name, else when its file was modified.
 
     Args:
@@ -128,10 +127,12 @@ def line_text(document: Document, line: int) -> str:
     return content.removeprefix(_BOM) if line == 1 else content
 
 
-def context_of(document: Document, line: int, most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Up to `most` lines before `line` (1-based), and up to `most` lines after it."""
+def context_of(
+    document: Document, line: int, most: int, most_after: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Up to `most` lines before `line` (1-based), and up to `most_after` lines after it."""
     before = range(max(1, line - most), line)
-    after = range(line + 1, min(len(document.lines), line + most) + 1)
+    after = range(line + 1, min(len(document.lines), line + most_after) + 1)
     return tuple(map(shown, lines_text(document, before))), tuple(map(shown, lines_text(document, after)))
 
 
@@ -215,12 +216,11 @@ class HitReader:
 
     Args:
         path: the vault path of the memory.
-        file: the absolute path of its file, which may lend it a day.
         read: gives the memory at a vault path.
         shown: the path that its hits carry.
     """
 
-    def __init__(self, path: str, file: str, read: Callable[[str], Document], shown: str) -> None:
+    def __init__(self, path: str, read: Callable[[str], Document], shown: str) -> None:
         self.path = path
         self._shown = shown
         try:
@@ -229,18 +229,14 @@ class HitReader:
             self._document = None  # vanished, or not UTF-8: what ripgrep saw is all there is
         self._headings = Headings(self._document) if self._document else None
         self._firsts = _first_lines(self._document.text) if self._document else []
-        try:
-            modified = os.stat(file).st_mtime
-        except OSError:
-            modified = None
-        self._day = day_of(path, fields_of(self._document) if self._document else {}, modified)
+        self._day = day_of(path, fields_of(self._document) if self._document else {})
 
-    def hit(self, found: Line, context: int) -> Hit:
+    def hit(self, found: Line, most: int, most_after: int) -> Hit:
         """The hit for a line that ripgrep found.
 
         Args:
             found: the line.
-            context: the most lines to give before and after it.
+            most, most_after: the most lines to give before and after it.
         """
         line = found.number + found.piece
         if self._firsts and found.number <= len(self._firsts):
@@ -250,7 +246,7 @@ class HitReader:
         # A line that reads otherwise now was changed meanwhile: what is around it is another text.
         if self._document and self._headings and line_text(self._document, line) == found.text:
             heading = self._headings.above(line)
-            before, after = context_of(self._document, line, context)
+            before, after = context_of(self._document, line, most, most_after)
         return Hit(
             path=self._shown,
             line=line,

@@ -33,6 +33,7 @@ _SUBMATCHES = b'"submatches":['
 _SPAN = regex(rb'"start":([0-9]+),"end":([0-9]+)\}')
 # Bytes behind the first match of a line in which others are told: more than a hit shows.
 _SHOWN = 1 << 14
+_INSIDE = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))  # of a character, behind its first byte
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
 
 
@@ -260,6 +261,8 @@ def _points(data: bytes, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, i
     at = points = 0
     found = []
     for start, stop in spans:
+        if start == stop and data[start : start + 1] in _INSIDE:
+            continue  # nothing, and that between the bytes of a character
         first = points + len(data[at:start].decode("utf-8", "replace"))
         points = first + len(data[start:stop].decode("utf-8", "replace"))
         found.append((first, points))

@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import text_index
-from mdmem.index.text_index import PassagePlace, TextIndex, Whole, of_memory, schema, wholes_query
-from mdmem.text.regex import regex
+from mdmem.index.text_index import (
+    PassagePlace,
+    TextIndex,
+    Whole,
+    escaped,
+    of_kind,
+    of_memory,
+    of_namespace,
+    schema,
+    wholes_query,
+)
+from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
 _TEXTS = ("whole", "title", "tags")
 _NAMES = ("whole", "title", "headings", "tags")
 _MEMORY_FIELDS = {"title": text_index.TITLE, "headings": text_index.HEADINGS, "tags": text_index.TAGS}
-_META, _ESCAPED = regex(r"[\\.+*?()|\[\]{}^$#&~-]"), r"\\\g<0>"
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
 _K1, _B = 1.2, 0.75
@@ -43,8 +52,8 @@ class ScorePart(NamedTuple):
     """A part of a score.
 
     Attributes:
-        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence, layer. Of its
-            best passage: passage, heading (above it), pair (of words in it), neighbours.
+        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence, layer,
+            observed. Of its best passage: passage, heading (above it), pair (of words in it), neighbours.
         word: the word, as the index has it; empty where it is for none.
         value: how much.
     """
@@ -123,10 +132,19 @@ class Scorer:
             what is counted for it.
         within: folders or memories; what is found is in one of them. Anywhere without.
         today: such as 20260131, for recency.
+        is_beside: only observations are scored, by how often words stand in every memory. They say again what
+            stands elsewhere: so a scorer of its own scores them beside those for which they do not count.
     """
 
     def __init__(
-        self, index: TextIndex, query: Query, layers: Sequence[Namespace], within: Sequence[str], today: int
+        self,
+        index: TextIndex,
+        query: Query,
+        layers: Sequence[Namespace],
+        within: Sequence[str],
+        today: int,
+        *,
+        is_beside: bool = False,
     ) -> None:
         self._index = index
         self._layers = tuple(layers)
@@ -136,9 +154,16 @@ class Scorer:
         self._worths: dict[int, tuple[float, float]] = {}
         self._weights: dict[str, float] = {}
         self._query = query
+        self._is_beside, self._beside = is_beside, None
         loosened = query.loosened()
-        if loosened is not query and not index.count(Search.boolean_query(self._narrowed())):
+        if (
+            loosened is not query
+            and not is_beside
+            and not index.count(Search.boolean_query(self._narrowed()))
+        ):
             self._query = loosened
+        if not is_beside and self._count("observations", of_kind(OBSERVATION)):
+            self._beside = Scorer(index, self._query, layers, within, today, is_beside=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -149,6 +174,8 @@ class Scorer:
 
     def missing(self) -> list[str]:
         """The words of the query that no memory has which is seen."""
+        if self._beside:
+            return self._beside.missing()
         return [word for word in self._query.words if not any(self._frequency(n, word) for n in _NAMES)]
 
     def alike(self, word: str, distance: int) -> list[str]:
@@ -175,7 +202,7 @@ class Scorer:
                 parts.append(ScorePart("passage", "", text_index.BEST_PASSAGE * best[1]))
                 parts.append(ScorePart("neighbours", "", text_index.BEST_PASSAGE * best[2]))
             ranked.append(self._ranked(candidate, best[0], parts))
-        return Ranking(self._in_order(ranked), count)
+        return self._in_order(ranked, count, self._beside.memories(most) if self._beside else None)
 
     def passages(self, most: int) -> Ranking:
         """The passages of the memories that fit best; the newest memories where nothing is ranked by."""
@@ -192,7 +219,8 @@ class Scorer:
                     ScorePart("memory", "", memory),
                 ]
                 ranked.append(self._ranked(candidate, place, parts))
-        return Ranking(self._in_order(ranked), len(ranked) + count - len(candidates))
+        beside = self._beside.passages(most) if self._beside else None
+        return self._in_order(ranked, len(ranked) + count - len(candidates), beside)
 
     def path(self, ranked: Ranked) -> str:
         """The path of the memory that was ranked, as the whole vault names it."""
@@ -265,24 +293,29 @@ class Scorer:
             ScorePart("recency", "", text_index.RECENCY * score * _recency(whole.day, self._today)),
             ScorePart("confidence", "", -text_index.CONFIDENCE * score * (1 - whole.confidence)),
             ScorePart("layer", "", -text_index.LAYER * score * layer),
+            ScorePart("observed", "", (text_index.OBSERVED - 1) * score * self._is_beside),
         )
         parts += [part for part in priors if part.value]
         return Ranked(candidate, layer, place, _sum(parts), tuple(parts))
 
-    def _in_order(self, ranked: list[Ranked]) -> list[Ranked]:
+    def _in_order(self, ranked: list[Ranked], count: int, beside: Ranking | None) -> Ranking:
         """The best first; of equal ones the newest, of those the own one, and else by path and line."""
         found: list[Ranked] = []
+        if beside:
+            ranked, count = ranked + beside.best, count + beside.all
         for _, group in groupby(sorted(ranked, key=_standing), key=_standing):
             equal = list(group)
             if len(equal) > 1:
                 equal.sort(key=lambda each: (self.path(each), each.place.ordinal if each.place else 0))
             found += equal
-        return found
+        return Ranking(found, count)
 
     # -- how a score was made -----------------------------------------------------------------------------
 
     def explain(self, ranked: Ranked) -> tuple[ScorePart, ...]:
         """The parts of a score in small: what each word gives in each field. They add up to it."""
+        if self._beside and any(part.of == "observed" for part in ranked.parts):
+            return self._beside.explain(ranked)
         parts: list[ScorePart] = []
         for part in ranked.parts:
             if part.of == "memory":
@@ -340,7 +373,16 @@ class Scorer:
             demanded.append(self._wall)
         if self._within:
             demanded.append(_either([_has("folder", path) for path in self._within]))
+        if self._is_beside:
+            demanded.append(of_kind(OBSERVATION))
         clauses = [(Occur.Must, _silent(search)) for search in demanded]
+        clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
+        filters = self._query.filters
+        places = (kind_at(f"{path}/") for path in (*self._within, *filters.paths))
+        if PROPOSAL.name not in filters.types and PROPOSAL not in places:
+            # Nobody is to take one for a fact.
+            proposal = [(Occur.Must, of_kind(PROPOSAL)), (Occur.Must, _has("type", PROPOSAL.name))]
+            clauses.append((Occur.MustNot, Search.boolean_query(proposal)))
         return clauses + [(Occur.MustNot, search) for search in _excluded(self._query)]
 
     @cached_property
@@ -399,13 +441,15 @@ class Scorer:
     @cached_property
     def _layer_clauses(self) -> list[Clause]:
         """Which of the layers but the last one see a memory."""
-        return [Clause("layer", "", _inside(layer)) for layer in self._layers[:-1]]
+        return [Clause("layer", "", of_namespace(layer)) for layer in self._layers[:-1]]
 
     # -- how much a word is worth -------------------------------------------------------------------------
 
     @property
     def worth(self) -> dict[str, float]:
         """What each word of the query is worth: the rarer it is, the more."""
+        if self._beside:
+            return self._beside.worth
         return {word: self._weight(word) for word in self._query.words}
 
     def _weight(self, word: str) -> float:
@@ -437,7 +481,8 @@ class Scorer:
     def _count(self, name: str, search: Search) -> int:
         """How many documents that are seen a search finds; `name` says which search it is."""
         clauses = [(Occur.Must, each) for each in (search, self._wall) if each]
-        return self._index.counted((*self._layers, name), Search.boolean_query(clauses))
+        clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
+        return self._index.counted((*self._layers, bool(self._beside), name), Search.boolean_query(clauses))
 
 
 def _demanded(query: Query) -> Iterator[Search]:
@@ -477,7 +522,7 @@ def _term(term: Term, name: str) -> Search:
         for run in term.runs
     ]
     if term.is_prefix:
-        found[0] = Search.regex_query(schema(), name, f"{_META.sub(_ESCAPED, term.runs[0][0])}.*")
+        found[0] = Search.regex_query(schema(), name, f"{escaped(term.runs[0][0])}.*")
     return _either(found)
 
 
@@ -485,14 +530,7 @@ def _seen(layers: Sequence[Namespace]) -> Search | None:
     """Finds what one of the namespaces holds; None where that is all there is."""
     if any(not layer.folder and not layer.hides for layer in layers):
         return None
-    return _either([_inside(layer) for layer in layers])
-
-
-def _inside(layer: Namespace) -> Search:
-    """Finds the passages of what a namespace holds."""
-    clauses = [(Occur.Must, _has("folder", layer.folder) if layer.folder else Search.all_query())]
-    clauses += [(Occur.MustNot, _has("folder", folder)) for folder in layer.hides]
-    return Search.boolean_query(clauses)
+    return _either([of_namespace(layer) for layer in layers])
 
 
 def _has(name: str, value: str) -> Search:
@@ -501,7 +539,7 @@ def _has(name: str, value: str) -> Search:
 
 
 def _path(beginning: str) -> Search:
-    return Search.regex_query(schema(), "path", f"{_META.sub(_ESCAPED, beginning)}.*")
+    return Search.regex_query(schema(), "path", f"{escaped(beginning)}.*")
 
 
 def _either(searches: Sequence[Search]) -> Search:

@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
-from mdmem.index.hit import LONGEST, Headings, Hit, Titles, line_text, lines_text, shown, shown_matches
+from mdmem.index.hit import (
+    LONGEST,
+    Headings,
+    Hit,
+    Titles,
+    day_of,
+    fields_of,
+    line_text,
+    lines_text,
+    shown,
+    shown_matches,
+)
 from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
@@ -389,7 +400,7 @@ class _MemoryReader:
             column=matches[0][0] + 1 if matches else 1,
             before=tuple(map(shown, texts[:place])),
             after=tuple(map(shown, texts[place + 1 :])),
-            date=_written(ranked.candidate.whole.day),
+            date=day_of(path, fields_of(document)),
             score=round(ranked.score, 4),
         )
 
@@ -540,7 +551,3 @@ def _day(text: str, name: str) -> int:
 
 def _today(text: str) -> int:
     return language.day(text or datetime.now(UTC).date().isoformat())
-
-
-def _written(day: int) -> str:
-    return f"{day // 10_000:04}-{day // 100 % 100:02}-{day % 100:02}" if day else ""

@@ -26,7 +26,7 @@ from mdmem.index.hit import day_of
 from mdmem.text.document import Limits, parse
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, relative
-from mdmem.vault.walk import fault
+from mdmem.vault.walk import changed_at, fault
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -268,7 +268,7 @@ def _file(folder: int, path: str, name: str, most: int) -> Read | None:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+    seen = Seen(changed_at(status), status.st_ctime_ns, status.st_size, status.st_ino)
     racy = _is_racy(seen, now)
     problem = fault(status)
     if not problem and seen.size > most:

@@ -22,12 +22,17 @@ import tantivy
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index import passages
 from mdmem.index.database import VERSION_FILE
+from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
+from mdmem.text.regex import regex
+from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
     from types import TracebackType
 
     from mdmem.index.passages import Indexed
+    from mdmem.kind import Kind
+    from mdmem.vault.paths import Namespace
 
 
 # -- a memory as a whole ------------------------------------------------------------------------------
@@ -96,18 +101,24 @@ RECENCY_DAYS = 90
 LAYER = 0.02
 # What a memory of confidence 0 loses of it.
 CONFIDENCE = 0.1
+# What is left of it to an observation, which says again what others say: it stands before a memory that fits
+# less than two thirds as well. With .8, sessions of LoCoMo have an MRR of .836, not .837 as alone; where
+# observations count for how rare a word is in other memories, .832 at most.
+OBSERVED = 0.65
 
 
 # To be raised whenever the schema, the analysis or the cut of passages changes.
-VERSION = 5
+VERSION = 6
 
-_META = "meta.json"
+_META_FILE = "meta.json"
 # Bytes for the documents that a writer has not flushed yet: the least, and what leaves fewer segments behind
 # a first run. One thread keeps up with what is parsed beside it; two took more memory, and no less time.
 _SMALL, _LARGE = 15_000_000, 50_000_000
 # What a place in a fast field is made of: 64 bits.
 _LINE_BITS, _COUNT_BITS = 22, 20
 _WORDS = "mdmem"
+_TOLD_APART = (OBSERVATION, PROPOSAL)
+_META = regex(r"[\\.+*?()|\[\]{}^$#&~-]")
 # Of a memory's key, what settles the order of those of one day.
 _KEY_BITS = 36
 # The most documents that a query finds at once.
@@ -246,7 +257,9 @@ class TextIndex:
 
     def add(self, memory: Indexed) -> None:
         """Take in a memory that the index does not hold, or that was removed."""
-        key, folders = key_of(memory.path), folders_of(memory.path)
+        key, folders, kind = key_of(memory.path), folders_of(memory.path), kind_at(memory.path)
+        if kind in _TOLD_APART:
+            folders = [*folders, _mark(kind)]
         with _Translated(self, "write the index"):
             writer = self._writing()
             for ordinal, passage in enumerate(memory.passages):
@@ -315,7 +328,7 @@ class TextIndex:
     @property
     def opstamp(self) -> int:
         """The number of the last commit on disk; 0 before the first one. It grows with each."""
-        with _Translated(self, "read the index"), open(os.path.join(self.folder, _META), "rb") as file:
+        with _Translated(self, "read the index"), open(os.path.join(self.folder, _META_FILE), "rb") as file:
             return int(json.load(file)["opstamp"])
 
     def refresh(self) -> None:
@@ -514,3 +527,40 @@ def of_memory(key: int) -> tantivy.Query:
 def wholes_query() -> tantivy.Query:
     """Finds every memory, by its first passage: no other passage has a day."""
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
+
+
+def of_namespace(namespace: Namespace) -> tantivy.Query:
+    """Finds the passages of what a namespace holds."""
+    inside = _in_folder(namespace.folder) if namespace.folder else tantivy.Query.all_query()
+    clauses = [(tantivy.Occur.Must, inside)]
+    for folder in namespace.hides:
+        if "*" not in folder:
+            kept = [path for path in namespace.keeps if is_under(path, folder)]
+            outside = [(tantivy.Occur.MustNot, _in_folder(path)) for path in kept]
+            hidden = tantivy.Query.boolean_query([(tantivy.Occur.Must, _in_folder(folder)), *outside])
+            clauses.append((tantivy.Occur.MustNot, hidden))
+    # All at once, because each looks through every folder; nothing is kept of these.
+    if patterns := [escaped(folder).replace(r"\*", "[^/]+") for folder in namespace.hides if "*" in folder]:
+        hidden = tantivy.Query.regex_query(schema(), "folder", "|".join(patterns))
+        clauses.append((tantivy.Occur.MustNot, hidden))
+    return tantivy.Query.boolean_query(clauses)
+
+
+def of_kind(kind: Kind) -> tantivy.Query:
+    """Finds the passages of observations, or of proposals, in whatever namespace they stand."""
+    return tantivy.Query.term_query(schema(), "folder", _mark(kind))
+
+
+def _mark(kind: Kind) -> str:
+    """What stands beside the folders of a memory of a kind; no path has an empty part."""
+    return f"//{kind.name}"
+
+
+def _in_folder(path: str) -> tantivy.Query:
+    """Finds the passages of a memory, or of what is below a folder."""
+    return tantivy.Query.term_query(schema(), "folder", path)
+
+
+def escaped(text: str) -> str:
+    """A text as a regular expression of tantivy's that fits it and nothing else."""
+    return _META.sub(r"\\\g<0>", text)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from mdmem.index.index import Index
+    from mdmem.vault.paths import Namespace
     from mdmem.vault.vault import Vault
 
 
@@ -157,6 +158,32 @@ def _unquoted(text: str) -> str:
 _HIGHEST = "\U0010ffff"
 
 
+def _inside(wall: Namespace) -> tuple[str, tuple[str, ...]]:
+    """The condition that the memory `d` belongs to a namespace, and what its placeholders stand for."""
+    # Compared as SQLite compares texts, by their bytes: what follows "/" is "0".
+    parts = ["d.path >= ? AND d.path < ?"]
+    values = [f"{wall.folder}/", f"{wall.folder}0"] if wall.folder else ["", _HIGHEST]
+    kept = " OR ".join("d.path = ? OR d.path >= ? AND d.path < ?" for _ in wall.keeps)
+    for folder in wall.hides:
+        hidden, begins = _below(folder)
+        parts.append(f"NOT ({hidden}{f' AND NOT ({kept})' if kept else ''})")
+        values += begins
+        values += [value for path in wall.keeps for value in (path, f"{path}/", f"{path}0")]
+    return " AND ".join(parts), tuple(values)
+
+
+def _below(folder: str) -> tuple[str, list[str]]:
+    """The condition that the memory `d` stands below a folder; a part `*` stands for any one name."""
+    if "*" not in folder:
+        return "d.path >= ? AND d.path < ?", [f"{folder}/", f"{folder}0"]
+    between, conditions, left = f"{folder}/".split("*"), [], "d.path"
+    for text in between:
+        conditions.append(f"substr({left}, 1, {len(text)}) = ?")
+        left = f"substr({left}, {len(text) + 1})"
+        left = f"substr({left}, instr({left}, '/'))"
+    return " AND ".join(conditions), between
+
+
 class View:
     """What the index knows of the memories in the namespace of `vault`; paths are relative to it.
 
@@ -167,13 +194,7 @@ class View:
         self.index = index
         self.vault = vault
         self.base = base = vault.namespace
-        # Compared as SQLite compares texts, by their bytes: what follows "/" is "0".
-        inside = [(f"{base}/", f"{base}0") if base else ("", _HIGHEST)]
-        inside += [(f"{folder}/", f"{folder}0") for folder in vault.wall.hides]
-        self._wall = "d.path >= ? AND d.path < ?" + " AND NOT (d.path >= ? AND d.path < ?)" * (
-            len(inside) - 1
-        )
-        self._bounds = tuple(bound for bounds in inside for bound in bounds)
+        self._wall, self._bounds = _inside(vault.wall)
         self._skip = len(base) + 1 if base else 0
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Workspace
-from mdmem.index.database import kept_citation, tag_key
+from mdmem.diagnostic import Diagnostic, at_line
+from mdmem.index.database import kept_citation, key_of, tag_key
 from mdmem.links.resolve import NOTHING, PATH_KINDS, Resolution, place_of, resolve
 from mdmem.text import anchor
 from mdmem.text.document import SUFFIXES
@@ -34,6 +35,7 @@ SYMBOL = "symbol"  # of a file that cannot be parsed
 TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE, SYMBOL)
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
+LINKS = (NOTE, HEADING, BLOCK)
 _CITED_LINES = regex(
     r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
 )
@@ -236,6 +238,20 @@ def occurrences(
     if URL in wanted:
         for path, day, line, url in _rows(view, "urls", "x.line, x.url", paths):
             yield Occurrence(URL, url, ReferencePlace(path, line, OK), day, url)
+
+
+def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
+    """What is wrong with links: there is nothing that they name, or more than one thing."""
+    moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
+    for link in links:
+        path, line, state, detail = link.place
+        if state == DANGLING:
+            new = moves.get(key_of(link.written.partition("#")[0]))
+            hint = f"it has moved to {new}: `mdmem doctor --fix`" if new else "make it, or remove the link"
+            yield at_line(path, line, "dangling-link", detail, hint, severity="warning")
+        elif state == AMBIGUOUS:
+            hint = "name its folder, or its id"
+            yield at_line(path, line, "ambiguous-link", detail, hint, severity="warning")
 
 
 def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:

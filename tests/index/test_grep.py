@@ -53,7 +53,8 @@ class Folder(NamedTuple):
             raise StorageFailed(path=path, action="read", reason=str(error)) from None
         return document.parse(path, data)
 
-    def grep(self, pattern: str, **options: Any) -> Hits:
+    def grep(self, pattern: str, context: int = 0, **options: Any) -> Hits:
+        options = {"before": context, "after": context, **options}
         return grep(pattern, root=str(self.root), mounts=self.mounts, **{"read": self.read, **options})
 
     def found(self, pattern: str, **options: Any) -> list[tuple[str, int]]:
@@ -199,9 +200,10 @@ def test_the_day_may_be_unknown() -> None:
     assert day_of("a.md", {}, None) == ""
 
 
-def test_the_day_of_a_memory_without_one_is_that_of_its_last_change_in_utc(vault: Folder) -> None:
+def test_a_memory_that_says_no_day_has_none(vault: Folder) -> None:
+    """The time of a file is that of a checkout as soon as not."""
     os.utime(vault.write("a.md", "needle"), (0, 1_000_000_000))
-    assert only(vault.grep("needle")).date == "2001-09-09"
+    assert only(vault.grep("needle")).date == ""
 
 
 # ------------------------------------------------------------------------------------------- the bytes
@@ -819,6 +821,58 @@ def test_a_search_that_read_everything_has_no_findings(mounted: Folder) -> None:
     hits = mounted.grep("needle")
     assert list(hits)
     assert hits.findings == ()
+
+
+# --------------------------------------------------------------------------------- some memories, and counts
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "expected"),
+    [
+        (["notes"], {}, ["notes/a.md", "notes/deep/b.md"]),
+        (["notes/deep", "top.md"], {}, ["notes/deep/b.md", "top.md"]),
+        (["top.md", "notes/deep", "notes"], {}, ["notes/a.md", "notes/deep/b.md", "top.md"]),
+        (["top.md", "notes/a.md"], {"globs": ["a*"]}, ["notes/a.md"]),
+        (["notes"], {"only": {"notes/deep/b.md", "top.md"}}, ["notes/deep/b.md"]),
+        (["none.md", "no"], {}, []),
+        (["link.md", "links", "links/x.md"], {}, []),
+        (["AGENTS.md"], {}, ["AGENTS.md"]),
+        (["notes"], {"word": True}, ["notes/a.md"]),
+    ],
+)
+def test_only_what_is_named_is_searched(
+    vault: Folder, targets: list[str], options: dict[str, Any], expected: list[str]
+) -> None:
+    vault.write("notes/a.md", "needle")
+    vault.write("notes/deep/b.md", "needles")
+    vault.write("top.md", "needle")
+    vault.write("../outside/x.md", "needle")
+    (vault.root / "link.md").symlink_to("../outside/x.md")
+    (vault.root / "links").symlink_to("../outside")
+    vault.mounts["AGENTS.md"] = str(vault.write("../AGENTS.md", "needle"))
+    assert vault.paths("needle", targets=targets, **options) == expected
+    assert [path for path, _ in vault.grep("needle", targets=targets, **options).counts()] == expected
+
+
+def test_counts_are_of_all_lines_however_many_and_read_no_memory(vault: Folder) -> None:
+    vault.write("a.md", "needle\n" * (GATHERED + 5) + "x\n")
+    vault.write("b.md", "one needle\rtwo needle needle\n")
+    vault.write("c/d.md", "needle\n")
+    vault.write("c.md", "needle\n")
+
+    def refused(path: str) -> document.Document:
+        raise AssertionError(path)
+
+    counts = vault.grep("needle", read=refused).counts()
+    assert list(counts) == [("a.md", GATHERED + 5), ("b.md", 2), ("c/d.md", 1), ("c.md", 1)]
+    few = vault.grep("needle", read=refused, globs=["[!a]*"]).counts()
+    assert list(few) == [("b.md", 2), ("c/d.md", 1), ("c.md", 1)]
+
+
+def test_what_matches_nothing_inside_a_character_is_no_match(vault: Folder) -> None:
+    vault.write("a.md", "ö x")
+    hit = only(vault.grep("x?", regex=True))
+    assert [hit.text[first:last] for first, last in hit.matches if first < last] == ["x"]
 
 
 # ---------------------------------------------------------------------------------------- the program

@@ -6,6 +6,7 @@ Ranked search: what fits best comes first, what a filter shuts out stays out, an
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -557,3 +558,58 @@ def test_a_passage_that_does_not_fit_leaves_its_room_to_a_later_one() -> None:
     kept = within_budget(Results(hits=(long, short)), tokens_of(short))
     assert [hit.path for hit in kept.hits] == ["b.md"]
     assert kept.left_out_tokens == tokens_of(long)
+
+
+OBSERVED = {
+    **{f"observations/s/x-{n}-{n}.md": f"# Said\n\nSQLite server file, engines {n}.\n" for n in range(1, 30)},
+    "users/al/observations/s/x-1-2.md": "# Said\n\nThe server of al. Quokka in a row.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("observed") / "text", MEMORIES | OBSERVED)
+
+
+@pytest.mark.parametrize("each", ["memory", "passage"])
+@pytest.mark.parametrize(
+    "text",
+    ["sqlite server", "which engines are in one file", "SQLi* -menu", "tag:storage", '"one file" server'],
+)
+def test_observations_change_neither_the_order_nor_the_score_of_other_memories(
+    shelf: Shelf, observed: Shelf, text: str, each: Any
+) -> None:
+    alone = shelf.ask(text, each=each, limit=50, explain=True)
+    both = observed.ask(text, each=each, limit=50, explain=True)
+    scores = [(hit.path, hit.line, hit.score) for hit in both.hits if hit.path not in OBSERVED]
+    assert scores == [(hit.path, hit.line, hit.score) for hit in alone.hits]
+    for hit, explanation in zip(both.hits, both.explanations, strict=True):
+        score = hit.score or 0.0
+        assert math.isclose(sum(part.value for part in explanation), score, abs_tol=1e-3)
+        assert any(part.of == "observed" for part in explanation) == (hit.path in OBSERVED and score > 0)
+
+
+def test_an_observation_is_found_where_it_fits_better_than_what_is_there(observed: Shelf) -> None:
+    assert paths(observed.ask("quokka server"))[0] == "users/al/observations/s/x-1-2.md"
+    assert paths(observed.ask('"quokka in a row" café')) == ["users/al/observations/s/x-1-2.md"]
+    assert not observed.ask('"quokka in a row" café').notes
+    assert paths(observed.ask("quokka", base="users/al")) == ["observations/s/x-1-2.md"]
+    assert not paths(observed.ask("quokka", base="observations"))
+    results = observed.ask("quoka")
+    assert "quokka" in results.notes[-1]
+
+
+def test_a_proposal_is_found_where_proposals_are_asked_for(tmp_path: Path) -> None:
+    """It is no fact, so nobody meets one who looks for what is known."""
+    said = "---\ntype: proposal\n---\n# Use Quokka\n\nWe use Quokka.\n"
+    texts = {"inbox/a.md": said, "users/al/inbox/b.md": said, "inbox/c.md": "Quokka is a note.\n"}
+    shelf = Shelf(tmp_path / "text", texts)
+    assert paths(shelf.ask("quokka")) == ["inbox/c.md"]
+    assert paths(shelf.ask('"use quokka"')) == []
+    assert paths(shelf.ask("-nothing")) == ["inbox/c.md"]
+    both = {"inbox/a.md", "users/al/inbox/b.md"}
+    assert set(paths(shelf.ask("quokka type:proposal"))) == both
+    assert set(paths(shelf.ask("quokka", types=["Proposal"]))) == both
+    assert set(paths(shelf.ask("quokka", within="inbox"))) == {"inbox/a.md", "inbox/c.md"}
+    assert paths(shelf.ask("quokka", within="users/al/inbox/b.md")) == ["users/al/inbox/b.md"]
+    assert paths(shelf.ask("quokka path:users/al/inbox/")) == ["users/al/inbox/b.md"]

@@ -1032,3 +1032,14 @@ def test_a_first_run_that_is_called_off_leaves_no_memory_twice(sync_root: Path, 
         sync_index.sync(progress=called_off)
     sync_index.sync()
     assert len(sync_index.text(lambda text: text.paths())) == 9
+
+
+@pytest.mark.parametrize("seconds", [15_032_385_535, 1 << 40, -(1 << 40), 1 << 62])
+def test_a_time_that_no_database_has_room_for_is_no_time(
+    sync_root: Path, sync_index: Index, seconds: int
+) -> None:
+    """A file that was unpacked may carry any; it is indexed, and found as it was the next time."""
+    (sync_root / "a.md").write_text("# One\n")
+    os.utime(sync_root / "a.md", ns=(seconds * 10**9,) * 2)
+    assert sync_index.sync().created == ("a.md",)
+    assert not any(sync_index.sync())

@@ -28,10 +28,9 @@ from mdmem.memory.proposal import REJECTED, Proposal
 from mdmem.memory.statement import (
     MOST_SOURCES,
     SOURCE,
+    FolderTexts,
     Standing,
     attributed,
-    below,
-    bodies_that_say,
     bullet,
     bullets_that_say,
     name_for,
@@ -40,7 +39,6 @@ from mdmem.memory.statement import (
     say_the_same,
     sources_of,
     stated_in,
-    values_that_say,
     with_sources,
 )
 from mdmem.sessions.logs import name_of
@@ -73,7 +71,12 @@ _CURSOR = "capture"
 _BATCH = 100  # messages between two looks at how far a log was read
 _AUTHOR = "capture"
 _PREFERENCES = ("preference", "style", "audience", "length", "format")
-_NOTES = {"decision": "notes/decisions.md", "fix": "notes/fixes.md", "fact": "notes/facts.md"}
+_NOTES = {
+    "decision": "notes/decisions.md",
+    "fix": "notes/fixes.md",
+    "fact": "notes/facts.md",
+    "problem": "notes/problems.md",
+}
 _CONSTRAINT = "constraint"
 _GENERAL = "general"
 _LONGEST = 1_000  # characters of a value
@@ -146,8 +149,8 @@ class Capture(Checked, Generic[R]):
     The policy is that of the config (`[capture] policy`), unless a verb is given one. With `off` nothing is
     done. With `inbox` everything new is proposed; what says again what is in memory, or waits already, adds
     its source there and makes it stronger. With `apply` it becomes memory at once: a wish a preference, under
-    the conflict policy of preferences; a decision, a fix or a fact a bullet of `notes/decisions.md` and so
-    on; a constraint a rule that is not enabled.
+    the conflict policy of preferences; a decision, a fix, a fact or a problem a bullet of
+    `notes/decisions.md` and so on; a constraint a rule that is not enabled.
 
     Where preferences keep the stronger value, a later wish that is as strong wins; a weaker one is proposed.
     """
@@ -177,6 +180,8 @@ class Capture(Checked, Generic[R]):
         self._sessions = sessions
         self._moves = moves
         self._clock = clock
+        self._values = FolderTexts(vault, lambda document: document.fields.get("value"))
+        self._bodies = FolderTexts(vault, lambda document: unescaped(document.body.strip()))
         self._known: tuple[bytes | None, Lexicon, tuple[Diagnostic, ...]] | None = None
 
     def extract(self, text: str, speaker: str = "user", language: str | None = None) -> tuple[Candidate, ...]:
@@ -202,8 +207,8 @@ class Capture(Checked, Generic[R]):
         Args:
             key: of the session; of one that is not there, nothing was said.
             policy: off, inbox or apply; without one, the config's.
-            generator: asks a model about each message of the user, until it fails. It may add to what rules
-                find, and nothing else.
+            generator: asks a model about the messages of the user, several at once, until it fails. It may
+                add to what rules find, and nothing else.
 
         Raises:
             Usage: an unknown policy, or an impossible key.
@@ -221,9 +226,8 @@ class Capture(Checked, Generic[R]):
                 messages = list(islice(conversation.messages(since + 1), _BATCH))
             if not messages:
                 return self._captured(chosen, found, max(since, through), unread, problems)
-            for message in messages:
-                found += self._of_message(key, message, chosen, None if problems else generator, problems)
-                unread += reading.left_out(message.spoken)
+            found += self._of_messages(key, messages, chosen, generator, problems)
+            unread += sum(reading.left_out(message.spoken) for message in messages)
             through = messages[-1].seq
             self._move(key, log, through)
 
@@ -246,7 +250,7 @@ class Capture(Checked, Generic[R]):
         message = self._sessions.message(key, seq)
         unread = reading.left_out(message.spoken)
         problems: list[str] = []
-        found = self._of_message(key, message, chosen, generator, problems)
+        found = self._of_messages(key, [message], chosen, generator, problems)
         return self._captured(chosen, found, seq, unread, problems)
 
     def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
@@ -332,19 +336,35 @@ class Capture(Checked, Generic[R]):
             raise Usage(problem=f"a policy is {', '.join(CAPTURE_POLICIES)}, not {chosen!r}")
         return chosen
 
-    def _of_message(
-        self, key: str, message: Message, policy: str, generator: Generator | None, problems: list[str]
+    def _of_messages(
+        self,
+        key: str,
+        messages: Sequence[Message],
+        policy: str,
+        generator: Generator | None,
+        problems: list[str],
     ) -> list[CapturedItem]:
-        """What becomes of what a message states; why a model did not say so is added to the problems."""
-        text = message.spoken
-        if not text.strip():
-            return []
-        source = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}#{message.seq}"
-        candidates: Sequence[Candidate] = self.extract(text, message.role)
-        if generator and reading.is_user(message.role):
-            candidates, _, problem = reading.added_by(generator, text, candidates)
-            problems += [problem] if problem else []
-        return [self._take(each, source, policy) for each in candidates]
+        """What becomes of what messages state; why a model did not say so is added to the problems."""
+        found: list[Sequence[Candidate]] = [self.extract(each.spoken, each.role) for each in messages]
+        if generator:
+            asked = [
+                at for at, each in enumerate(messages) if reading.is_user(each.role) and each.spoken.strip()
+            ]
+            for batch in reading.in_batches([messages[at].spoken for at in asked]):
+                if problems:
+                    break
+                places = [asked[number] for number in batch]
+                texts = [messages[at].spoken for at in places]
+                added = reading.added_by(generator, texts, [found[at] for at in places])
+                problems += [added.problem] if added.problem else []
+                for at, candidates in zip(places, added.candidates, strict=True):
+                    found[at] = candidates
+        folder = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}"
+        return [
+            self._take(each, f"{folder}#{message.seq}", policy)
+            for message, candidates in zip(messages, found, strict=True)
+            for each in candidates
+        ]
 
     def _move(self, key: str, log: str, seq: int) -> None:
         """Write into a log how far it was read, unless somebody has read on, or made the session again."""
@@ -484,7 +504,7 @@ class Capture(Checked, Generic[R]):
             EditRefused: it would.
         """
         after = plan.changes[0].after(self._vault.config.limits)
-        found = bullets(after, after.body_span) if after else []
+        found = reversed(bullets(after, after.body_span)) if after else ()  # it is mostly the last one
         if after and not any(stated_in(after.text[slice(*each.head)]) == said for each in found):
             raise after.refused("it ends in something that is never closed", "close it first")
 
@@ -495,10 +515,11 @@ class Capture(Checked, Generic[R]):
         if wanted.verb == "append":
             return bullets_that_say(readable(self._vault, wanted.near), wanted.said)
         if wanted.verb == "write":
-            return bodies_that_say(self._vault, wanted.near, wanted.said)
+            return self._bodies.that_say(wanted.near, wanted.said)
         own = path_of(wanted.arguments["category"], wanted.arguments["key"])
-        others = [] if has_key else below(self._vault, own.rpartition("/")[0])
-        return values_that_say(self._vault, list(dict.fromkeys([own, *others])), wanted.said)
+        same = self._values.that_say(own.rpartition("/")[0], wanted.said)
+        found = [each for each in same if each.document.path == own or not has_key]
+        return iter(sorted(found, key=lambda each: each.document.path != own))
 
     def _proposed(self, wanted: _Destination, *, has_key: bool) -> Proposal | None:
         """The proposal that says the same, the rejected one first."""

@@ -172,6 +172,17 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def stamp_of(mtime_ns: int) -> str:
+    """The time of change of a file, in nanoseconds since the epoch, as `stamp` writes it.
+
+    Empty for a time that is in no calendar: whoever packed the files may have written any number.
+    """
+    try:
+        return stamp(datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC))
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
 def moment_of(written: Any) -> datetime | None:
     """The moment that an ISO 8601 date or time says, in UTC (which one without a zone means); else None."""
     if not isinstance(written, str):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import generated
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
-from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, PROPOSAL, RULE, WORKING, kind_at
+from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING
 from mdmem.memory import content
 from mdmem.memory.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
 from mdmem.memory.preferences import name_of, read_preference
@@ -246,7 +246,7 @@ class _Sources:
                 self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
             )
             if document:
-                source = ExcerptSource(vault, document, shown, _synced(document))
+                source = ExcerptSource(document, shown, _synced(document))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
@@ -277,7 +277,7 @@ class _Sources:
         for listed in self._memory.ls(where=["tier=pinned"]):
             document = self._read(self._memory.vault, listed.path, gathered)
             if document and not content.has_passed(content.expiry_of(document), self._now):
-                gathered.excerpts.extend(ExcerptSource(self._memory.vault, document).whole())
+                gathered.excerpts.extend(ExcerptSource(document).whole())
         return gathered
 
     def kind(self, kind: Kind) -> _Gathered:
@@ -291,7 +291,7 @@ class _Sources:
             shown = self._shown(vault, found.path)
             document = self._read(vault, found.path, gathered, shown)
             if document and not content.has_passed(content.expiry_of(document), self._now):
-                gathered.excerpts.extend(ExcerptSource(vault, document, shown).whole())
+                gathered.excerpts.extend(ExcerptSource(document, shown).whole())
         if len(met) > _MOST_FOUND:
             reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"
             gathered.unread.append((f"{kind.folder}/", reason))
@@ -321,14 +321,8 @@ class _Sources:
     def found(self, query: str) -> _Gathered:
         """The passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
-        # What is only proposed, or was rejected, is nothing that an agent should go by.
-        hits = [hit for hit in results.hits if not (self._is_synced(hit) or self._is_proposed(hit))]
+        hits = [hit for hit in results.hits if not self._is_synced(hit)]
         return _Gathered(passages(self._memory, hits), further=results.left_out)
-
-    def _is_proposed(self, hit: Hit) -> bool:
-        """Whether a passage is one of a proposal."""
-        is_there = kind_at(hit.path.rpartition(":")[2]) is PROPOSAL
-        return is_there and self._memory.show(hit.path).fields.get("type") == PROPOSAL.name
 
     def _is_synced(self, hit: Hit) -> bool:
         """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
@@ -353,7 +347,7 @@ class _Sources:
     def _source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
         shown = self._shown(vault, path)
         document = self._read(vault, path, gathered, shown)
-        return ExcerptSource(vault, document, shown) if document else None
+        return ExcerptSource(document, shown) if document else None
 
     def _read(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
         if self._besides and real_path(vault, path) in self._besides:

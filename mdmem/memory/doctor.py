@@ -10,14 +10,13 @@ from itertools import islice
 from shutil import rmtree
 from typing import TYPE_CHECKING, TypeAlias
 
-from mdmem.diagnostic import Diagnostic, about_file, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
-from mdmem.git import Repository
+from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
-from mdmem.index.database import key_of
 from mdmem.links.graph import astray
 from mdmem.links.move import known, repair
-from mdmem.links.references import occurrences
+from mdmem.links.references import LINKS, occurrences, unresolved
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, SESSIONS_IGNORED
@@ -82,20 +81,13 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         facts["index"] = "; ".join(view.index.notes)
     for path in unlike(view):
         yield about_file(
-            path, "index-differs", "the index does not say what the file says", "mdmem doctor --fix"
+            path,
+            "index-differs",
+            "the index does not say what the file says",
+            "`mdmem doctor --fix` makes it anew",
         )
-    moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
-    linked: set[str] = set()
-    for found in occurrences(view, types=("note", "heading", "block")):
-        path, line, state, detail = found.place
-        linked |= {path, found.target.partition("#")[0]}
-        if state == "dangling":
-            new = moves.get(key_of(found.written.partition("#")[0]))
-            hint = f"it has moved to {new}: mdmem doctor --fix" if new else "make it, or take the link away"
-            yield at_line(path, line, "dangling-link", detail, hint, severity="warning")
-        elif state == "ambiguous":
-            hint = "name its folder, or its id"
-            yield at_line(path, line, "ambiguous-link", detail, hint, severity="warning")
+    links = list(occurrences(view, types=LINKS))
+    yield from unresolved(view, links)
     yield from (found for found in astray(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
         for path in paths:
@@ -104,6 +96,7 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     for path, problem in view.problems():
         yield about_file(path, "not-a-memory", problem, severity="warning")
     known = [path for path, *_ in view.states()]
+    linked = {path for link in links for path in (link.place.path, link.target.partition("#")[0])}
     facts["indexed"] = len(known)
     facts["orphans"] = sum(path not in linked for path in known)
 
@@ -188,12 +181,12 @@ def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
             above, _, name = here.rpartition("/")
             reason, _ = unportable(name)
             if reason:
-                hint = "rename it: mdmem mv takes every link along"
+                hint = "rename it: `mdmem mv` takes every link along"
                 yield about_file(here, "unportable-name", reason, hint, severity="warning")
             twin = folded.setdefault((above, name.casefold()), here)
             if twin != here:
                 message = f"differs only in case from {twin}: on macOS and Windows they are one"
-                hint = "rename one of them: mdmem mv takes every link along"
+                hint = "rename one of them: `mdmem mv` takes every link along"
                 yield about_file(here, "case-twin", message, hint, severity="warning")
 
 
@@ -233,7 +226,7 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
     if tracked := _tracked(vault):
         message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
-        yield about_file(LOCAL, "local-tracked", message, f"git rm -r --cached {LOCAL}")
+        yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
@@ -241,7 +234,13 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     others = len(set(names) - _own(vault, "index")) if names else 0
     if others:
         message = f"{others} indexes or files there were not made here, and are not used"
-        yield about_file(f"{LOCAL}/index", "not-from-here", message, "mdmem doctor --fix", severity="warning")
+        yield about_file(
+            f"{LOCAL}/index",
+            "not-from-here",
+            message,
+            "`mdmem doctor --fix` removes them",
+            severity="warning",
+        )
     names = _names(os.path.join(vault.root, LOCAL, "results"))
     if names and (others := len(set(names) - _own(vault, "results"))):
         message = f"{others} folders of results there were not made here, and are not used"

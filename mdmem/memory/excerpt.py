@@ -147,19 +147,16 @@ class ExcerptSource:
     """A memory that excerpts are taken from.
 
     Args:
-        vault: what it is read from.
         document: the memory.
         shown: what its path is called; its own path without.
         without: a stretch of it that is left out, because it is given elsewhere.
     """
 
-    def __init__(
-        self, vault: Vault, document: Document, shown: str = "", without: Span | None = None
-    ) -> None:
+    def __init__(self, document: Document, shown: str = "", without: Span | None = None) -> None:
         self._document = document
         self._without = without
         self._path = shown or document.path
-        self.day = _day(vault, document)
+        self.day = day_of(document.path, fields_of(document))
 
     def whole(self, *, note: str = "", rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """All that it says, as one excerpt; none where it says nothing."""
@@ -202,19 +199,6 @@ class ExcerptSource:
         yield Excerpt(path=self._path, first=first, last=last, text="\n".join(lines), day=self.day)
 
 
-def _day(vault: Vault, document: Document) -> str:
-    """The day of a memory; see `mdmem.index.hit.day_of`."""
-    fields = fields_of(document)
-    told = day_of(document.path, fields, None)
-    if told:
-        return told
-    root, parts = vault.place(document.path)
-    try:
-        return day_of(document.path, fields, os.stat(os.path.join(root, *parts)).st_mtime)
-    except OSError:
-        return ""
-
-
 def real_path(vault: Vault, path: str) -> str:
     """Where a memory lies, as an absolute path without links."""
     root, parts = vault.place(path)
@@ -239,7 +223,7 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
             read[hit.path] = _read(memory, hit.path)
         document = None if hit.heading else read[hit.path]
         if document and hit.line < document.lines.number(document.body_span.start):
-            first = next(iter(ExcerptSource(memory.vault, document).sections((rank,))), None)
+            first = next(iter(ExcerptSource(document).sections((rank,))), None)
             excerpt = first and replace(first, path=hit.path, day=hit.date)
         if excerpt and not any(each.place == excerpt.place for each in found):
             found.append(excerpt)

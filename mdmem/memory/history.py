@@ -11,7 +11,7 @@ from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mdmem.text.document import Document
     from mdmem.vault.store import Entry, FileChange
@@ -87,6 +87,7 @@ def _hashes(vault: Vault, path: str) -> Iterator[str]:
 
 
 _SHORT = 12  # digits of a hash in a message
+_SWEPT = "what was replaced is kept for as long as the config says: see `mdmem history`"
 _NEAR = 3  # how many of the last changes are named where another one is asked for
 
 
@@ -140,6 +141,59 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
     return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
 
 
+def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
+    """The unified diff from what a memory was to what it is; see `Questions.diff`."""
+    name = check_memory(path)
+    changes = list(_changes(vault, name))
+    if not changes:
+        vault.read(name)  # it says what is near, where there is no such memory
+        raise NamedNotFound(kind=f"change of {path}", name=wanted or "last")
+    ids = {entry.id: file.before for entry, file in changes}
+    if wanted is None:
+        start = changes[0][1].before
+    else:
+        start = ids[wanted] if wanted in ids else _version([file for _, file in changes], wanted)
+    now = vault.find(name)
+    if now and now.hash == start:
+        return ""
+    before = _data(vault, start) if start else None
+    if start and before is None:
+        raise NamedNotFound(kind=f"kept version of {path}", name=start[:_SHORT], remedy=_SWEPT)
+    text = None if before is None else before.decode("utf-8", "replace")
+    return unified(text, now.text if now else None, name)
+
+
+def _changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChange]]:
+    """The changes of a memory, newest first, under each name that it had; being moved is not one."""
+    for entry in vault.history():
+        file = next((f for f in entry.files if f.path == path), None)
+        if file is None:
+            continue
+        is_new = file.before is None and file.after
+        moved = (f.path for f in entry.files if is_new and f.after is None and f.before == file.after)
+        source = next(moved, None)
+        if source is None:
+            yield entry, file
+        else:
+            path = source
+
+
+def _version(changes: Sequence[FileChange], wanted: str) -> str:
+    """The whole hash of a version that begins so.
+
+    Raises:
+        NamedNotFound: there was none.
+        Usage: fewer than eight digits.
+    """
+    start = digits(wanted)
+    hashes = [h for file in changes for h in (file.after, file.before) if h]
+    found = next((h for h in hashes if h.startswith(start)), None)
+    if found is None:
+        near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes))
+        raise NamedNotFound(kind="version or change", name=wanted, near=near[:_NEAR])
+    return found
+
+
 def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
     """What takes back one file of a change; nothing where it is as it was before."""
     now, back = _standing(vault, file)
@@ -167,14 +221,25 @@ def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document
     after = _data(vault, file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
-    from mdmem.text.merge import merge  # noqa: PLC0415 - few changes are undone behind later ones
+    return carried(parse(file.path, after, now.limits), before, now)
 
-    base = parse(file.path, after, now.limits)
-    merged = merge(base, parse(file.path, before, now.limits), now)
+
+def carried(base: Document, changed: bytes, now: Document) -> bytes:
+    """What was made of `base`, made of what there is now instead.
+
+    Raises:
+        Conflict: both have changed the same place; with what has changed since.
+        DocumentRefused: `changed` cannot be a memory.
+    """
+    if now.hash == base.hash:
+        return changed
+    from mdmem.text.merge import merge  # noqa: PLC0415 - few memories change in between
+
+    merged = merge(base, parse(base.path, changed, now.limits), now)
     if merged.text is None:
-        diff = unified(base.text, now.text, file.path)
-        raise Conflict(path=file.path, base=file.after, actual=now.hash, diff=diff)
-    return encoded(file.path, merged.text)
+        diff = unified(base.text, now.text, base.path)
+        raise Conflict(path=base.path, base=base.hash, actual=now.hash, diff=diff)
+    return encoded(base.path, merged.text)
 
 
 def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mdmem.imports.batch import Batch
-    from mdmem.index.sync import Progress
     from mdmem.vault.vault import Vault
 
 # Where what is imported goes without another word: notes, or each kind to its own folder of the namespace.
@@ -32,9 +32,7 @@ FORMATS = {
 }
 
 
-def importing(
-    vault: Vault, form: str, source: str, to: str | None, progress: Progress | None
-) -> Callable[[], EditPlan]:
+def importing(vault: Vault, form: str, source: str, to: str | None) -> Callable[[], EditPlan]:
     """What makes the plan of an import; the source is read now, and once.
 
     Raises:
@@ -45,6 +43,7 @@ def importing(
     usual, reader = FORMATS[form]
     folder = check_folder(usual if to is None else to)
     module, _, function = reader.partition(":")
+    progress = partial(vault.progress, "importing") if vault.progress else None
     batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(
         source, vault.config.limits, progress
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mdmem.text.document import Document
     from mdmem.text.secret import Secret
     from mdmem.vault.vault import Vault
+    from mdmem.vault.walk import Found
 
 R = TypeVar("R")
 WAITING = "proposals that wait"
@@ -66,6 +67,8 @@ class Inbox(Checked, Generic[R]):
         self._run = run
         self._kinds = kinds
         self._clock = clock
+        # What was read, as long as the file is the same: every candidate of a capture asks for all of it.
+        self._known: dict[str, tuple[Found, Proposal | None]] = {}
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -75,14 +78,20 @@ class Inbox(Checked, Generic[R]):
         Args:
             all: also those that were rejected or have lapsed.
         """
-        now, found = self._clock(), []
+        now, known, self._known = self._clock(), self._known, {}
         for each in self._vault.walk(PROPOSAL.folder):
-            # What is no memory at all is no proposal either; `check` tells of it.
-            with contextlib.suppress(DocumentRefused):
-                document = None if each.problem else self._vault.find(each.path)
-                if document and proposals.is_proposal(document):
-                    found.append(proposals.read(document, self._kinds, self._vault, now))
+            kept = known.get(each.path)
+            self._known[each.path] = kept if kept and kept[0] == each else (each, self._found(each))
+        found = [proposals.as_of(each, now) for _, each in self._known.values() if each]
         return [each for each in found if all or each.status == OPEN]
+
+    def _found(self, met: Found) -> Proposal | None:
+        """The proposal in a file; None where it is none. Of what is not a memory at all, `check` tells."""
+        with contextlib.suppress(DocumentRefused):
+            document = None if met.problem else self._vault.find(met.path)
+            if document and proposals.is_proposal(document):
+                return self._read(document)
+        return None
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
         """One proposal, with the diff of what accepting it would change now, or with the `problem` there is.

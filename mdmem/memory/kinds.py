@@ -19,6 +19,7 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.memory.capture import Capture
+    from mdmem.memory.git import Git
     from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.observations import Observations
@@ -84,6 +85,13 @@ class Kinds(Verbs[R], Generic[R]):
         from mdmem.memory.references import References  # noqa: PLC0415 - start-up
 
         return References(self._vault, self._run, self._view)
+
+    @cached_property
+    def git(self) -> Git[R]:
+        """What git knows of the memories, and commits of them."""
+        from mdmem.memory.git import Git  # noqa: PLC0415 - start-up
+
+        return Git(self._vault, self._run)
 
     @cached_property
     def summaries(self) -> Summaries[R]:

@@ -7,75 +7,59 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import checked
-from mdmem.diagnostic import Diagnostic, about_file, told
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
-from mdmem.kind import PROPOSAL, kind_at
+from mdmem.errors import Usage
 from mdmem.memory.kinds import Kinds
-from mdmem.text.document import SUFFIXES, Document
-from mdmem.text.globs import matcher
-from mdmem.text.tree import LINEAGE
+from mdmem.memory.questions import Questions
 from mdmem.vault.config import find
-from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_under, join, relative
-from mdmem.vault.vault import Vault
+from mdmem.vault.paths import Scope, StrPath, check_folder
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Sequence
 
-    from ripgrepy import Ripgrepy
-
-    from mdmem.errors import NotAllowed
+    from mdmem.errors import MdmemError, NotAllowed
     from mdmem.generator import Generator
-    from mdmem.index.grep import Case, Hits
-    from mdmem.index.index import Index
-    from mdmem.index.query import Each, SearchRequest
-    from mdmem.index.search import Results
     from mdmem.index.sync import Progress, Synced
-    from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.memory.capture import Capture
     from mdmem.memory.context import Context
     from mdmem.memory.doctor import Health
     from mdmem.memory.instructions import WorkspaceProject
     from mdmem.memory.observer import ObservedSession, SessionObservations
-    from mdmem.memory.verbs import Listed
     from mdmem.results.results import ToolResults
     from mdmem.schema import Schemas
     from mdmem.sessions.sessions import Sessions
     from mdmem.template.templates import Templates
-    from mdmem.text.inline import Citation
     from mdmem.vault.plan import EditPlan
-    from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
     from mdmem.watch.events import Watch
     from mdmem.watch.watcher import Keeper
 
 
-def _pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
-    from mdmem.code.citations import pinning  # noqa: PLC0415 - few memories cite code
-
-    return pinning(vault)
-
-
-class Memory(Kinds["Applied"]):
+class Memory(Questions):
     """The memories of one scope of a vault.
 
     Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
     that changes something does it at once and says what it did; the same verb of `plan` only returns the
-    edit plan.
+    edit plan. With `thread`, no path is that of another conversation either; see `of_thread`.
     """
-
-    def __init__(self, root: str, scope: Scope | None = None, *, actor: str = "") -> None:
-        scope = scope or Scope()
-        self.vault = Vault(root, scope.wall, actor, scope.reads)
-        super().__init__(self.vault, scope, self.vault.transact, self._current)
 
     def __repr__(self) -> str:
         return f"Memory({self.vault.root!r}, {self.scope!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it has opened stays in this process.
-        return partial(Memory, actor=self.vault.actor), (self.vault.root, self.scope)
+        return partial(Memory, actor=self.vault.actor, thread=self.thread), (self.vault.root, self.scope)
+
+    def of_thread(self, thread: str) -> Memory:
+        """The same memories, of those that conversations left behind only what is of one thread.
+
+        Its summary, observations and working memory stay, also where it is another name of a session. Those
+        of others are neither found nor read nor changed, as if they were another user's.
+
+        Raises:
+            Usage, PathRefused: no thread can have this name.
+        """
+        return Memory(self.root, self.scope, actor=self.vault.actor, thread=thread)
 
     @property
     def root(self) -> str:
@@ -113,9 +97,9 @@ class Memory(Kinds["Applied"]):
 
     @property
     def remarks(self) -> list[str]:
-        """What had to give in the vault and in the index so far, in words, each once."""
+        """What had to give in the vault, the index and git so far, in words, each once."""
         of_index = self.index.notes if "index" in vars(self) else []
-        return list(dict.fromkeys((*self.vault.notes, *of_index)))
+        return list(dict.fromkeys((*self.vault.notes, *of_index, *self._words)))
 
     @property
     def capture_refused(self) -> NotAllowed | None:
@@ -125,6 +109,27 @@ class Memory(Kinds["Applied"]):
         from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
 
         return capture_refused(self.vault)
+
+    @property
+    def commit_refused(self) -> MdmemError | None:
+        """Why nothing is committed to git by itself, where the config asks for that; None otherwise."""
+        if self.vault.config.git.commit == "off":
+            return None
+        from mdmem.memory.commits import Commits  # noqa: PLC0415 - few vaults want it
+
+        return Commits(self.vault).refused()
+
+    def commit_left(self) -> str:
+        """Commit to git what a session or a server leaves, where the config asks for that and it may be.
+
+        Returns:
+            A word about what was not committed, and why; no error is raised.
+        """
+        if self.vault.config.git.commit == "off":
+            return ""
+        from mdmem.memory.commits import Commits  # noqa: PLC0415 - few vaults want it
+
+        return Commits(self.vault).by_itself()
 
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
@@ -136,7 +141,7 @@ class Memory(Kinds["Applied"]):
         """The project memory, and what coding tools are told beside it."""
         from mdmem.memory.instructions import WorkspaceProject  # noqa: PLC0415 - start-up
 
-        return WorkspaceProject(self.vault, self.vault.transact)
+        return WorkspaceProject(self.vault, self._transact)
 
     @cached_property
     def capture(self) -> Capture[Applied]:
@@ -162,7 +167,7 @@ class Memory(Kinds["Applied"]):
         """What stretches of sessions left behind, and what makes it."""
         from mdmem.memory.observer import SessionObservations  # noqa: PLC0415 - start-up
 
-        return SessionObservations(self.vault, self.vault.transact, self.sessions)
+        return SessionObservations(self.vault, self._transact, self.sessions)
 
     def observe(
         self,
@@ -189,7 +194,7 @@ class Memory(Kinds["Applied"]):
             raise Usage(problem="observe one session, or all of them", remedy="give a session, or all")
         from mdmem.memory.observer import Observer  # noqa: PLC0415 - start-up
 
-        observer = Observer(self.vault, self.vault.transact, self.sessions)
+        observer = Observer(self.vault, self._transact, self.sessions)
         if watch:
             return observer.watch(session, generator)
         return observer.every(generator) if session is None else [observer.work(session, generator)]
@@ -207,30 +212,16 @@ class Memory(Kinds["Applied"]):
             return False
         from mdmem.memory.observer import Observer, start  # noqa: PLC0415 - start-up
 
-        observer = Observer(self.vault, self.vault.transact, self.sessions)
+        observer = Observer(self.vault, self._transact, self.sessions)
         start(observer, self.vault, self.scope, self.sessions.resolve(session))
         return True
-
-    @cached_property
-    def index(self) -> Index:
-        """The index of the whole vault; every question that needs it makes it current first."""
-        from mdmem.index.index import Index  # noqa: PLC0415 - start-up
-
-        return Index(self.vault.root, _pinning)
-
-    def _current(self) -> View:
-        """What the index knows of this namespace, once it is current."""
-        from mdmem.index.view import View  # noqa: PLC0415 - start-up
-
-        self.index.sync(texts=False)
-        return View(self.index, self.vault)
 
     def sync(self, *, rebuild: bool = False, progress: Progress | None = None) -> Synced:
         """Make the index say what the files say; every question does so by itself.
 
         Args:
             rebuild: make it anew, whatever it says.
-            progress: told how many of how many files are read.
+            progress: told how many of how many files are read, in place of the `progress` of this object.
 
         Returns:
             What has changed since the last time, in this namespace.
@@ -239,44 +230,17 @@ class Memory(Kinds["Applied"]):
             LockTimeout, StorageFailed: it cannot be done now.
         """
         self.vault.enter()
-        if progress and not self.scope.is_owner:
-            # How many files there are is for the owner to know.
-            each, progress = progress, lambda done, of: each(100 * done // of, 100)
-        synced = self.index.rebuild(progress) if rebuild else self.index.sync(progress=progress, alone=True)
+        told = self._told(progress)
+        synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told, alone=True)
         return synced.under(self.vault.wall)
 
     def apply(self, plan: EditPlan) -> Applied:
-        """Do what a plan says, all of it or nothing; see `Vault.apply`."""
-        return self.vault.apply(plan)
-
-    def diff(self, plan: EditPlan) -> str:
-        """What a plan would change, as a unified diff, once it is checked as `apply` would check it."""
-        return self.prepared(plan).diff()
+        """Do what a plan says, all of it or nothing; see `Vault.apply`. Then it is committed, if wanted."""
+        return self._committed(self.vault.apply(plan))
 
     def prepared(self, plan: EditPlan) -> EditPlan:
         """A plan as `apply` would do it: checked, and without the secrets that it may not add."""
         return self.vault.prepare(plan).plan
-
-    def at(self, file: StrPath) -> str | None:
-        """The path of the memory that a file on disk, or a link to it, is; None for any other file."""
-        if "\0" in file:
-            return None
-        real = os.path.realpath(file)
-        if is_under(real, self.vault.root):
-            full = os.path.relpath(real, self.vault.root).replace(os.sep, "/")
-        else:
-            mounted = (
-                path for path, place in self.vault.mounted("").items() if os.path.realpath(place) == real
-            )
-            full = next(mounted, "")
-        hidden = any(part.startswith(".") for part in full.split("/"))
-        if hidden or not full.endswith(SUFFIXES) or not self.vault.wall.holds(full):
-            return None
-        return relative(full, self.vault.namespace)
-
-    def exists(self, path: StrPath) -> bool:
-        """Whether a memory stands at `path`."""
-        return self.vault.exists(path)
 
     def state_folder(self, name: str) -> str:
         """The absolute path of a folder for what can be made anew, made when missing; git ignores it.
@@ -286,152 +250,6 @@ class Memory(Kinds["Applied"]):
             StorageFailed: it cannot be made.
         """
         return self.vault.disk.local(check_folder(name))
-
-    def show(self, path: StrPath) -> Document:
-        """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
-        self.vault.enter()
-        return self.vault.read(path, recovered=True)
-
-    def ls(
-        self,
-        within: StrPath = "",
-        *,
-        globs: Sequence[str] = (),
-        where: Sequence[str] = (),
-        sort: str = "",
-    ) -> list[Listed]:
-        """The memories below the folder `within` that fit, in the order of their paths.
-
-        Files that look like memories and cannot be one come with their `problem`, except with conditions.
-
-        Args:
-            within: a folder; everything without.
-            globs: a memory has to fit one of them, seen from `within`.
-            where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
-            sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
-                last.
-
-        Raises:
-            MemoryNotFound: nothing is below `within`.
-            PatternInvalid: a glob or a condition that cannot be read.
-        """
-        from mdmem.memory.verbs import Listed, conditional  # noqa: PLC0415 - start-up
-
-        self.vault.enter()
-        fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
-        if not (where or sort):
-            met = list(self.vault.walk(within))
-            if within and not met:
-                raise MemoryNotFound(path=within)
-            return [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if fits(f.path[inside:])]
-        found = conditional(self._current(), check_folder(within), where, sort)
-        return [listed for listed in found if fits(listed.path[inside:])]
-
-    def grep(
-        self,
-        pattern: str,
-        *,
-        within: StrPath = "",
-        globs: Sequence[str] = (),
-        regex: bool = False,
-        case: Case = "ignore",
-        context: int = 0,
-        limit: int | None = None,
-    ) -> Hits:
-        """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`."""
-        from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
-
-        self.vault.enter()
-        base = self.vault.namespace
-        folder = self.vault.folder(within)
-        return grep(
-            pattern,
-            root=self.vault.root,
-            mounts=self.vault.mounted(folder),
-            read=lambda path: self.vault.read(relative(path, base), recovered=True),
-            namespace=folder,
-            base=base,
-            hides=self.vault.wall.hides,
-            globs=globs,
-            regex=regex,
-            case=case,
-            context=context,
-            limit=limit,
-        )
-
-    def ripgrep(self, pattern: str) -> Ripgrepy:
-        """All of ripgrep for the files of this namespace: a `Ripgrepy`, to be given more options and run.
-
-        It never leaves the folder: hidden files, links and a program to run for each file stay off whatever
-        options are added. `grep` knows more: mounted files, headings, dates, and what could not be read.
-
-        Args:
-            pattern: a regular expression; it may begin with a dash.
-
-        Raises:
-            RipgrepMissing: there is no ripgrep.
-        """
-        from mdmem.index.grep import ripgrepy  # noqa: PLC0415 - start-up
-
-        self.vault.enter()
-        return ripgrepy(pattern, self.vault.root, self.vault.wall)
-
-    def search(
-        self,
-        query: str | SearchRequest,
-        *,
-        within: StrPath = "",
-        types: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        since: str = "",
-        before: str = "",
-        limit: int = 10,
-        depth: int = 0,
-        budget: int | None = None,
-        each: Each = "memory",
-        context: int | None = None,
-        explain: bool = False,
-    ) -> Results:
-        """The passages that fit a query best.
-
-        Args:
-            query: what to look for; or a `SearchRequest` that says all, and nothing besides.
-            within, types, tags, since, before: as `SearchRequest`, and so are
-            limit, depth, budget, each, context, explain.
-
-        Raises:
-            Usage: an argument that cannot mean anything.
-            PathRefused: `within` leaves the namespace.
-            LockTimeout, StorageFailed: the index cannot be made current.
-        """
-        from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
-        from mdmem.index.search import search  # noqa: PLC0415 - start-up
-
-        request = SearchRequest(
-            query="" if isinstance(query, SearchRequest) else query,
-            within=within,
-            types=types,
-            tags=tags,
-            since=since,
-            before=before,
-            limit=limit,
-            depth=depth,
-            budget=budget,
-            each=each,
-            context=context,
-            explain=explain,
-        )
-        if isinstance(query, SearchRequest):
-            if request != SearchRequest(query=""):
-                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest out")
-            request = query
-        index, layers = self.index, self.scope.searches
-        self.vault.enter()
-        index.sync()
-        read = partial(index.vault.read, recovered=True)
-        return index.both(
-            lambda database, text: search(text, request, read=read, headings=database.headings, layers=layers)
-        )
 
     def context(
         self,
@@ -478,7 +296,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
-        return Watch(self._current(), lambda path: self.check([path]), poll_seconds=poll_seconds)
+        return Watch(self._current(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds)
 
     def keep_current(self) -> Keeper:
         """Watch for changes, so that questions look only at what has changed: for a process that goes on.
@@ -493,66 +311,6 @@ class Memory(Kinds["Applied"]):
         self.index.rest_when_idle()
         return Keeper(self.index)
 
-    def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
-        """What a template renders to; see `mdmem.template`.
-
-        Raises:
-            NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
-        """
-        from datetime import UTC, datetime  # noqa: PLC0415 - start-up
-
-        return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
-
-    def check(self, paths: Sequence[StrPath] = ()) -> list[Diagnostic]:
-        """Everything that is wrong with memories: form, schema, secrets, and what they say they came from.
-
-        Args:
-            paths: memories or folders; all memories without any.
-
-        Raises:
-            MemoryNotFound: a path names nothing.
-        """
-        self.vault.enter()
-        findings: list[Diagnostic] = []
-        related: set[str] = set()
-        for path in paths or ("",):
-            for found in self._named(path):
-                findings += self._check_one(*found, related)
-        if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
-            findings += self.capture.check()
-        if related:
-            from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
-
-            findings += astray(self._current(), related)
-        return findings
-
-    def _named(self, path: str) -> Iterator[tuple[str, str]]:
-        if path.endswith((".md", ".json")):
-            yield path, ""
-            return
-        met = False
-        for found in self.vault.walk(path):
-            met = True
-            yield found.path, found.problem
-        if path and not met:
-            raise MemoryNotFound(path=path)
-
-    def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
-        """What is wrong with one memory; with fields of lineage it is put into `related`."""
-        if problem:
-            return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
-        try:
-            document = self.vault.read(path)
-            related.update(path for key in LINEAGE if document.fields.get(key))
-            found = self.vault.check(document)
-            if kind_at(path) is PROPOSAL:
-                from mdmem.memory.proposal import judge  # noqa: PLC0415 - start-up
-
-                found += judge(document, self._builds, self.vault)
-            return told(found)
-        except (DocumentRefused, StorageFailed, SystemFailing) as error:
-            return [about_file(path, error.code, error.message, error.hint)]
-
     def doctor(self, *, fix: bool = False) -> Health:
         """What is wrong with the vault itself; see `mdmem.memory.doctor`.
 
@@ -565,17 +323,8 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.memory.doctor import examine, mend  # noqa: PLC0415 - start-up
 
-        mended = self.vault.transact(lambda: mend(self.vault, self._current())) if fix else None
+        mended = self._transact(lambda: mend(self.vault, self._current())) if fix else None
         return examine(self.vault, self._current, mended)
-
-    def history(self, path: StrPath | None = None) -> list[Entry]:
-        """The changes to this namespace, newest first; with `path`, those to one memory.
-
-        Raises:
-            PathRefused: `path` cannot name a memory.
-        """
-        name = None if path is None else check_memory(path)
-        return [e for e in self.vault.history() if name is None or any(f.path == name for f in e.files)]
 
 
 @checked

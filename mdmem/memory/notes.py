@@ -5,13 +5,13 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from mdmem.arguments import Checked
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
-from mdmem.memory.content import new_body, unpadded
+from mdmem.memory.content import new_body, stamp_of, unpadded
 from mdmem.template.filters import escaped, line
 from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _SUFFIX = ".md"
+_DAILY = "daily"  # the folder of the logs of days, and their template
 _MARKS = "##"
 # Only behind one of these can a text end inside something that swallows a heading.
 _VERBATIM_MARKS = ("```", "~~~", "<")
@@ -46,10 +47,17 @@ class NoteInfo:
         mtime_ns: time of change in nanoseconds since the epoch.
     """
 
+    JSON: ClassVar = ("path", "title", "size", "modified")
+
     path: str
     title: str
     size: int
     mtime_ns: int
+
+    @property
+    def modified(self) -> str:
+        """The time of change, see `stamp_of`."""
+        return stamp_of(self.mtime_ns)
 
 
 def local_now() -> datetime:
@@ -94,20 +102,45 @@ class Notes(Checked, Generic[R]):
                 would swallow what follows.
         """
         path = self._path(name)
-        new = self._section(path, content, title)
+        return self._grow(path, self._section(path, content, title))
+
+    def _grow(self, path: str, new: str, first: str = "") -> R:
+        """Add a section at the end of a note; one that is missing begins with the text `first`."""
 
         def build() -> EditPlan:
             # No base is compared here: whoever appends does not mind what was added in between.
             before = self._vault.find(path)
-            empty = before or parse(path, b"", self._vault.config.limits)
-            edits = section.append_block(empty, new)
+            grown = before or parse(path, history.encoded(path, first), self._vault.config.limits)
+            edits = section.append_block(grown, new)
+            _refuse_swallowed(grown, edits)
             if before:
-                _refuse_swallowed(before, edits)
                 return edit(before, edits, f"append to {path}")
-            change = Change(path=path, before=None, content=history.encoded(path, splice("", edits)))
+            change = Change(path=path, before=None, content=history.encoded(path, splice(first, edits)))
             return EditPlan(changes=(change,), message=f"append to {path}")
 
         return self._run(build)
+
+    @property
+    def today_path(self) -> str:
+        """The path of the log of today, by the local date: `notes/daily/2024-01-31.md`."""
+        return self._path(f"{_DAILY}/{self._clock():%Y-%m-%d}")
+
+    def today(self, content: str) -> R:
+        """Add a section at the end of the log of today, under the local time; see `today_path`.
+
+        A missing log is made from the template `daily`, which is given the `date`.
+
+        Args and errors are those of `append`; and
+            TemplateFailed: the vault's own template cannot be rendered, or misses a variable.
+        """
+        now = self._clock().astimezone()
+        day = f"{now:%Y-%m-%d}"
+        path = self._path(f"{_DAILY}/{day}")
+        new = self._section(path, content, f"{now:%H:%M}")
+        # Rendered before anything is built: a plan may be built again under the lock, a template never is.
+        templates = self._vault.templates
+        first = "" if self._vault.exists(path) else templates.render(_DAILY, {"date": day}, now=now)
+        return self._grow(path, new, first)
 
     def overwrite(
         self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None

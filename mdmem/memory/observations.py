@@ -7,7 +7,7 @@ one before it. What a reflection covers stays where it is, and is told from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,11 +22,12 @@ from mdmem.sessions.logs import fits, name_of
 from mdmem.sessions.message import is_asked, pairs
 from mdmem.sessions.record import RunSummary
 from mdmem.text.document import Document
+from mdmem.text.field import set_field, unset_field
 from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate, unescaped
 from mdmem.vault.config import ObservationSettings
 from mdmem.vault.paths import check_memory, is_under, join
-from mdmem.vault.plan import EditPlan, deletion
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
 
 if TYPE_CHECKING:
     import builtins
@@ -70,13 +71,14 @@ class Observation:
         created: when it was made (ISO 8601, UTC).
         tokens: of its text.
         by: who made it: `extract`, or the name of a model.
+        asked, answered: tokens that a model was asked and has answered for it, estimated; 0 without one.
         problem: why no model made it, or why it cannot be read; empty otherwise.
         text: what it says.
     """
 
     JSON: ClassVar = (
         *("path", "session", "log", "first", "last", "generation", "follows", "derived_from"),
-        *("created", "tokens", "by", "problem", "text"),
+        *("created", "tokens", "by", "asked", "answered", "problem", "text"),
     )
 
     path: str
@@ -90,6 +92,8 @@ class Observation:
     created: str = ""
     tokens: int = 0
     by: str = ""
+    asked: int = 0
+    answered: int = 0
     problem: str = ""
     text: str = ""
 
@@ -134,10 +138,25 @@ class ObservationPlace(NamedTuple):
 class Observations(Checked, Generic[R]):
     """The observations of a namespace's sessions. What is unknown is empty."""
 
-    def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        sessions: Sessions,
+        settle: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take what is needed.
+
+        Args:
+            vault, run: as for `Verbs`.
+            sessions: the conversations.
+            settle: lets the log of a session say how far it was observed, before what tells it goes; not for
+                a plan, which changes no log.
+        """
         self._vault = vault
         self._run = run
         self._sessions = sessions
+        self._settle = settle
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -189,7 +208,7 @@ class Observations(Checked, Generic[R]):
     def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
         """The observation or reflection of an id, which is its path; None where there is none."""
         path = _path(id)
-        place = _place(path)
+        place = place_of(path)
         document = self._vault.find(path) if place else None
         return observation_in(place, document) if place and document else None
 
@@ -291,6 +310,8 @@ class Observations(Checked, Generic[R]):
     def delete(self, ids: Sequence[str] = (), session: str | None = None) -> R:
         """Remove observations and reflections, which undo brings back; their sources are not observed again.
 
+        Reflections on them stay, and do not name them any more.
+
         Args:
             ids: their paths.
             session: the key of a session, all of whose they are, also of one of its name before it.
@@ -299,30 +320,48 @@ class Observations(Checked, Generic[R]):
             Usage: neither is given.
             MemoryNotFound: an id names no observation.
         """
+        paths = self._asked_for(ids, session)
+        if self._settle:
+            places = filter(None, map(place_of, paths))
+            for key in dict.fromkeys(self._read(place).session for place in places):
+                with suppress(Usage):  # it names no session
+                    self._settle(key)
+        told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
+
+        def build() -> EditPlan:
+            changes = []
+            for path in paths:
+                document = self._vault.find(path) if place_of(path) else None
+                if document is None:
+                    raise MemoryNotFound(path=path)
+                changes.append(deletion(document))
+            changes += self._without(paths)
+            return EditPlan(changes=tuple(changes), message=f"delete observations {told}")
+
+        return self._run(build)
+
+    def _asked_for(self, ids: Sequence[str], session: str | None) -> builtins.list[str]:
+        """The paths of observations that are named one by one, or by their session."""
         if not ids and session is None:
             raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
         paths = [*map(_path, ids)]
         if session is not None:
             paths += [place.path for place in self._places(self._sessions.resolve(session))]
-        places = [(path, _place(path)) for path in dict.fromkeys(paths)]
-        for key in dict.fromkeys(self._read(place).session for _, place in places if place):
-            with suppress(Usage):  # it names no session
-                self._settle(key)
+        return [*dict.fromkeys(paths)]
 
-        def build() -> EditPlan:
-            documents = []
-            for path, place in places:
-                document = self._vault.find(path) if place else None
-                if document is None:
-                    raise MemoryNotFound(path=path)
-                documents.append(document)
-            told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
-            return EditPlan(changes=tuple(map(deletion, documents)), message=f"delete observations {told}")
-
-        return self._run(build)
-
-    def _settle(self, key: str) -> None:
-        """Nothing here: a plan changes nothing, and so no log."""
+    def _without(self, paths: Sequence[str]) -> Iterator[Change]:
+        """The changes to reflections that name some of these, which are about to go, as what they are on."""
+        for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
+            for place in self._places_in(folder):
+                if not place.generation or place.path in paths:
+                    continue
+                named = self._derived(place)
+                left = [each for each in named if each not in paths]
+                document = self._vault.find(place.path) if len(left) < len(named) else None
+                if document:
+                    key = ("derived_from",)
+                    edits = set_field(document, key, left) if left else unset_field(document, key)
+                    yield from edit(document, edits, "").changes
 
     # -- what stands where --------------------------------------------------------------------------------
 
@@ -345,9 +384,11 @@ class Observations(Checked, Generic[R]):
 
     def _places(self, key: str) -> builtins.list[ObservationPlace]:
         """What stands below the folder of a session, by the numbers in the names."""
-        folder = folder_of(key)
+        return self._places_in(folder_of(key))
+
+    def _places_in(self, folder: str) -> builtins.list[ObservationPlace]:
         names = self._vault.store.names(join(self._vault.namespace, folder))
-        found = filter(None, (_place(f"{folder}/{name}") for name in names))
+        found = filter(None, (place_of(f"{folder}/{name}") for name in names))
         return sorted(found, key=lambda place: (place.log, place.last, place.first))
 
     def _uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
@@ -356,12 +397,19 @@ class Observations(Checked, Generic[R]):
         covered: set[str] = set()
         for place in every:
             if place.generation:
-                covered.update(path.rpartition("/")[2] for path in self._read(place).derived_from)
+                covered.update(path.rpartition("/")[2] for path in self._derived(place))
         left = [place for place in every if place.name not in covered]
         return Uncovered(
             observations=[place for place in left if not place.generation],
             reflections=[place for place in left if place.generation],
         )
+
+    def _derived(self, place: ObservationPlace) -> tuple[str, ...]:
+        """What a reflection is on; nothing where it cannot be read. Its text is not looked at."""
+        with suppress(DocumentRefused, PathRefused):
+            document = self._vault.find(place.path)
+            return _derived_in(document.fields) if document else ()
+        return ()
 
     def _read(self, place: ObservationPlace) -> Observation:
         """An observation as its memory says; of one that cannot be read, its place and the problem."""
@@ -403,7 +451,7 @@ def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlac
     return [place for place in places if log and place.log == log[:DIGITS]]
 
 
-def _place(path: str) -> ObservationPlace | None:
+def place_of(path: str) -> ObservationPlace | None:
     """What a path tells; None where it is that of no observation."""
     name = path.rpartition("/")[2]
     if not is_under(path, OBSERVATION.folder):
@@ -426,8 +474,6 @@ def observation_in(place: ObservationPlace, document: Document) -> Observation:
     """An observation as its fields tell it, which people may have changed."""
     fields = document.fields
     text = unescaped(document.body.strip())
-    derived = fields.get("derived_from")
-    named = derived if isinstance(derived, list) else [derived]
     found = Observation(
         path=place.path,
         session=str(fields.get("session") or ""),
@@ -436,18 +482,31 @@ def observation_in(place: ObservationPlace, document: Document) -> Observation:
         last=place.last,
         generation=place.generation,
         follows=str(fields.get("follows") or ""),
-        derived_from=tuple(each for each in named if isinstance(each, str)),
+        derived_from=_derived_in(fields),
         created=str(fields.get("created") or ""),
         tokens=estimate(text),
         by=str(fields.get("by") or ""),
+        asked=_number_in(fields.get("asked")),
+        answered=_number_in(fields.get("answered")),
         problem=str(fields.get("problem") or ""),
         text=text,
     )
     if not place.generation:
         return found
-    numbers = [fields.get(name) for name in ("from", "to")]
-    first, last = (each if type(each) is int and each > 0 else 1 for each in numbers)
+    first, last = (_number_in(fields.get(name)) or 1 for name in ("from", "to"))
     return replace(found, first=min(first, last), last=last)
+
+
+def _derived_in(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """The paths of what a reflection is on."""
+    derived = fields.get("derived_from")
+    named = derived if isinstance(derived, list) else [derived]
+    return tuple(each for each in named if isinstance(each, str))
+
+
+def _number_in(value: object) -> int:
+    """The number that a field holds; 0 where it holds none."""
+    return value if type(value) is int and value > 0 else 0
 
 
 def _is_behind(last: int, message: Message) -> bool:

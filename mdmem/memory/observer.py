@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.errors import LockTimeout, MdmemError
@@ -44,9 +44,11 @@ from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from mdmem.generator import Generator
+    from mdmem.memory.verbs import Build
     from mdmem.sessions.conversation import Conversation
+    from mdmem.sessions.sessions import Sessions
     from mdmem.vault.paths import Scope
-    from mdmem.vault.transaction import Applied  # noqa: F401 - what applying a plan gives
+    from mdmem.vault.transaction import Applied
     from mdmem.vault.vault import Vault
 
 MOST_TOKENS = 8_000
@@ -83,6 +85,28 @@ class ObservedSession:
     problems: tuple[str, ...] = ()
 
 
+class _Done:
+    """What an observer has done for a session so far; `given_up` are the steps that made nothing."""
+
+    def __init__(self, session: str) -> None:
+        self.key = session
+        self.made: list[str] = []
+        self.compacted = 0
+        self.is_busy = False
+        self.problems: list[str] = []
+        self.given_up: set[Step] = set()
+
+    def told(self) -> ObservedSession:
+        """The same for the caller, each problem once."""
+        return ObservedSession(
+            session=self.key,
+            made=tuple(self.made),
+            compacted=self.compacted,
+            is_busy=self.is_busy,
+            problems=tuple(dict.fromkeys(self.problems)),
+        )
+
+
 class _Unobserved(NamedTuple):
     """What one observation is to be about.
 
@@ -117,40 +141,50 @@ class Observer(Observations["Applied"]):
         A step that fails does not hold up the others. Who holds the lock asks once more behind it, so that
         nobody who came meanwhile has to wait or to come again.
         """
-        key = session
-        made: list[str] = []
-        problems: list[str] = []
-        done: dict[Step, int] = {}
-        failed: set[Step] = set()
-        is_busy = False
+        done = _Done(session)
         try:
-            key = self._sessions.resolve(session)
-            while not is_busy and (waiting := self._waiting(key, failed)):
-                try:
-                    with self.held(key, 0):
-                        while waiting:
-                            for step in waiting:
-                                before = len(made)
-                                try:
-                                    found = self._do(step, key, generator, made)
-                                except MdmemError as error:
-                                    problems.append(f"{step}: {error}")
-                                    found = 0
-                                done[step] = done.get(step, 0) + found
-                                if not found and len(made) == before:
-                                    failed.add(step)
-                            waiting = self._waiting(key, failed)
-                except LockTimeout:
-                    is_busy = True
+            done.key = self._sessions.resolve(session)
+            while not done.is_busy and self._waiting(done):
+                self._work_once(done, generator)
         except MdmemError as error:
-            problems.append(str(error))
-        return ObservedSession(
-            session=key,
-            made=tuple(made),
-            compacted=done.get("compact", 0),
-            is_busy=is_busy,
-            problems=tuple(dict.fromkeys(problems)),
-        )
+            done.problems.append(str(error))
+        return done.told()
+
+    def _work_once(self, done: _Done, generator: Generator | None) -> None:
+        """Take the lock and do what is due, until nothing is; or find that another process has it."""
+        try:
+            with self.held(done.key, 0):
+                while waiting := self._waiting(done):
+                    for step in waiting:
+                        self._try(step, done, generator)
+        except LockTimeout:
+            done.is_busy = True
+
+    def _try(self, step: Step, done: _Done, generator: Generator | None) -> None:
+        """Do a step; one that makes nothing, or fails, is not tried again."""
+        try:
+            is_made = self._do(step, done, generator)
+        except MdmemError as error:
+            done.problems.append(f"{step}: {error}")
+            is_made = False
+        if not is_made:
+            done.given_up.add(step)
+
+    def _waiting(self, done: _Done) -> list[Step]:
+        return [step for step in self.due(done.key) if step not in done.given_up]
+
+    def _do(self, step: Step, done: _Done, generator: Generator | None) -> bool:
+        """Do a step; whether that made anything."""
+        if step == "compact":
+            count = self._compact(done.key)
+            done.compacted += count
+            return count > 0
+        if step == "observe":
+            found = self.observe(done.key, generator)
+        else:
+            found = self.reflect(done.key, generator, meta=step == "reflect-meta")
+        done.made += [found.path] if found else []
+        return found is not None
 
     def every(self, generator: Generator | None = None) -> list[ObservedSession]:
         """As `work`, of every session for which anything was to be done."""
@@ -189,20 +223,6 @@ class Observer(Observations["Applied"]):
                 return conversation.state.key if conversation and not conversation.state.alias_of else ""
         except MdmemError:
             return ""
-
-    def _waiting(self, key: str, failed: set[Step]) -> list[Step]:
-        return [step for step in self.due(key) if step not in failed]
-
-    def _do(self, step: Step, key: str, generator: Generator | None, made: list[str]) -> int:
-        """Do a step; how many memories or summaries that made."""
-        if step == "compact":
-            return self._compact(key)
-        if step == "observe":
-            found = self.observe(key, generator)
-        else:
-            found = self.reflect(key, generator, meta=step == "reflect-meta")
-        made += [found.path] if found else []
-        return 1 if found else 0
 
     # -- observing ----------------------------------------------------------------------------------------
 
@@ -317,10 +337,12 @@ class Observer(Observations["Applied"]):
             "created": now(),
             "tokens": estimate(found),
             "by": in_line(said.by),
+            "asked": said.asked,
+            "answered": said.answered,
             "problem": in_line(said.problem),
             "confidence": _CONFIDENCE,
         }
-        lines = block({name: value for name, value in told.items() if value not in ("", [])}, 2)
+        lines = block({name: value for name, value in told.items() if value not in ("", [], 0)}, 2)
         body = "\n\n".join(plain(in_line(line)) for line in found.split("\n") if line.strip())
         text = "\n".join(("---", *lines, "---", "", body, ""))
         change = Change(path=place.path, before=None, content=history.encoded(place.path, text))
@@ -343,9 +365,9 @@ class Observer(Observations["Applied"]):
 class SessionObservations(Observations["Applied"]):
     """The observations of a namespace's sessions, and the verbs that make them."""
 
-    @cached_property
-    def _observer(self) -> Observer:
-        return Observer(self._vault, self._run, self._sessions)
+    def __init__(self, vault: Vault, run: Callable[[Build], Applied], sessions: Sessions) -> None:
+        self._observer = Observer(vault, run, sessions)
+        super().__init__(vault, run, sessions, self._observer.settle)
 
     def observe(self, session: str, generator: Generator | None = None) -> Observation | None:
         """Note what was said since the last time, at most 8,000 tokens of it; None where that is nothing.
@@ -378,10 +400,6 @@ class SessionObservations(Observations["Applied"]):
         key = self._sessions.resolve(session)
         with self._observer.held(key, _WAIT):
             return self._observer.reflect(key, generator, meta=meta)
-
-    def _settle(self, key: str) -> None:
-        """Let a log say that it was observed as far as its observations tell, one of which is about to go."""
-        self._observer.settle(key)
 
 
 def start(observer: Observer, vault: Vault, scope: Scope, key: str) -> None:

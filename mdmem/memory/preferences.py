@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from mdmem.arguments import Checked, json_value
@@ -147,6 +148,7 @@ def path_of(category: str, key: str) -> str:
     return f"{PREFERENCE.folder}/{encode_id(category)}/{encode_id(key)}.md"
 
 
+@lru_cache(maxsize=10_000)
 def name_of(path: str) -> tuple[str, str] | None:
     """The category and key whose file `path` is; None when it is the file of none."""
     shape = _SHAPE.fullmatch(path)

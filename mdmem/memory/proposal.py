@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.arguments import unfit
@@ -88,7 +88,7 @@ VERBS: Mapping[str, Proposable] = {
     "section": Proposable(("path", "heading"), ("text", "where"), ("keep_subsections", "base"), "path"),
     "set": Proposable(("path",), ("fields",), ("base",), "path"),
     "unset": Proposable(("path",), ("key",), ("base",), "path"),
-    "rm": Proposable(("path",), (), ("base",), "path"),
+    "rm": Proposable(("path",), (), ("recursive", "base"), "path"),
 }
 """The verbs of the façade that may be proposed."""
 
@@ -292,7 +292,7 @@ def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        node, found = _judged(document, kinds, vault)
+        node, flaws = _judged(document, kinds, vault)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
@@ -300,17 +300,16 @@ def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -
     value = node.value if node and isinstance(node.value, dict) else {}
     arguments = value.get("arguments")
     expires = content.moment_of(fields.get("expires"))
-    lapsed = expires is not None and expires <= now
     rejected = fields.get("status") == REJECTED
-    first = next((each for each in found if each.severity == "error"), None)
+    first = next((each for each in flaws if each.severity == "error"), None)
     problem = f"line {first.position.line}: {first.message}" if first else ""
     if fields.get("status") not in _STATES:
         problem = problem or f"its status is neither {OPEN} nor {REJECTED}"
     sources = fields.get("sources")
-    return Proposal(
+    found = Proposal(
         id=identifier,
         path=document.path,
-        status=REJECTED if rejected else LAPSED if lapsed else OPEN,
+        status=REJECTED if rejected else OPEN,
         verb=str(value.get("verb", ""))[:_MOST_SHOWN],
         arguments=arguments if isinstance(arguments, dict) else {},
         reason=_text(fields.get("reason")),
@@ -321,6 +320,15 @@ def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -
         hash=document.hash,
         problem=problem,
     )
+    return as_of(found, now)
+
+
+def as_of(proposal: Proposal, now: datetime) -> Proposal:
+    """A proposal as it stands at a moment: one that was not rejected lapses."""
+    if proposal.status == REJECTED:
+        return proposal
+    has_lapsed = proposal.expires is not None and proposal.expires <= now
+    return replace(proposal, status=LAPSED if has_lapsed else OPEN)
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +26,13 @@ from mdmem.text.tokens import unescaped
 if TYPE_CHECKING:
     from mdmem.vault.plan import Change
     from mdmem.vault.vault import Vault
+    from mdmem.vault.walk import Found
 
 MOST_SOURCES = 100
 """How many messages one memory names: what is said again after that many makes no difference."""
 
 _LONGEST_NAME = 40
+_LONGEST_TEXT = 10_000  # characters of what is compared
 _END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
 # What a bullet as `bullet` writes it begins with, and one of the sources that end it.
 _DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
@@ -68,10 +70,26 @@ def say_the_same(one: str, other: str) -> bool:
     slip (ratio 0.88, the same first letter). So "use 2 spaces" and "use 4 spaces" differ, and so do texts of
     which one says "not".
     """
-    if normal(one) == normal(other):
+    return _are_alike(_folded(one), _folded(other))
+
+
+class _Folded(NamedTuple):
+    """A text as it is compared: normal, and by its words."""
+
+    normal: str
+    words: list[str]
+
+
+def _folded(text: str) -> _Folded:
+    return _Folded(normal(text), _words(text))
+
+
+def _are_alike(one: _Folded, other: _Folded) -> bool:
+    """Whether two texts say the same; see `say_the_same`."""
+    if one.normal == other.normal:
         return True
-    first, second = _words(one), _words(other)
-    if not first or len(first) != len(second):
+    first, second = one.words, other.words
+    if not first or len(first) != len(second) or not all(map(_may_slip, set(first) ^ set(second))):
         return False
     left, right = (sorted((a - b).elements()) for a, b in _both(Counter(first), Counter(second)))
     if not all(map(_is_slip, left, right)):
@@ -86,9 +104,12 @@ def _both(one: Counter[str], other: Counter[str]) -> tuple[tuple[Counter[str], C
     return (one, other), (other, one)
 
 
+def _may_slip(word: str) -> bool:
+    return len(word) >= _LEAST_LETTERS and word.isalpha()
+
+
 def _is_slip(one: str, other: str) -> bool:
-    long = min(len(one), len(other)) >= _LEAST_LETTERS
-    if not (long and one[0] == other[0] and one.isalpha() and other.isalpha()):
+    if not (_may_slip(one) and _may_slip(other) and one[0] == other[0]):
         return False
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SLIP
 
@@ -200,31 +221,42 @@ def readable(vault: Vault, path: str) -> Document | None:
     return None
 
 
-def below(vault: Vault, folder: str) -> list[str]:
-    """The paths of the Markdown memories in a folder."""
-    return [each.path for each in vault.walk(folder) if not each.problem and each.path.endswith(".md")]
+class FolderTexts:
+    """What the memories of folders say, each read again only where its file is another one.
 
+    `text_of` gives what counts of a memory; None where nothing does.
+    """
 
-def values_that_say(vault: Vault, paths: Sequence[str], said: str) -> Iterator[Standing]:
-    """The memories whose field `value` says the same as a text."""
-    for path in paths:
-        document = readable(vault, path)
-        value = document.fields.get("value") if document else None
-        if document and isinstance(value, str) and say_the_same(value, said):
-            yield Standing(document, value)
+    def __init__(self, vault: Vault, text_of: Callable[[Document], object]) -> None:
+        self._vault = vault
+        self._text_of = text_of
+        self._known: dict[str, dict[str, tuple[Found, _Folded | None]]] = {}
+
+    def that_say(self, folder: str, said: str) -> Iterator[Standing]:
+        """The Markdown memories in a folder that say the same as a text."""
+        known, wanted = self._known.get(folder, {}), _folded(said)
+        now = self._known[folder] = {}
+        for met in self._vault.walk(folder):
+            if not met.problem and met.path.endswith(".md"):
+                kept = known.get(met.path)
+                now[met.path] = kept if kept and kept[0] == met else (met, self._read(met.path))
+        alike = [path for path, (_, folded) in now.items() if folded and _are_alike(folded, wanted)]
+        for document in filter(None, (readable(self._vault, path) for path in alike)):
+            yield Standing(document, str(self._text_of(document)))
+
+    def _read(self, path: str) -> _Folded | None:
+        document = readable(self._vault, path)
+        text = self._text_of(document) if document else None
+        # What is captured is shorter by far.
+        return _folded(text) if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
 
 
 def bullets_that_say(document: Document | None, said: str) -> Iterator[Standing]:
     """The bullets of a memory that say the same as a text."""
-    for each in bullets(document, document.body_span) if document else ():
-        text = document.text[slice(*each.head)] if document else ""
-        if document and say_the_same(stated_in(text), said):
+    if document is None:
+        return
+    wanted = _folded(said)
+    for each in bullets(document, document.body_span):
+        text = document.text[slice(*each.head)]
+        if _are_alike(_folded(stated_in(text)), wanted):
             yield Standing(document, text, each.head)
-
-
-def bodies_that_say(vault: Vault, folder: str, said: str) -> Iterator[Standing]:
-    """The memories in a folder whose body says the same as a text."""
-    for path in below(vault, folder):
-        document = readable(vault, path)
-        if document and say_the_same(unescaped(document.body.strip()), said):
-            yield Standing(document, "")

@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import Checked, json_value
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
-from mdmem.index import view as conditions
 from mdmem.memory import history
-from mdmem.memory.content import sliding
+from mdmem.memory.content import sliding, stamp_of
 from mdmem.memory.history import change_named, restored, undone
 from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
-from mdmem.vault.plan import Change, EditPlan, deletion, edit
+from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem.index.sync import Progress
     from mdmem.index.view import View
     from mdmem.text.edit import TextEdit
     from mdmem.text.tree import Key
@@ -37,18 +35,45 @@ if TYPE_CHECKING:
 class Listed(NamedTuple):
     """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch.
 
-    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory.
+    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory. What a long
+    listing adds is None in others: the day of the memory (see `mdmem.index.hit.day_of`), its type, its title.
     """
 
     path: str
     size: int
     mtime_ns: int
     problem: str = ""
+    date: str | None = None
+    type: str | None = None
+    title: str | None = None
+
+    @property
+    def modified(self) -> str:
+        """The time of change, see `stamp_of`."""
+        return stamp_of(self.mtime_ns)
 
     def json_shape(self) -> dict[str, Any]:
         """The entry as a JSON object."""
-        shape = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
+        shape = {"path": self.path, "size": self.size, "modified": self.modified}
+        if self.date is not None:
+            shape |= {"date": self.date, "type": self.type, "title": self.title}
         return {**shape, "problem": self.problem} if self.problem else shape
+
+
+def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
+    """A listing with what the index knows of each memory; nothing where it cannot be read."""
+    known = {path: fields for path, _, _, fields in view.memories({"type"})}
+
+    def told(path: str, key: str) -> str:
+        values = known.get(path, {}).get(key)
+        return str(values[0]) if values else ""
+
+    return [
+        each._replace(
+            date=told(each.path, "date"), type=told(each.path, "type"), title=told(each.path, "title")
+        )
+        for each in listed
+    ]
 
 
 def conditional(view: View, within: str, where: Sequence[str], sort: str) -> list[Listed]:
@@ -58,6 +83,8 @@ def conditional(view: View, within: str, where: Sequence[str], sort: str) -> lis
         MemoryNotFound: nothing is below `within`.
         PatternInvalid: a condition that cannot be read.
     """
+    from mdmem.index import view as conditions  # noqa: PLC0415 - most commands ask no index
+
     wanted = [conditions.parse(text) for text in where]
     key, descending = conditions.sort_order(sort)
     met = [m for m in view.memories({key, *(c.key for c in wanted)}) if is_under(m[0], within)]
@@ -72,6 +99,22 @@ def conditional(view: View, within: str, where: Sequence[str], sort: str) -> lis
     return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
 
 
+def _several(path: str | Sequence[str], hash_: str | None) -> Sequence[str]:
+    """The paths that are named, one or several; a hash is that of one."""
+    names = (path,) if isinstance(path, str) else path
+    if not names:
+        raise Usage(problem="no memory is named", remedy="name one or more")
+    if hash_ is not None and len(names) > 1:
+        raise Usage(problem="a hash is that of one memory", remedy="leave it out, or name one memory")
+    return names
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+_NAMED = 3  # in the message of a change
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
@@ -96,8 +139,17 @@ class Verbs(Checked, Generic[R]):
 
     # -- one memory ---------------------------------------------------------------------------------------
 
-    def write(self, path: StrPath, content: str, *, base: str | None = None, overwrite: bool = False) -> R:
+    def write(
+        self, path: StrPath, content: str, *, base: str | Document | None = None, overwrite: bool = False
+    ) -> R:
         """Write a whole memory: a new one, or one that is there with its `base` or `overwrite`.
+
+        Args:
+            path: of the memory.
+            content: all of it.
+            base: what the caller saw of it: the hash, which it must still have; or all of it, and then what
+                has changed since is merged.
+            overwrite: write it whatever is there.
 
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
@@ -105,10 +157,14 @@ class Verbs(Checked, Generic[R]):
         return self._change(lambda: self._written(path, content, base, overwrite=overwrite))
 
     def _written(
-        self, path: str, content: str, base: str | None = None, *, overwrite: bool = False
+        self, path: str, content: str, base: str | Document | None = None, *, overwrite: bool = False
     ) -> EditPlan:
         data = history.encoded(path, content)
-        before = history.find(self._vault, path, base)
+        if isinstance(base, Document):
+            before: Document | None = history.require(self._vault, path, None)
+            data = history.carried(base, data, before) if before else data
+        else:
+            before = history.find(self._vault, path, base)
         if before is not None and base is None and not overwrite:
             raise AlreadyExists(path=path, remedy="give its hash (--base), or say --overwrite")
         change = Change(path=check_memory(path), before=before, content=data, merge=False)
@@ -230,9 +286,8 @@ class Verbs(Checked, Generic[R]):
         fits, folder = matcher(globs), check_folder(within)
         allowance = Allowance()
         changes, left_out = [], []
-        for found in self._vault.walk(folder):
-            if not fits(relative(found.path, folder)):
-                continue
+        walked = [found for found in self._vault.walk(folder) if fits(relative(found.path, folder))]
+        for found in self._vault.counted("replacing", walked):
             try:
                 if found.problem:
                     left_out.append(f"{found.path}: {found.problem}")
@@ -305,7 +360,8 @@ class Verbs(Checked, Generic[R]):
             return [history.require(self._vault, path, base)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
-        documents = [self._vault.read(each) for each in self._below(check_folder(path))]
+        paths = list(self._below(check_folder(path)))
+        documents = [self._vault.read(each) for each in self._vault.counted("reading", paths)]
         if not documents:
             raise MemoryNotFound(path=path)
         return documents
@@ -320,13 +376,35 @@ class Verbs(Checked, Generic[R]):
                 raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
             yield found.path
 
-    def rm(self, path: StrPath, *, base: str | None = None) -> R:
-        """Delete a memory, or a folder of memories; `restore` brings it back."""
+    def rm(self, path: StrPath | Sequence[StrPath], *, recursive: bool = False, base: str | None = None) -> R:
+        """Delete a memory, or several at once; `restore` brings them back.
+
+        Args:
+            path: the memory, or several.
+            recursive: a folder is taken as well, with every memory in it.
+            base: the hash of the one memory that the caller saw.
+
+        Raises:
+            Usage: a folder is named without `recursive`; or a `base` for more than one memory.
+        """
+        names = _several(path, base)
 
         def build() -> EditPlan:
-            return EditPlan(changes=tuple(map(deletion, self._all(path, base))), message=f"delete {path}")
+            for name in () if recursive or base else names:
+                self._refuse_folder(name)
+            found = {each.path: each for name in names for each in self._all(name, base)}
+            return EditPlan(changes=tuple(map(deletion, found.values())), message=f"delete {_listed(names)}")
 
         return self._run(build)
+
+    def _refuse_folder(self, path: str) -> None:
+        if path.endswith(SUFFIXES):
+            return
+        count = sum(1 for _ in self._below(check_folder(path)))
+        if count:
+            memories = "1 memory" if count == 1 else f"{count:,} memories"
+            remedy = "delete all of it with -r (recursive), or name a memory"
+            raise Usage(problem=f"{path} is a folder with {memories}", remedy=remedy)
 
     def clear(self) -> R:
         """Delete every memory of the namespace but mounted files."""
@@ -377,7 +455,6 @@ class Verbs(Checked, Generic[R]):
         source: StrPath,
         *,
         to: StrPath | None = None,
-        progress: Progress | None = None,
     ) -> R:
         """Take in the memory of another system, as one change that `undo` takes back whole.
 
@@ -388,7 +465,6 @@ class Verbs(Checked, Generic[R]):
             format: see `mdmem.memory.importing.FORMATS`.
             source: its file or folder.
             to: the folder to put it in; without one `notes`, or for aster the folders of its kinds.
-            progress: told how many of how many are read.
 
         Raises:
             Usage: there is no such format, or the source is not of it.
@@ -396,16 +472,28 @@ class Verbs(Checked, Generic[R]):
         """
         from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up
 
-        return self._run(importing(self._vault, format, source, to, progress))
+        return self._run(importing(self._vault, format, source, to))
 
-    def restore(self, path: StrPath, *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
-        """Bring back what a memory held before its last change, or the content with `hash`.
+    def restore(self, path: StrPath | Sequence[StrPath], *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Bring back what a memory, or each of several, held before its last change.
+
+        Args:
+            path: the memory, or several.
+            hash: of the content of the one memory, in place of what it held last.
 
         Raises:
             NamedNotFound: nothing of that memory is kept.
-            Usage: `hash` has fewer than eight digits.
+            Usage: `hash` has fewer than eight digits, or more than one memory is named.
         """
-        return self._run(lambda: restored(self._vault, path, hash))
+        names = _several(path, hash)
+
+        def build() -> EditPlan:
+            plans = [restored(self._vault, name, hash) for name in dict.fromkeys(names)]
+            return dataclasses.replace(
+                plans[0], changes=together(plans, "").changes, message=f"restore {_listed(names)}"
+            )
+
+        return self._run(build)
 
     def undo(self, change: str | None = None) -> R:
         """Take back a change, all its memories at once: the last one, or the one with this id.

@@ -199,9 +199,13 @@ def test_a_constraint_becomes_a_rule_that_is_not_enabled(memory: Memory) -> None
     assert [each for each in memory.check() if each.severity == "error"] == []
 
 
-def test_of_a_problem_nothing_is_kept(memory: Memory, vault_root: Path) -> None:
-    assert keep(memory, stated("problem", "it crashes"), 1) == "not kept"
+def test_a_problem_becomes_a_dated_bullet_and_one_without_words_nothing(
+    memory: Memory, vault_root: Path
+) -> None:
+    assert keep(memory, stated("problem", " "), 1) == "not kept"
     assert state(vault_root) == {}
+    assert keep(memory, stated("problem", "it crashes"), 1) == "kept"
+    assert memory.show("notes/problems.md").text.endswith(": it crashes (sessions/t#1)\n")
 
 
 # -- the inbox ----------------------------------------------------------------------------------------------
@@ -317,7 +321,7 @@ def test_a_plan_writes_nothing_and_moves_nothing(memory: Memory, vault_root: Pat
     memory.sessions.add("t", "user", "I prefer dark mode.")
     log = (vault_root / "sessions/t.jsonl").read_bytes()
     (item,) = memory.plan.capture.keep(theme("dark"), "sessions/t#1").items
-    assert "+value: dark" in memory.diff(item.change)
+    assert "+value: dark" in memory.prepared(item.change).diff()
     memory.plan.capture.run("t")
     assert state(vault_root) == {}
     assert (vault_root / "sessions/t.jsonl").read_bytes() == log
@@ -545,7 +549,8 @@ def naming(*quotes: str, asked: list[str]) -> Any:
 
     def a_model(prompt: str, *_: object) -> str:
         asked.append(prompt)
-        return json.dumps({"candidates": [{"kind": "fact", "quote": quote} for quote in quotes]})
+        found = [{"message": 1, "kind": "fact", "quote": quote} for quote in quotes]
+        return json.dumps({"candidates": found})
 
     return a_model
 
@@ -568,6 +573,25 @@ def test_a_model_may_add_what_it_quotes_from_a_user_and_nothing_else(memory: Mem
     assert [each.outcome for each in again.items] == ["known", "known"]
 
 
+def test_a_model_is_asked_about_several_messages_at_once(memory: Memory) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str, *_: object) -> str:
+        asked.append(prompt)
+        found = [{"message": 2, "kind": "fact", "quote": "The spare key lies in the car."}]
+        return json.dumps({"candidates": found})
+
+    for text in ("Hello.", "The spare key lies in the car.", "I prefer tabs."):
+        memory.sessions.add("t", "user", text)
+        memory.sessions.add("t", "assistant", "The spare key lies in the car.")
+    done = memory.capture.run("t", generator=model)
+    assert len(asked) == 1
+    assert [(each.candidate.kind, each.source) for each in done.items] == [
+        ("fact", "sessions/t#3"),
+        ("preference", "sessions/t#5"),
+    ]
+
+
 def test_a_model_that_fails_is_told_and_asked_no_more(memory: Memory) -> None:
     asked: list[str] = []
 
@@ -581,3 +605,20 @@ def test_a_model_that_fails_is_told_and_asked_no_more(memory: Memory) -> None:
     assert "without the model: no credit is left" in done.told
     assert len(asked) == 1
     assert len(done.items) == 3
+
+
+def test_what_a_person_changed_meanwhile_is_what_counts(memory: Memory) -> None:
+    assert keep(memory, stated("constraint", "Never push to main."), 1) == "kept"
+    assert keep(memory, stated("preference", "Dark mode."), 1) == "kept"
+    (rule,) = memory.rules.list(disabled=True)
+    (wish,) = memory.preferences.list()
+    memory.replace(rule.path, "main", "prod")
+    file = os.path.join(memory.root, wish.path)
+    with open(file, encoding="utf-8") as opened:
+        text = opened.read()
+    with open(file, "w", encoding="utf-8") as opened:
+        opened.write(text.replace("Dark", "Dusk"))
+    assert keep(memory, stated("constraint", "Never push to prod."), 2) == "strengthened"
+    assert keep(memory, stated("preference", "Dusk mode."), 2) == "strengthened"
+    memory.rm(rule.path)
+    assert keep(memory, stated("constraint", "Never push to prod."), 3) == "kept"

@@ -374,7 +374,7 @@ def test_a_link_to_what_another_program_moved_says_where_it_is(root: Path) -> No
     memory = Memory(str(root))
     found = [f for f in memory.doctor().findings if f.path == "a.md"]
     assert {f.code for f in found} == {"dangling-link"}
-    assert {f.hint for f in found} == {"it has moved to other.md: mdmem doctor --fix"}
+    assert {f.hint for f in found} == {"it has moved to other.md: `mdmem doctor --fix`"}
     memory.index.close()
 
 
@@ -386,12 +386,12 @@ def test_each_link_to_what_other_programs_moved_is_told_its_own_new_place(root: 
         (root / f"{name}.md").rename(root / f"far-{name}.md")
     memory = Memory(str(root))
     found = [(f.message, f.hint) for f in memory.doctor().findings]
-    moved = "it has moved to far-{}.md: mdmem doctor --fix".format
+    moved = "it has moved to far-{}.md: `mdmem doctor --fix`".format
     assert found == [
         ("there is no memory 'b'", moved("b")),
         ("there is no memory 'c'", moved("c")),
         ("there is no memory './d.md'", moved("d")),
-        ("there is no memory 'never'", "make it, or take the link away"),
+        ("there is no memory 'never'", "make it, or remove the link"),
     ]
     memory.index.close()
 

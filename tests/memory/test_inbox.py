@@ -145,11 +145,12 @@ def test_a_dry_run_of_each_writes_nothing(memory: Memory, vault_root: Path) -> N
     name = id_in(memory.inbox.propose("preferences.set", DARK))
     before = state(vault_root)
     plans = memory.plan.inbox
-    assert '+    "value": "light"' in memory.diff(
-        plans.propose("preferences.set", {**DARK, "value": "light"})
+    assert (
+        '+    "value": "light"'
+        in memory.prepared(plans.propose("preferences.set", {**DARK, "value": "light"})).diff()
     )
-    assert "+value: dark" in memory.diff(plans.accept(name))
-    assert "+status: rejected" in memory.diff(plans.reject(name))
+    assert "+value: dark" in memory.prepared(plans.accept(name)).diff()
+    assert "+status: rejected" in memory.prepared(plans.reject(name)).diff()
     assert plans.sweep().changes == ()
     assert state(vault_root) == before
 
@@ -487,7 +488,9 @@ def test_a_context_says_nothing_of_what_is_only_proposed(memory: Memory) -> None
     memory.inbox.propose("append", {"path": "notes/db.md", "text": "The database is Postgres."})
     assert "SQLite" in memory.context("database").text
     assert "Postgres" not in memory.context("database").text
-    assert [hit.path for hit in memory.search("Postgres").hits] == [memory.inbox.list()[0].path]
+    assert memory.search("Postgres").hits == ()
+    asked = memory.search("Postgres type:proposal").hits
+    assert [hit.path for hit in asked] == [memory.inbox.list()[0].path]
 
 
 # -- a namespace is a wall ----------------------------------------------------------------------------------
@@ -594,3 +597,19 @@ def test_a_bullet_keeps_what_it_says_whatever_its_sources(text: str, sources: li
     assert {*sources} <= {*said_in(more)[1]}
     assert with_sources(more, sources) == more
     assert said_in(more)[0].rstrip() == said.rstrip()
+
+
+def test_an_inbox_that_was_read_sees_what_others_did_to_it(memory: Memory, vault_root: Path) -> None:
+    memory.write("notes/db.md", "One.\n")
+    for text in ("Two.", "Three.", "Four."):
+        memory.inbox.propose("append", {"path": "notes/db.md", "text": text})
+    first, second, third = memory.inbox.list()
+    other = mdmem.open(vault_root)
+    other.inbox.reject(first.id)
+    file = vault_root / second.path
+    file.write_text(file.read_text().replace(second.arguments["text"], "Five.").replace("Five.", "Nine."))
+    (vault_root / third.path).unlink()
+    assert [each.arguments["text"] for each in memory.inbox.list()] == ["Nine."]
+    assert [each.status for each in memory.inbox.list(all=True)] == ["rejected", "open"]
+    other.inbox.propose("append", {"path": "notes/db.md", "text": "Ten."})
+    assert len(memory.inbox.list()) == 2

@@ -137,7 +137,9 @@ def test_a_named_vault_is_the_one_or_none(
     monkeypatch.setenv("MDMEM_VAULT", other)
     assert find() == other
     assert find(root) == find(str(root)) == find("../memories") == str(root)
-    for folder in (tmp_path, root / "notes", tmp_path / "missing"):
+    # A repository is named as well as the vault in it; no other folder above a vault is.
+    assert find(tmp_path) == str(root)
+    for folder in (tmp_path.parent, root / "notes", tmp_path / "missing"):
         with pytest.raises(VaultNotFound):
             mdmem.open(folder)
         monkeypatch.setenv("MDMEM_VAULT", str(folder))
@@ -183,6 +185,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "undo": lambda m: m.undo(),
     "import_": lambda m: m.import_("mcp-memory", f"{m._vault.root}/../graph.jsonl", to=""),
     "notes.append": lambda m: m.notes.append("db", "text", "T"),
+    "notes.today": lambda m: m.notes.today("text"),
     "notes.overwrite": lambda m: m.notes.overwrite("db", "text", "T"),
     "working.update": lambda m: m.working.update("text", thread="t"),
     "working.find_and_replace": lambda m: m.working.find_and_replace("", "text", thread="t"),
@@ -235,7 +238,7 @@ def test_a_plan_writes_nothing_and_says_what_the_verb_then_does(
 ) -> None:
     before = everything(root)
     plan = VERBS[name](memory.plan)
-    diff = memory.diff(plan)
+    diff = memory.prepared(plan).diff()
     assert isinstance(plan, EditPlan)
     assert plan.changes
     assert diff

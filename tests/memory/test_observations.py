@@ -365,10 +365,49 @@ def test_some_are_removed_by_id_or_by_session_and_come_back(memory: Memory) -> N
         memory.observations.delete()
 
 
+def test_a_reflection_does_not_name_what_was_removed(memory: Memory) -> None:
+    made = [observed(memory, f"We decided on part {number}.") for number in range(3)]
+    path = reflected(memory).path
+    before = memory.show(path).text
+    first = memory.observations.delete([made[0].path])
+    assert memory.observations.reflections(KEY)[0].derived_from == (made[1].path, made[2].path)
+    assert not memory.check()
+    rest = memory.observations.delete([made[1].path, made[2].path])
+    assert memory.observations.reflections(KEY)[0].derived_from == ()
+    assert not memory.check()
+    memory.undo(rest.id)
+    memory.undo(first.id)
+    assert memory.show(path).text == before
+    memory.observations.delete([path])
+    assert [each.path for each in memory.observations.list(KEY)] == [each.path for each in made]
+
+
+def test_the_tokens_that_a_model_was_asked_and_answered_are_kept(memory: Memory) -> None:
+    prompts: list[str] = []
+
+    def model(prompt: str, *_: object) -> str:
+        prompts.append(prompt)
+        return "We chose SQLite. " * (400 if len(prompts) == 1 else 1)
+
+    memory.sessions.add(KEY, "user", "What now?")
+    made = memory.observations.observe(KEY, generator=model)
+    assert made
+    assert made.asked == sum(map(estimate, prompts))
+    assert len(prompts) == 2
+    assert made.answered > 400
+    assert made == memory.observations.list(KEY)[0]
+    assert memory.show(made.path).fields["asked"] == made.asked
+    memory.sessions.add(KEY, "user", "And then?")
+    plain = memory.observations.observe(KEY)
+    assert plain
+    assert (plain.asked, plain.answered) == (0, 0)
+    assert "asked" not in memory.show(plain.path).fields
+
+
 def test_a_plan_of_a_removal_changes_nothing(memory: Memory) -> None:
     found = observed(memory, "Part 1.")
     before = memory.sessions.list()
-    assert f"a/{found.path}" in memory.diff(memory.plan.observations.delete([found.path]))
+    assert f"a/{found.path}" in memory.prepared(memory.plan.observations.delete([found.path])).diff()
     assert (memory.observations.list(KEY), memory.sessions.list()) == ([found], before)
 
 

@@ -569,7 +569,7 @@ def test_a_folder_moves_wholly_or_not_at_all(tree: Path, verbs: Verbs[Applied]) 
 
 def test_a_memory_or_a_folder_is_deleted(tree: Path, verbs: Verbs[Applied]) -> None:
     verbs.rm("a.md")
-    verbs.rm("notes/")
+    verbs.rm("notes/", recursive=True)
     assert list(memories(tree)) == ["notesx/e.md"]
 
 
@@ -582,11 +582,13 @@ def test_what_is_not_there_cannot_be_deleted(
 ) -> None:
     before = memories(tree)
     with pytest.raises(error):
-        verbs.rm(path)
+        verbs.rm(path, recursive=True)
     assert memories(tree) == before
 
 
-@pytest.mark.parametrize("call", [lambda v: v.rm("notes"), lambda v: v.mv("notes", "archive")])
+@pytest.mark.parametrize(
+    "call", [lambda v: v.rm("notes", recursive=True), lambda v: v.mv("notes", "archive")]
+)
 def test_a_folder_with_something_that_is_no_memory_stays(
     tree: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
 ) -> None:
@@ -820,7 +822,7 @@ def test_restore_keeps_to_its_memory(root: Path, verbs: Verbs[Applied]) -> None:
         lambda v: v.append("a.md", "x"),
         lambda v: v.write("new.md", "x"),
         lambda v: v.rm("a.md"),
-        lambda v: v.rm("notes"),
+        lambda v: v.rm("notes", recursive=True),
         lambda v: v.mv("a.md", "b/c.md"),
         lambda v: v.mv("notes", "archive/"),
         lambda v: v.replace(None, "old", "new"),
@@ -977,7 +979,7 @@ MORE: list[tuple[str, Callable[[Verbs[Any]], Any]]] = [
     ("mv", lambda v: v.mv("n.md", "m/")),
     ("mv folder", lambda v: v.mv("c", "d")),
     ("rm", lambda v: v.rm("n.md")),
-    ("rm folder", lambda v: v.rm("c")),
+    ("rm folder", lambda v: v.rm("c", recursive=True)),
     ("new", lambda v: v.new("note", "new.md", {"title": "T"})),
     ("restore", lambda v: v.restore("c/one.md")),
     ("undo", lambda v: v.undo()),

@@ -1,0 +1,347 @@
+"""What makes git merge memories with mdmem: a driver in its config, and attributes that name it.
+
+The config is changed by git itself. `.gitattributes` gets a block between marks, one for each vault; the rest
+of the file keeps its bytes, and taking the block out leaves the file as it was before, or none. A clone that
+has the attributes and no driver merges lines, as git always does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.errors import EditRefused, GitFailed
+from mdmem.git.program import run
+from mdmem.git.repository import Repository
+from mdmem.text.diff import unified
+from mdmem.vault import outside
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ATTRIBUTES = ".gitattributes"
+_TITLE, _DRIVER = "merge.mdmem.name", "merge.mdmem.driver"
+_OURS = " git merge-driver -- %O %A %B %L %P"
+# What it prints says that it came to its end: a program that is broken, too old or killed says neither, and
+# has written nothing. Behind a conflict, whose markers stand in the file already, nothing may merge again.
+_COMMAND = (
+    f"said=; command -v {{program}} >/dev/null 2>&1 && said=$({{program}}{_OURS}); "
+    'case "$?$said" in 0merged) exit 0;; 1conflict) exit 1;; esac; '
+    "git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B || exit 1"
+)
+_BY_SUFFIX = {".md": "merge=mdmem diff=markdown", ".json": "merge=mdmem"}
+_BEGIN, _END = "# mdmem:begin ", "# mdmem:end "
+_ABOUT = "# made by `mdmem git install`; `mdmem git uninstall` takes it out"
+_GLOB = re.compile(r"[\\*?\[]")
+_TO_QUOTE = re.compile(r'[\s"\\\x00-\x1f\x7f]')
+_IN_QUOTES = re.compile(r'["\\\x00-\x1f\x7f]')
+_NOT_SET = 5  # what `git config --unset-all` ends with
+
+
+class ChangedFile(NamedTuple):
+    """A file that is changed: its absolute path, and its bytes; None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+class MergeSetup(NamedTuple):
+    """What a command changes so that git merges memories with mdmem, or no longer does.
+
+    Attributes:
+        attributes: the change of `.gitattributes`; None where it stays.
+        config: the change of the config that all work trees of the repository share; None where it stays.
+        settings: what the config is to hold; None takes a setting out.
+        remarks: what should be known besides, in words.
+    """
+
+    attributes: ChangedFile | None
+    config: ChangedFile | None
+    settings: Mapping[str, str | None]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> tuple[ChangedFile, ...]:
+        """The files that are changed, in the order in which they are written."""
+        return tuple(filter(None, (self.attributes, self.config)))
+
+    def diff(self) -> str:
+        """The changes as one unified diff."""
+        return "".join(
+            unified(_text(each.before), _text(each.after), os.path.relpath(each.path))
+            for each in self.changes
+        )
+
+    def notes(self) -> list[str]:
+        """What a reader of the diff has to know besides."""
+        return list(self.remarks)
+
+    def apply(self) -> None:
+        """Write both files, or neither.
+
+        Raises:
+            Conflict: one of them has changed since it was read.
+            GitFailed: git cannot write its config.
+            PathRefused, StorageFailed, LockTimeout, FileBusy: the attributes cannot be written.
+        """
+        # In this order, git never finds a driver that is not there: attributes alone change nothing.
+        _replace(self.attributes)
+        try:
+            if self.config:
+                _refuse_changed(self.config)
+                _configure(self.config.path, self.settings)
+        except BaseException:
+            if self.attributes:
+                path, before, after = self.attributes
+                _replace(ChangedFile(path, after, before))
+            raise
+
+
+def install(root: str, program: str = "mdmem") -> MergeSetup:
+    """What makes git merge the memories of a vault, and its mounts, with mdmem; nothing is written yet.
+
+    Args:
+        root: the vault's folder.
+        program: the command that starts mdmem.
+
+    Raises:
+        EditRefused: the vault is not in a work tree of git, another driver has our name, or the marks in the
+            attributes are broken.
+        GitFailed: git refuses the repository, or cannot read its config.
+        PathRefused: one of the files is a link.
+    """
+    repository = _repository(root)
+    attributes, before = _attributes(repository)
+    name, lines, remarks = _wanted(root, repository.top)
+    after = _with_block(before, name, lines)
+    path = _config(repository)
+    ours = _COMMAND.format(program=shlex.quote(program).replace("%", "%%"))
+    known = _value(path)
+    if known and _OURS not in known:
+        remedy = f"remove it with `git config --unset {_DRIVER}`"
+        raise EditRefused(path=path, reason=f"{_DRIVER} is another command: {known}", remedy=remedy)
+    settings = {_TITLE: "memories, merged by mdmem", _DRIVER: ours}
+    changed = _configured(path, settings)
+    if changed:
+        remarks.append("each clone needs `mdmem git install` of its own; without it, git merges lines")
+    return MergeSetup(_changed(attributes, before, after), changed, settings, tuple(remarks))
+
+
+def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
+    """What takes out of a repository what `install` put in; nothing is written yet.
+
+    Args:
+        root: the vault's folder.
+        is_vault: otherwise it is any folder of the repository, and the blocks of every vault are taken out.
+
+    Raises:
+        As `install`.
+    """
+    repository = _repository(root)
+    attributes, before = _attributes(repository)
+    name = _quoted(_folder(root, repository.top)) if is_vault else None
+    after = before and _without(before, name)
+    # What was empty before has no line end, and stays.
+    after = None if after == "" and before and before.endswith("\n") else after
+    path = _config(repository)
+    known, settings, remarks = _value(path), dict[str, str | None](), []
+    if known and _OURS not in known:
+        remarks.append(f"{_DRIVER} stays as it is, since it is another command: {known}")
+    elif not _places(after or ""):
+        settings = {_TITLE: None, _DRIVER: None}
+    return MergeSetup(
+        _changed(attributes, before, after),
+        _configured(path, settings),
+        settings,
+        tuple(remarks),
+    )
+
+
+def _repository(folder: str) -> Repository:
+    found = Repository.find(folder)
+    if found is None:
+        remedy = "run `git init` above it, or go to a clone that is not bare"
+        raise EditRefused(path=folder, reason="it is not in a work tree of git", remedy=remedy)
+    return found
+
+
+def _read(path: str) -> bytes | None:
+    content = outside.read(outside.below(*os.path.split(path)), path)
+    return content.data if content else None
+
+
+def _replace(change: ChangedFile | None) -> None:
+    if change:
+        place = outside.below(*os.path.split(change.path))
+        outside.replace(place, change.path, change.before, change.after)
+
+
+def _refuse_changed(change: ChangedFile) -> None:
+    now = _read(change.path)
+    if now != change.before:
+        raise outside.conflict(change.path, change.before, now)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+# ------------------------------------------------------------------------------------------- the attributes
+
+
+def _attributes(repository: Repository) -> tuple[str, str | None]:
+    path = os.path.join(repository.top, ATTRIBUTES)
+    return path, _text(_read(path))
+
+
+def _changed(path: str, before: str | None, after: str | None) -> ChangedFile | None:
+    if after == before:
+        return None
+    return ChangedFile(
+        path, *(text if text is None else text.encode("utf-8", "surrogateescape") for text in (before, after))
+    )
+
+
+def _folder(root: str, top: str) -> str:
+    """The vault's folder from the top of the work tree; "." where it is the same."""
+    return os.path.relpath(os.path.realpath(root), top)
+
+
+def _wanted(root: str, top: str) -> tuple[str, list[str], list[str]]:
+    """What a block is called, its lines, and what should be known about them."""
+    folder, disk = _folder(root, top), Vault(root).disk
+    inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape, folder)}/"
+    lines = [f"{_quoted(f'{inside}**/*{suffix}')} {value}" for suffix, value in _BY_SUFFIX.items()]
+    remarks = []
+    for path in sorted(disk.mounts):
+        file = os.path.relpath(os.path.realpath(os.path.join(disk.workspace, disk.in_workspace(path))), top)
+        if file.startswith(os.pardir):
+            remarks.append(f"{path} is outside of the repository")
+            continue
+        lines.append(f"{_quoted('/' + _GLOB.sub(_escape, file))} {_BY_SUFFIX[os.path.splitext(file)[1]]}")
+    return _quoted(folder), lines, remarks
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "\\" + found[0]
+
+
+def _quoted(pattern: str) -> str:
+    """A pattern as git reads it at the beginning of a line: in the quotes of C, where it needs them."""
+    if not _TO_QUOTE.search(pattern):
+        return pattern
+    escaped = _IN_QUOTES.sub(lambda found: f"\\{ord(found[0]):03o}", pattern)
+    return f'"{escaped}"'
+
+
+def _with_block(text: str | None, name: str, lines: list[str]) -> str:
+    """Attributes with a block in the place of the one of this name, else behind the rest.
+
+    Behind a text without a final line end, the block has none either, which tells `_without` to take away
+    the one before it.
+    """
+    newline = "\r\n" if text and "\r\n" in text else "\n"
+    block = newline.join([f"{_BEGIN}{name}", _ABOUT, *lines, f"{_END}{name}"])
+    for place in _places(text or ""):
+        if text and place.name == name:
+            return text[: place.start] + block + text[place.end :]
+    if text is None or text.endswith("\n"):
+        return f"{text or ''}{block}{newline}"
+    return f"{text}{newline if text else ''}{block}"
+
+
+def _without(text: str, name: str | None) -> str:
+    """Attributes without the block of this name; None: without any."""
+    for place in reversed(_places(text)):
+        if name in {None, place.name}:
+            before, behind = text[: place.start], text[place.end :]
+            if not behind:
+                before = before.removesuffix("\n").removesuffix("\r")
+            text = before + behind.removeprefix("\r").removeprefix("\n")
+    return text
+
+
+class _BlockPlace(NamedTuple):
+    """Where a block stands, without its last line end."""
+
+    name: str
+    start: int
+    end: int
+
+
+def _places(text: str) -> list[_BlockPlace]:
+    """The blocks, in order.
+
+    Raises:
+        EditRefused: there are marks that make none.
+    """
+    found, begun, at = [], None, 0
+    for line in text.split("\n"):
+        written = line.removesuffix("\r")
+        name = written.removeprefix(_BEGIN)
+        if (written.startswith(_BEGIN) and begun) or (written.startswith(_END) and not begun):
+            raise _broken(written)
+        if name != written:
+            begun = _BlockPlace(name, at, at)
+        elif begun and written == _END + begun.name:
+            found.append(begun._replace(end=at + len(written)))
+            begun = None
+        at += len(line) + 1
+    if begun:
+        raise _broken(_BEGIN + begun.name)
+    return found
+
+
+def _broken(mark: str) -> EditRefused:
+    reason = f"the mark {mark!r} in it has no partner"
+    return EditRefused(
+        path=ATTRIBUTES, reason=reason, remedy="remove the lines of mdmem from it by hand, with the marks"
+    )
+
+
+# ----------------------------------------------------------------------------------------------- the config
+
+
+def _config(repository: Repository) -> str:
+    """The config that all work trees of a repository share."""
+    ended = _done(["rev-parse", "--git-common-dir"], repository.top, own=repository.folder)
+    folder = os.path.join(repository.top, os.fsdecode(ended.removesuffix(b"\n")))
+    return os.path.join(os.path.realpath(folder), "config")
+
+
+def _value(config: str) -> str:
+    """The driver that a config names; empty without one."""
+    asked = ["config", "--file", config, "--get", _DRIVER]
+    ended = run(asked, os.path.dirname(config), "read its config")
+    return ended.printed.decode("utf-8", "replace").removesuffix("\n")
+
+
+def _configure(config: str, settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        change = ["--unset-all", name] if value is None else [name, value]
+        _done(["config", "--file", config, *change], os.path.dirname(config), missing=_NOT_SET)
+
+
+def _configured(config: str, settings: Mapping[str, str | None]) -> ChangedFile | None:
+    """The change that git makes of the config, tried on a copy; None where it stays as it is."""
+    before = _read(config)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "config")
+        with open(copy, "wb") as file:
+            file.write(before or b"")
+        _configure(copy, settings)
+        with open(copy, "rb") as file:
+            after = file.read()
+    return ChangedFile(config, before, after) if after != (before or b"") else None
+
+
+def _done(arguments: list[str], folder: str, own: str = "", missing: int = 0) -> bytes:
+    ended = run(arguments, folder, "set up its merges", own=own)
+    if ended.status not in {0, missing}:
+        raise GitFailed(path=folder, action="set up its merges", reason=ended.reason)
+    return ended.printed

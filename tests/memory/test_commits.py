@@ -1,0 +1,507 @@
+"""Which memories a commit takes, what its message says, and when one is made by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mdmem
+from mdmem.adapters.hooks import answer
+from mdmem.errors import GitRefused, MemoryNotFound, PathRefused, Usage
+from mdmem.memory.commits import Commits
+from tests.git.conftest import SETTINGS
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.memory.commits import Committed
+    from mdmem.memory.memory import Memory
+
+
+class Project:
+    """A repository with a vault in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        mdmem.init(root / "memories")
+        self.memory = self.open()
+
+    def open(self, actor: str = "", **scope: Any) -> Memory:
+        return mdmem.open(self.root / "memories", mdmem.Scope(**scope), actor=actor)
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
+        return done.stdout.decode("utf-8", "surrogateescape").strip()
+
+    def write(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def config(self, old: str, new: str) -> None:
+        file = self.root / "memories/.mdmem/config.toml"
+        text = file.read_text(encoding="utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+        self.memory = self.open()
+
+    def commit(self, message: str = "", memory: Memory | None = None, **given: Any) -> Committed:
+        return Commits((memory or self.memory).vault).commit(message, **given)
+
+    def trailers(self, key: str, commit: str = "HEAD") -> list[str]:
+        return self.git("log", "-1", f"--format=%(trailers:key={key},valueonly)", commit).split("\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    return Project(tmp_path / "project")
+
+
+def paths(done: Committed) -> list[tuple[str, str]]:
+    return [(each.path, each.kind) for each in done.files]
+
+
+# ---------------------------------------------------------------------------------- what goes into one
+
+
+def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Project) -> None:
+    project.write("src/a.py", "a\n")
+    project.git("add", "src/a.py")
+    project.write("AGENTS.md", "# A\n")
+    project.memory.append("notes/db.md", "One.")
+    project.memory.append("working/threads/t.md", "State.")
+    project.write("memories/notes/.hidden.md", "a\n")
+    project.write("memories/notes/image.png", "a\n")
+    done = project.commit()
+    assert paths(done) == [("AGENTS.md", "added"), ("notes/db.md", "added")]
+    assert (done.branch, done.ignored, done.left_out) == ("main", 1, ())
+    assert done.commit == project.git("rev-parse", "HEAD")
+    assert project.git("ls-tree", "-r", "--name-only", "HEAD").split() == [
+        "AGENTS.md",
+        "memories/notes/db.md",
+    ]
+    assert project.git("diff", "--cached", "--name-only") == "src/a.py"
+    project.memory.rm("notes/db.md")
+    assert paths(project.commit()) == [("notes/db.md", "removed")]
+    assert paths(project.commit()) == []
+
+
+def test_nothing_changed_is_no_commit(project: Project) -> None:
+    done = project.commit()
+    assert (done.commit, done.files, done.message) == (None, (), "")
+    assert project.git("rev-list", "--all") == ""
+
+
+def test_a_file_whose_name_cannot_be_a_memory_stops_no_commit(project: Project) -> None:
+    project.write("memories/a\tb.md", "not to be named")
+    project.write("memories/b.md", "text")
+    assert ("b.md", "added") in paths(project.memory.git.commit())
+
+
+@pytest.mark.parametrize("name", [".gitignore", "memories/notes/.gitattributes"])
+def test_a_pipe_that_git_would_wait_for_is_refused(project: Project, name: str) -> None:
+    project.write("memories/notes/b.md", "text")
+    os.mkfifo(project.root / name)
+    with pytest.raises(GitRefused, match="not a regular file"):
+        project.memory.git.commit(dry_run=True)
+
+
+def test_a_dry_run_says_what_would_be_committed(project: Project) -> None:
+    project.memory.append("notes/db.md", "One.")
+    told = project.commit(dry_run=True)
+    assert told.commit is None
+    done = project.commit()
+    assert (told.files, told.message) == (done.files, done.message)
+    assert mdmem.as_json(done)["files"] == [{"path": "notes/db.md", "kind": "added"}]
+
+
+def test_only_some_memories_or_folders(project: Project) -> None:
+    for path in ("notes/a.md", "notes/sub/b.md", "rules/c.md", "notes.md"):
+        project.memory.append(path, "One.")
+    assert paths(project.commit(only=["notes/sub"])) == [("notes/sub/b.md", "added")]
+    assert paths(project.commit(only=["notes/a.md", "notes/"])) == [("notes/a.md", "added")]
+    with pytest.raises(MemoryNotFound):
+        project.commit(only=["notes/absent.md"])
+    with pytest.raises(PathRefused):
+        project.commit(only=["../outside.md"])
+    project.memory.rm("notes/a.md")
+    assert paths(project.commit(only=["notes/a.md"])) == [("notes/a.md", "removed")]
+
+
+def test_a_namespace_is_a_wall(project: Project) -> None:
+    alice, bob = project.open(user="alice"), project.open(user="bob")
+    alice.append("notes/a.md", "One.")
+    bob.append("notes/b.md", "One.")
+    project.write("AGENTS.md", "# A\n")
+    done = project.commit(memory=alice)
+    assert paths(done) == [("notes/a.md", "added")]
+    assert "bob" not in str(done)
+    assert paths(project.commit(memory=project.open(shared=True))) == [("AGENTS.md", "added")]
+    assert paths(project.commit()) == [("users/bob/notes/b.md", "added")]
+
+
+def test_what_is_staged_otherwise_is_left_out_with_the_reason(project: Project) -> None:
+    project.memory.append("notes/a.md", "One.")
+    project.memory.append("notes/b.md", "One.")
+    project.git("add", "memories/notes/a.md")
+    project.memory.append("notes/a.md", "Two.")
+    done = project.commit()
+    assert paths(done) == [("notes/b.md", "added")]
+    assert [line.partition(":")[0] for line in done.left_out] == ["notes/a.md"]
+    assert project.git("show", ":memories/notes/a.md") == "One."
+
+
+def test_repositories_inside_of_the_vault_are_left_alone(project: Project) -> None:
+    project.memory.append("notes/inner/a.md", "One.")
+    subprocess.run(["git", "init", "-q"], cwd=project.root / "memories/notes/inner", check=True)
+    project.write("sub/X.md", "x\n")
+    subprocess.run(["git", "init", "-q"], cwd=project.root / "sub", check=True)
+    project.config("[mounts]\n", '[mounts]\n"x.md" = "../sub/X.md"\n')
+    done = project.commit()
+    assert done.files == ()
+    assert [line.partition(":")[0] for line in done.left_out] == ["x.md"]
+
+
+def test_a_vault_that_is_the_top_of_its_repository(project: Project) -> None:
+    root = project.root / "vault"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    mdmem.init(root)
+    memory = mdmem.open(root)
+    memory.append("notes/a.md", "One.")
+    assert paths(project.commit(memory=memory)) == [("notes/a.md", "added")]
+    project.memory.append("notes/b.md", "One.")
+    assert paths(project.commit()) == [("notes/b.md", "added")]
+
+
+def test_a_vault_in_no_repository_says_so(tmp_path: Path) -> None:
+    mdmem.init(tmp_path / "memories")
+    with pytest.raises(GitRefused, match="not in a work tree"):
+        Commits(mdmem.open(tmp_path / "memories").vault).commit()
+
+
+def test_names_of_another_spelling_are_committed(project: Project) -> None:
+    project.write("memories/notes/u\u0308.md", "a\n")  # as macOS writes it
+    assert paths(project.commit()) == [("notes/ü.md", "added")]
+    project.write("memories/notes/u\u0308.md", "b\n")
+    assert paths(project.commit(only=["notes/ü.md"])) == [("notes/ü.md", "changed")]
+
+
+def test_a_detached_head_is_told_of(project: Project) -> None:
+    project.memory.append("notes/a.md", "One.")
+    project.commit()
+    project.git("checkout", "-q", "--detach")
+    project.memory.append("notes/a.md", "Two.")
+    done = project.commit()
+    assert done.branch == ""
+    assert "git branch NAME" in done.notes[0]
+
+
+# ---------------------------------------------------------------------------------- what its message says
+
+
+def test_the_trailers_name_what_led_from_the_head_to_now(project: Project) -> None:
+    claude = project.open("claude")
+    first = claude.append("notes/a.md", "One.")
+    project.commit()
+    assert project.trailers("Mdmem-Op") == ["append to notes/a.md"]
+    assert project.trailers("Mdmem-Id") == [first.id]
+    assert project.trailers("Mdmem-Agent") == ["claude"]
+    second = claude.append("notes/a.md", "Two.")
+    third = project.memory.set("notes/a.md", {"title": "A"})
+    done = project.commit("My words.\n\nAnd more.")
+    assert done.message.startswith("My words.\n\nAnd more.\n\nMdmem-Op: append")
+    assert project.trailers("Mdmem-Id") == [second.id, third.id]
+    assert project.trailers("Mdmem-Agent") == ["claude"]
+    assert project.git("log", "-1", "--format=%B") == done.message
+
+
+def test_the_default_message_says_what_was_done(project: Project) -> None:
+    project.memory.append("notes/a.md", "One.")
+    assert project.commit(dry_run=True).message.splitlines()[0] == "Append to notes/a.md"
+    project.memory.set("notes/a.md", {"title": "A"})
+    told = project.commit().message.splitlines()
+    assert told[:4] == ["Add notes/a.md", "", "- append to notes/a.md", "- set fields of notes/a.md"]
+    project.write("memories/notes/b.md", "direct\n")
+    project.write("memories/notes/c.md", "direct\n")
+    project.write("memories/notes/a.md", "direct\n")
+    assert project.commit().message == "Change 3 memories"
+    assert project.trailers("Mdmem-Id") == [""]
+
+
+def test_a_direct_edit_has_no_operation_and_hides_none(project: Project) -> None:
+    project.memory.append("notes/a.md", "One.")
+    project.commit()
+    second = project.memory.append("notes/a.md", "Two.")
+    project.write("memories/notes/a.md", "One.\nTwo.\nBy hand.\n")
+    third = project.memory.append("notes/a.md", "Three.")
+    project.commit()
+    assert project.trailers("Mdmem-Id") == [second.id, third.id]
+    assert project.trailers("Mdmem-Op")[2:] == ["edit notes/a.md directly"]
+    project.write("memories/notes/a.md", "By hand.\n")
+    project.commit()
+    assert project.trailers("Mdmem-Id") == [""]
+    fourth = project.memory.append("notes/a.md", "Four.")
+    project.commit()
+    assert project.trailers("Mdmem-Id") == [fourth.id]
+    project.memory.append("notes/a.md", "Five.")
+    project.write("memories/notes/b.md", "By hand.\n")
+    project.commit()
+    assert project.trailers("Mdmem-Op") == ["append to notes/a.md", "edit notes/b.md directly"]
+    assert [said.agent for said in project.memory.git.blame("notes/b.md")] == [""]
+
+
+def test_a_change_of_two_memories_explains_both_in_turn(project: Project) -> None:
+    project.memory.append("notes/a.md", "See [[b]].")
+    project.memory.append("notes/b.md", "B.")
+    project.commit()
+    moved = project.memory.mv("notes/b.md", "notes/c.md")
+    for path in ("notes/a.md", "notes/b.md", "notes/c.md"):
+        project.commit(only=[path])
+        assert project.trailers("Mdmem-Id") == [moved.id]
+
+
+def test_what_git_converts_is_explained_by_what_was_not_committed_yet(project: Project) -> None:
+    """With `eol=crlf` git has other bytes than the file, and the history cannot say which those were."""
+    project.write(".gitattributes", "*.md text eol=crlf\n")
+    project.write("memories/notes/a.md", "One.\r\n")
+    first = project.memory.append("notes/a.md", "Two.")
+    project.commit()
+    assert project.trailers("Mdmem-Id") == [first.id]
+    second = project.memory.append("notes/a.md", "Three.")
+    project.commit()
+    assert project.trailers("Mdmem-Id") == [second.id]
+
+
+def test_what_is_said_of_an_operation_stays_in_its_line(project: Project) -> None:
+    evil = project.open("x\nMdmem-Agent: claude\u2028Mdmem-Id: 1")
+    evil.append("notes/a.md", "One.")
+    done = project.commit(session="t1\n\nSigned-off-by: x")
+    assert project.trailers("Mdmem-Agent") == ["x Mdmem-Agent: claude Mdmem-Id: 1"]
+    assert project.trailers("Mdmem-Session") == ["t1 Signed-off-by: x"]
+    assert project.trailers("Signed-off-by") == [""]
+    assert "Mdmem-Session" not in project.commit("again", dry_run=True).message
+    assert done.commit
+
+
+def test_trailers_of_a_message_stay_trailers(project: Project) -> None:
+    done = project.memory.append("notes/a.md", "One.")
+    project.commit("Subject\n\nSigned-off-by: A <a@example.org>")
+    assert project.trailers("Signed-off-by") == ["A <a@example.org>"]
+    assert project.trailers("Mdmem-Id") == [done.id]
+
+
+def test_many_operations_are_counted(project: Project) -> None:
+    for number in range(205):
+        project.write(f"memories/notes/{number}.md", "a\n")
+    project.memory.replace(None, "a", "b")
+    for number in range(205):
+        project.memory.append("notes/1.md", str(number))
+    done = project.commit()
+    assert len(done.files) == 205
+    assert done.message.count("Mdmem-Id: ") == 200
+
+
+# ----------------------------------------------------------------------------------------- by itself
+
+
+def test_it_is_asked_for_and_allowed_or_it_says_why_not(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "auto"')
+    commits = Commits(project.memory.vault)
+    project.write("memories/notes/a.md", "One.")
+    assert "mdmem git allow commit" in commits.by_itself()
+    assert project.git("rev-list", "--all") == ""
+    commits.allow("commit")
+    assert commits.by_itself() == ""
+    assert project.git("rev-list", "--count", "HEAD") == "1"
+    project.write("src/a.py", "a\n")
+    project.git("add", "src/a.py")
+    project.write("memories/notes/a.md", "Two.")
+    word = commits.by_itself()
+    assert "has other files" in word
+    assert "src" not in word
+    project.git("rm", "-q", "--cached", "src/a.py")
+    commits.allow("commit", off=True)
+    assert "not allowed" in commits.by_itself()
+    assert project.git("rev-list", "--count", "HEAD") == "1"
+
+
+def test_a_namespace_commits_by_itself_where_the_vault_has_mounts(project: Project) -> None:
+    project.write("AGENTS.md", "# A\n")
+    project.config('# commit = "off"', 'commit = "auto"')
+    project.commit()
+    alice = project.open(user="alice")
+    alice.append("notes/a.md", "One.")
+    commits = Commits(alice.vault)
+    commits.allow("commit")
+    assert commits.by_itself(["notes/a.md", "notes/never.md"]) == ""
+    assert project.git("log", "-1", "--name-only", "--format=") == "memories/users/alice/notes/a.md"
+
+
+def test_a_copy_of_the_vault_is_not_allowed_what_it_was(project: Project, tmp_path: Path) -> None:
+    project.config('# commit = "off"', 'commit = "auto"')
+    project.memory.append("notes/a.md", "One.")
+    Commits(project.memory.vault).allow("commit")
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-R", project.root, copy], check=True)
+    assert "not allowed" in Commits(mdmem.open(copy / "memories").vault).by_itself()
+
+
+def test_hooks_of_the_repository_run_once_allowed(project: Project) -> None:
+    hook = project.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho ran > ran\n")
+    hook.chmod(0o755)
+    project.memory.append("notes/a.md", "One.")
+    with pytest.raises(GitRefused, match="hook pre-commit"):
+        project.commit()
+    project.commit(hooks=True)
+    assert (project.root / "ran").read_text() == "ran\n"
+    (project.root / "ran").unlink()
+    Commits(project.memory.vault).allow("hooks")
+    project.memory.append("notes/a.md", "Two.")
+    project.commit()
+    assert (project.root / "ran").exists()
+
+
+def test_only_commit_and_hooks_can_be_allowed(project: Project) -> None:
+    with pytest.raises(Usage, match="`commit` or `hooks`"):
+        Commits(project.memory.vault).allow("everything")
+
+
+def test_auto_commits_each_change_as_it_is_made(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "auto"')
+    Commits(project.memory.vault).allow("commit")
+    memory = project.open("claude")
+    memory.append("notes/a.md", "One.")
+    assert project.trailers("Mdmem-Agent") == ["claude"]
+    project.write("memories/notes/direct.md", "By hand.\n")
+    memory.notes.append("b", "Two.")
+    memory.mv("notes/a.md", "notes/c.md")
+    memory.working.update("State.", thread="t1")
+    assert project.git("rev-list", "--count", "HEAD") == "3"
+    assert project.git("status", "--porcelain").split("\n")[-1] == "?? memories/notes/direct.md"
+    memory.plan.append("notes/a.md", "Only a plan.")
+    memory.apply(memory.plan.append("notes/c.md", "Three."))
+    memory.git.revert("notes/c.md:Three")
+    assert project.git("rev-list", "--count", "HEAD") == "5"
+    assert memory.remarks == []
+    assert memory.commit_left() == ""
+    assert project.git("log", "-1", "--format=%s") == "Add notes/direct.md"
+
+
+def test_a_change_stands_where_its_commit_fails_and_it_is_said(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "auto"')
+    memory = project.open()
+    memory.append("notes/a.md", "One.")
+    assert memory.show("notes/a.md").text == "One.\n"
+    assert "mdmem git allow commit" in memory.remarks[0]
+    assert "not allowed" in str(memory.commit_refused)
+    Commits(memory.vault).allow("commit")
+    hook = project.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    again = project.open()
+    again.append("notes/a.md", "Two.")
+    assert "hook pre-commit" in again.remarks[0]
+    assert project.git("rev-list", "--all") == ""
+    assert project.git("status", "--porcelain") == "?? memories/"
+
+
+def test_batch_commits_what_is_left_at_the_end(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "batch"')
+    memory = project.open()
+    memory.append("notes/a.md", "One.")
+    memory.append("notes/b.md", "Two.")
+    assert project.git("rev-list", "--all") == ""
+    Commits(memory.vault).allow("commit")
+    assert memory.commit_left() == ""
+    assert project.git("rev-list", "--count", "HEAD") == "1"
+    off = project.root / "memories/.mdmem/config.toml"
+    off.write_text("")
+    project.write("memories/notes/a.md", "More.\n")
+    assert project.open().commit_left() == ""
+    assert project.git("rev-list", "--count", "HEAD") == "1"
+
+
+def test_a_session_that_stops_leaves_nothing_uncommitted(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "batch"')
+    memory = project.open()
+    memory.append("notes/a.md", "One.")
+    given = {"session_id": "s", "stop_hook_active": False}
+    told = answer(memory, "session-start", given)
+    assert isinstance(told, dict)
+    assert "mdmem git allow commit" in told["systemMessage"]
+    assert answer(memory, "stop", given) is None  # it was said when the session began
+    assert project.git("rev-list", "--all") == ""
+    memory.git.allow("commit")
+    assert answer(memory, "stop", given) is None
+    assert project.git("log", "--format=%s") == "Append to notes/a.md"
+    memory.append("notes/a.md", "Two.")
+    (project.root / ".git/index.lock").symlink_to("nowhere")
+    told = answer(memory, "stop", given)
+    assert isinstance(told, dict)
+    assert "index.lock" in told["systemMessage"]
+
+
+# --------------------------------------------------------------------------------- several, and killed
+
+
+PROGRAM = """
+import sys, mdmem
+from mdmem.memory.commits import Commits
+from tests.git.conftest import SETTINGS
+from tests.waiting import until
+memory = mdmem.open(sys.argv[1])
+for number in range(int(sys.argv[3])):
+    memory.append(f"notes/{sys.argv[2]}-{number}.md", "One.")
+    Commits(memory.vault).commit(only=[f"notes/{sys.argv[2]}-{number}.md"])
+"""
+
+
+def started(project: Project, name: str, count: int) -> subprocess.Popen[bytes]:
+    arguments = [str(project.root / "memories"), name, str(count)]
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])
+
+
+def test_several_processes_at_once_commit_each_change_once(project: Project) -> None:
+    processes = [started(project, name, 4) for name in "abc"]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert project.git("rev-list", "--count", "HEAD") == "12"
+    for commit in project.git("rev-list", "HEAD").split():
+        assert len(project.trailers("Mdmem-Id", commit)) == 1
+        assert len(project.git("show", "--name-only", "--format=", commit).split()) == 1
+    assert project.git("ls-files", "memories/notes").count("\n") == 11
+    assert project.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_one_that_is_killed_leaves_no_lock_and_loses_nothing(project: Project) -> None:
+    """Git goes on alone, and takes its lock away; ours goes with its process."""
+    hook = project.root / "hooks/pre-commit"
+    hook.parent.mkdir()
+    go, there = project.root / "go", project.root / "there"
+    hook.write_text(f"#!/bin/sh\ntouch {there}\nwhile [ ! -e {go} ]; do sleep 0.02; done\n")
+    hook.chmod(0o755)
+    project.git("config", "core.hooksPath", str(hook.parent))
+    Commits(project.memory.vault).allow("hooks")
+    project.write("src/a.py", "a\n")
+    project.git("add", "src/a.py")
+    process = started(project, "a", 1)
+    until(there.exists)
+    process.kill()
+    process.wait()
+    go.touch()
+    until(lambda: not os.path.lexists(project.root / ".git/index.lock"))
+    assert paths(project.commit()) == []  # git has made the commit
+    assert project.git("show", "--name-only", "--format=", "HEAD") == "memories/notes/a-0.md"
+    assert project.git("status", "--porcelain", "src", "memories/notes") == "A  src/a.py"

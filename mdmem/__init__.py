@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mdmem.agents.hosts import Setup
     from mdmem.diagnostic import Diagnostic, Position, Span, as_json
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
+    from mdmem.git.merge_driver import MergedFile, merge_files
     from mdmem.index.hit import Hit
     from mdmem.index.query import SearchRequest
     from mdmem.links.references import Reference
@@ -45,6 +46,7 @@ _HOMES = {
         "agents.hosts": ("Setup",),
         "diagnostic": ("Diagnostic", "Position", "Span", "as_json"),
         "errors": ("Conflict", "Invalid", "MdmemError", "NotFound", "PathRefused", "Refused", "Unavailable"),
+        "git.merge_driver": ("MergedFile", "merge_files"),
         "index.hit": ("Hit",),
         "index.query": ("SearchRequest",),
         "links.references": ("Reference",),
@@ -82,6 +84,7 @@ __all__ = [
     "Keeper",
     "MdmemError",
     "Memory",
+    "MergedFile",
     "Message",
     "NotFound",
     "PathRefused",
@@ -110,6 +113,7 @@ __all__ = [
     "fenced",
     "find_section",
     "init",
+    "merge_files",
     "open",
     "read_value",
     "visible",

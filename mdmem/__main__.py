@@ -1,5 +1,5 @@
 """`python -m mdmem` is the program `mdmem`."""
 
-from mdmem.cli.main import program
+from mdmem.cli import program
 
 program()

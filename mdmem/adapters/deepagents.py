@@ -5,7 +5,6 @@ create_deep_agent(model, backend=VaultBackend(mdmem.open("memories")))
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from mdmem import check_folder
@@ -134,7 +133,7 @@ class VaultBackend(BackendProtocol):
         try:
             folder = _prefix(file_path).rstrip("/")
             is_folder = not folder.endswith(SUFFIXES) and self._below(file_path)
-            self._memory.rm(folder if is_folder else _inside(file_path))
+            self._memory.rm(folder if is_folder else _inside(file_path), recursive=True)
         except MdmemError as error:
             return DeleteResult(error=_told(error, file_path))
         return DeleteResult(path=file_path)
@@ -177,8 +176,8 @@ def _globs(pattern: str) -> list[str]:
 
 
 def _info(listed: Listed) -> FileInfo:
-    modified = datetime.fromtimestamp(listed.mtime_ns / 1e9, UTC).isoformat()
-    return FileInfo(path=f"/{shown_as(listed.path)}", is_dir=False, size=listed.size, modified_at=modified)
+    path = f"/{shown_as(listed.path)}"
+    return FileInfo(path=path, is_dir=False, size=listed.size, modified_at=listed.modified)
 
 
 def _told(error: MdmemError, path: str) -> str:

@@ -49,7 +49,7 @@ def found(memory: Memory, files: Iterable[str]) -> tuple[list[str], list[str]]:
             sources.append(file)
             continue
         with contextlib.suppress(MemoryNotFound):  # it was deleted
-            for finding in memory.check([path]):
+            for finding in memory.check([path], links=False):
                 (errors if finding.severity == "error" else warnings).append(_line(finding.for_agent()))
             edited.append(path)
     try:
@@ -135,8 +135,9 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
         session=_observed(memory, given),
     ).text
     told = _told("SessionStart", text) if text else {}
-    if refused := memory.capture_refused:
-        told["systemMessage"] = str(refused)  # for the user, who alone can say so
+    refused = [str(each) for each in (memory.capture_refused, memory.commit_refused) if each]
+    if refused:
+        told["systemMessage"] = "\n".join(refused)  # for the user, who alone can say so
     return told or None
 
 
@@ -206,6 +207,14 @@ def _pre_compact(memory: Memory, given: Given) -> dict[str, Any] | str | None:
 
 def _stop(memory: Memory, given: Given) -> dict[str, Any] | None:
     _capture(memory, given)
+    asked = _question(memory, given)
+    # While the agent goes on, there is more to come. What may not be was told when the session began.
+    word = "" if asked or memory.commit_refused else memory.commit_left()
+    return {"systemMessage": f"mdmem: {word}"} if word else asked
+
+
+def _question(memory: Memory, given: Given) -> dict[str, Any] | None:
+    """What lets the agent go on, once, where working memory is older than the edits of its session."""
     # What stopped it once must not stop it again, nor a session that has edited nothing since.
     if given.get("stop_hook_active") is not False or not _edited_since(memory, given, 0):
         return None

@@ -166,7 +166,7 @@ class Tool:
             _refuse(f"Cannot delete the {ROOT} directory itself")
         with _Words(self, path):
             try:
-                self._memory.rm(self._named(inside))
+                self._memory.rm(self._named(inside), recursive=True)
             except MemoryNotFound:
                 self._refuse_as(f"The path {path} does not exist")
         return f"Successfully deleted {path}"

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem import git
 from mdmem.agents import generated
 from mdmem.agents.files import Places, SourceFiles, malformed, matching, read_header
 from mdmem.agents.generated import IMPORTERS
 from mdmem.agents.tools import AGENTS, TOOLS, resolve
 from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.git.program import program, run
 from mdmem.text import tokens
 from mdmem.text.globs import globs_of
 from mdmem.text.lines import Lines
@@ -146,9 +146,9 @@ def audit(places: Places, advice: Advice) -> Audit:
 
 def _files(workspace: str) -> list[str]:
     """The files of a workspace that git does not ignore, or without git all, as paths with `/`."""
-    if os.path.lexists(os.path.join(workspace, ".git")) and git.program(os.environ.get("PATH")):
+    if os.path.lexists(os.path.join(workspace, ".git")) and program(os.environ.get("PATH")):
         asked = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        ended = git.run(asked, workspace, "list the files")
+        ended = run(asked, workspace, "list the files")
         if not ended.status:
             return sorted(filter(None, os.fsdecode(ended.printed).split("\0")))
     found = []

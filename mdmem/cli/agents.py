@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
+from mdmem.cli.findings import print_findings
 from mdmem.cli.main import command, group
 from mdmem.cli.options import (
     Verb,
@@ -21,14 +23,16 @@ from mdmem.cli.options import (
     read_pairs,
     read_value,
     text_argument,
+    verbose_option,
 )
-from mdmem.cli.render import print_document, print_findings, print_json, print_text
+from mdmem.cli.render import print_document, print_json, print_text
 
 if TYPE_CHECKING:
     from mdmem import Setup
     from mdmem.adapters.memory_tool import Dialect, Tool
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
+    from mdmem.memory.merge_setup import MergeSetup
 
 
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
@@ -60,7 +64,7 @@ def install_command(target: Target, host: str, *, user: bool, project: bool, **h
 
     memory = target.open()
     where = _where(user=user, project=project)
-    return _change(install(host, memory.root, memory.scope, _program(), project=where), **how)
+    return carry_out(install(host, memory.root, memory.scope, own_program(), project=where), **how)
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
@@ -77,7 +81,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool, *
         root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
-    return _change(uninstall(host, root, project=_where(user=user, project=project)), **how)
+    return carry_out(uninstall(host, root, project=_where(user=user, project=project)), **how)
 
 
 def _where(*, user: bool, project: bool) -> bool | None:
@@ -89,7 +93,7 @@ def _where(*, user: bool, project: bool) -> bool | None:
     return project if user or project else None
 
 
-def _program() -> str:
+def own_program() -> str:
     """The command that starts this program: its name where the shell finds it."""
     from shutil import which
 
@@ -97,7 +101,8 @@ def _program() -> str:
     return beside if which("mdmem") is None and os.path.exists(beside) else "mdmem"
 
 
-def _change(setup: Setup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def carry_out(setup: Setup | MergeSetup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Show what a setup changes, ask, and write it."""
     from mdmem.errors import Usage
 
     wanted = bool(setup.changes) and not dry_run
@@ -221,6 +226,8 @@ def hook_command(target: Target, event: str) -> None:
         pass
     except MdmemError as error:
         _note(str(error))
+    except BrokenPipeError:
+        raise  # the host has read enough
     except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
         _note(f"{type(error).__name__}: {error}")
     finally:
@@ -310,8 +317,9 @@ def project_resolve(memory: Memory, for_file: str, tool: str, as_json: bool) -> 
 
 
 @project_command.command("audit", epilog="Example: mdmem project audit")
+@verbose_option
 @read_command
-def project_audit(memory: Memory, as_json: bool) -> None:
+def project_audit(memory: Memory, as_json: bool, verbose: bool) -> None:
     """Compare what coding tools read: what only some see, what is cut or dead, and what it costs."""
     audit = memory.project.audit()
     if as_json:
@@ -320,7 +328,7 @@ def project_audit(memory: Memory, as_json: bool) -> None:
     for cost in audit.costs:
         kept = f"{cost.bytes_kept:,} of {cost.bytes:,} bytes"
         print(f"{cost.tokens:7,} tokens  {cost.tool:20} {cost.files} files, {kept}, for {cost.file}")
-    print_findings(audit.findings, "text")
+    print_findings(audit.findings, verbose=verbose)
 
 
 @project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
@@ -337,7 +345,7 @@ def project_sync(
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
     synced = memory.project.sync(tools, bring_back=bring_back, check=check or dry_run)
     if as_json:
-        print_json(synced)
+        print_json({"applied": not (check or dry_run), **mdmem.as_json(synced)})
     elif dry_run:
         print(synced.diff(), end="")
     is_silent = as_json or dry_run

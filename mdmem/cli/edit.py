@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,17 +16,36 @@ from mdmem.cli.options import (
     base_option,
     change_command,
     dry_run_option,
+    is_confirmed,
     json_option,
+    make_change,
+    may_ask,
+    opened,
     path_argument,
+    path_option,
     read_command,
     read_pairs,
     read_value,
     text_argument,
+    verbose_option,
+    yes_option,
 )
-from mdmem.cli.render import print_applied, print_diff, print_json
+from mdmem.cli.paths import NEW, PAST, PAST_WRITE, WRITE, WRITE_ANY, WRITE_FOLDER, moved, named, resolved
+from mdmem.cli.render import (
+    MANY,
+    print_applied,
+    print_diff,
+    print_error,
+    print_json,
+    print_notes,
+    show_status,
+)
+from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
 
 if TYPE_CHECKING:
+    from mdmem import Document
     from mdmem.cli.main import Target
+    from mdmem.cli.programs import Draft
     from mdmem.memory.memory import Memory
 
 
@@ -39,7 +60,7 @@ _MOVED = {
 
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
-@path_argument()
+@path_argument(role=NEW)
 @text_argument("content", may_be_empty=True)
 @base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without naming its hash.")
@@ -49,8 +70,74 @@ def write_command(**given: Any) -> Verb:
     return lambda m: m.write(**given)
 
 
+@command("edit", epilog="Example: mdmem edit notes/db.md")
+@path_argument(role=NEW)
+@yes_option
+@dry_run_option
+@json_option
+@click.pass_obj
+def edit_command(target: Target, /, path: str, yes: bool, dry_run: bool, as_json: bool) -> int:
+    """Change a memory, or write a new one, in your editor: VISUAL, else EDITOR, else vi.
+
+    The editor gets a copy outside of the vault. When it ends, the text is checked as in any change, and
+    merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
+    is named. An editor that returns at once needs its option to wait, as in EDITOR='code --wait'.
+    """
+    from mdmem.cli.programs import Draft
+
+    memory = target.open()
+    path = resolved(memory, {"path": path})["path"]
+    before = memory.show(path) if memory.exists(path) else None
+    _refuse_beforehand(memory, path, before)
+    with Draft(path, before.data if before else b"") as draft:
+        while True:
+            try:
+                _write_draft(memory, path, before, draft, dry_run=dry_run, as_json=as_json)
+            except MdmemError as error:
+                if not draft.is_changed or isinstance(error, AlreadyExists) or not may_ask(yes=yes):
+                    raise
+                print_error(error, as_json=False)
+                if not click.confirm(_AGAIN, default=True):
+                    return error.exit_code
+                if isinstance(error, Conflict | MemoryNotFound):  # it was just said what is there now
+                    before = memory.show(path) if memory.exists(path) else None
+            else:
+                return 0
+
+
+_AGAIN = "edit it again? what you save then takes the place of what is there"
+
+
+def _refuse_beforehand(memory: Memory, path: str, before: Document | None) -> None:
+    """Refuse what no text could become, before any time goes into one."""
+    with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
+        memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
+
+
+def _write_draft(
+    memory: Memory, path: str, before: Document | None, draft: Draft, *, dry_run: bool, as_json: bool
+) -> None:
+    text = draft.edit()
+    memory.progress = show_status()
+    if not draft.is_changed:
+        if before:
+            make_change(memory, lambda m: m.edit(path, lambda _: []), dry_run=dry_run, as_json=as_json)
+        else:
+            print(f"nothing to change: {path} would be empty", file=sys.stderr)
+        return
+    if dry_run:
+        make_change(memory, lambda m: m.write(path, text, base=before), dry_run=True, as_json=as_json)
+        return
+    applied = memory.write(path, text, base=before)
+    draft.is_done = True
+    if before and any(file.before != before.hash for file in applied.files):
+        applied = dataclasses.replace(applied, merged=(path,))
+    print_applied(applied, as_json=as_json)
+    print_notes(memory)
+
+
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")
-@path_argument()
+@path_argument(role=NEW)
 @text_argument()
 @base_option
 @change_command
@@ -60,28 +147,28 @@ def append_command(**given: Any) -> Verb:
 
 
 @command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
-@path_argument()
+@path_argument(role=WRITE)
 @text_argument()
 @base_option
 @change_command
 def prepend_command(**given: Any) -> Verb:
-    """Add lines at the beginning of a memory, behind its frontmatter."""
+    """Add lines at the beginning of a memory, after its frontmatter."""
     return lambda m: m.prepend(**given)
 
 
-@command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line behind line 4.'")
-@path_argument()
+@command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line after line 4.'")
+@path_argument(role=WRITE)
 @click.argument("line", type=int)
 @text_argument()
 @base_option
 @change_command
 def insert_command(**given: Any) -> Verb:
-    """Insert lines behind line LINE; 0 is before the first."""
+    """Insert lines after line LINE; 0 is before the first."""
     return lambda m: m.insert(**given)
 
 
 @command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
-@path_argument()
+@path_argument(role=WRITE)
 @click.argument("first", type=int)
 @click.argument("last", type=int, required=False)
 @base_option
@@ -92,7 +179,7 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 
 
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
-@path_argument()
+@path_argument(role=WRITE)
 @click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE")
 @click.option("--json-value", is_flag=True, help="Read VALUE as JSON; otherwise it is read as YAML.")
 @base_option
@@ -111,7 +198,7 @@ def _json(key: str, value: str) -> Any:
 
 
 @command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
-@path_argument()
+@path_argument(role=WRITE)
 @click.argument("key")
 @base_option
 @change_command
@@ -121,7 +208,7 @@ def unset_command(**given: Any) -> Verb:
 
 
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
-@path_argument()
+@path_argument(role=WRITE)
 @click.argument("heading")
 @text_argument(may_be_empty=True)
 @click.option(
@@ -129,7 +216,7 @@ def unset_command(**given: Any) -> Verb:
 )
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--before", "where", flag_value="before", help="Insert before it.")
-@click.option("--after", "where", flag_value="after", help="Insert behind it and its subsections.")
+@click.option("--after", "where", flag_value="after", help="Insert after it and its subsections.")
 @click.option("--keep-subsections", is_flag=True, help="With --replace: leave its subsections.")
 @base_option
 @change_command
@@ -145,30 +232,64 @@ def section_command(**given: Any) -> Verb:
 @click.option("--id", "what", flag_value="id", help="Give a memory another id: FILE NEW.")
 @click.option("--tag", "what", flag_value="tag", help="Rename a tag, and those below it: OLD NEW.")
 @base_option
-@change_command
-def mv_command(arguments: tuple[str, ...], what: str | None, base: str | None) -> Verb:
+@verbose_option
+@dry_run_option
+@json_option
+@click.pass_obj
+def mv_command(
+    target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None, **how: bool
+) -> None:
     """Move a memory, or a folder of memories; every link to it follows.
 
-    A TARGET that ends in / is a folder. With an option, something is renamed where it stands, and in all
-    links that name it.
+    A TARGET that is a folder, or ends in /, is moved into. With an option, something is renamed where it
+    stands, and in all links that name it.
     """
     expected = _MOVED[what]
     if len(arguments) != len(expected.split()):
         raise click.UsageError(f"give {expected}{f' with --{what}' if what else ''}")
-    if what is None:
-        return lambda m: m.mv(*arguments, base=base)
-    if base is not None:
+    if what is not None and base is not None:
         raise click.UsageError("--base is for moving: a rename may change many memories")
-    return lambda m: getattr(m, f"rename_{what}")(*arguments)
+    memory = opened(target)
+    if what is None:
+        old, new = moved(memory, *arguments)
+        make_change(memory, lambda m: m.mv(old, new, base=base), **how)
+        return
+    if what != "tag":
+        arguments = (named(memory, arguments[0], WRITE), *arguments[1:])
+    make_change(memory, lambda m: getattr(m, f"rename_{what}")(*arguments), **how)
 
 
-@command("rm", epilog="Example: mdmem rm notes/old.md")
-@path_argument()
+@command("rm", epilog="Example: mdmem rm -r notes/decisions notes/old.md")
+@path_argument(role=WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
+@click.option("--recursive", "-r", is_flag=True, help="Also folders, with every memory in them.")
 @base_option
-@change_command
-def rm_command(**given: Any) -> Verb:
-    """Delete a memory, or a folder of memories; restore or undo brings it back."""
-    return lambda m: m.rm(**given)
+@yes_option
+@verbose_option
+@dry_run_option
+@json_option
+@click.pass_obj
+def rm_command(
+    target: Target,
+    /,
+    path: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+    verbose: bool,
+    **options: Any,
+) -> int:
+    """Delete memories, all of them or none; restore or undo brings them back.
+
+    A folder needs -r. On a terminal, more than 10 memories are asked about.
+    """
+    memory = opened(target)
+    options |= resolved(memory, {"path": path})
+    if not dry_run and may_ask(yes=yes):
+        plan = memory.plan.rm(**options)
+        if len(plan.changes) > MANY and not is_confirmed(plan, "delete"):
+            return 1
+    make_change(memory, lambda m: m.rm(**options), dry_run=dry_run, as_json=as_json, verbose=verbose)
+    return 0
 
 
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
@@ -176,9 +297,10 @@ def rm_command(**given: Any) -> Verb:
 @click.option("--count", type=click.IntRange(1), help="How often OLD must occur (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
 @click.option("--regex", is_flag=True, help="OLD is a regular expression; NEW may name its groups, \\1.")
-@click.option("--in", "within", metavar="NAMESPACE", help="In all memories below this folder.")
+@path_option("--in", "within", role=WRITE_FOLDER, metavar="FOLDER", help="In all memories below this folder.")
 @click.option("--glob", "globs", multiple=True, help="In all memories that fit.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
+@yes_option
+@verbose_option
 @dry_run_option
 @base_option
 @json_option
@@ -194,6 +316,7 @@ def replace_command(
     yes: bool,
     dry_run: bool,
     as_json: bool,
+    verbose: bool,
     **options: Any,
 ) -> int:
     """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
@@ -207,24 +330,23 @@ def replace_command(
         raise click.UsageError("--count and --all exclude each other")
     if across and (count or options["base"]):
         raise click.UsageError("--count and --base are about one memory: give its PATH instead")
-    path = None if across else arguments[0]
     old, new = arguments[-2:]
     options["count"] = "all" if every else count or 1
-    memory = target.open()
+    memory = opened(target)
+    path = None if across else named(memory, arguments[0], WRITE)
+    within = resolved(memory, {"within": within})["within"]
     if not across and not dry_run:
         print_applied(memory.replace(path, old, new, **options), as_json=as_json)
         return 0
     plan = memory.prepared(memory.plan.replace(path, old, new, within=within or "", globs=globs, **options))
-    if dry_run or not as_json:
+    asks = may_ask(yes=yes) and not dry_run
+    if dry_run or (not as_json and (asks or verbose or len(plan.changes) <= MANY)):
         print_diff(plan.diff(), plan, as_json=as_json)
     if dry_run:
         return 0
-    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        memories = f"{len(plan.changes)} {'memory' if len(plan.changes) == 1 else 'memories'}"
-        if not click.confirm(f"change {memories}?"):
-            print("nothing was changed", file=sys.stderr)
-            return 1
-    print_applied(memory.apply(plan), as_json=as_json)
+    if asks and not is_confirmed(plan, "change"):
+        return 1
+    print_applied(memory.apply(plan), as_json=as_json, verbose=verbose)
     return 0
 
 
@@ -232,13 +354,16 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
-@path_argument(required=False)
+@path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many changes."
 )
 @read_command
-def history_command(memory: Memory, path: str | None, limit: int, as_json: bool) -> None:
-    """List the changes made through mdmem, newest first, with the hashes that restore takes."""
+def history_command(memory: Memory, path: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """List the changes made through mdmem, newest first, with the hashes that restore takes.
+
+    With PATH, those to one of these memories.
+    """
     entries = memory.history(path)
     older = len(entries) - limit
     if older > 0:
@@ -255,12 +380,12 @@ def history_command(memory: Memory, path: str | None, limit: int, as_json: bool)
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
-@path_argument()
-@click.option("--hash", "hash_", metavar="HASH", help="The content with this hash; else what it held before.")
+@path_argument(role=PAST_WRITE, nargs=-1, required=True, metavar="PATH…")
+@click.option("--hash", metavar="HASH", help="The content with this hash; else what it held before.")
 @change_command
-def restore_command(path: str, hash_: str | None) -> Verb:
-    """Bring back what a memory held before its last change, or an older content of it."""
-    return lambda m: m.restore(path, hash=hash_)
+def restore_command(**given: Any) -> Verb:
+    """Bring back what memories held before their last change, or an older content of one."""
+    return lambda m: m.restore(**given)
 
 
 @command("undo", epilog="Example: mdmem undo --dry-run")

@@ -1,4 +1,4 @@
-"""The commands that read: show, ls, grep, check, doctor, search, context."""
+"""The commands that read: show, ls, check, doctor, context."""
 
 from __future__ import annotations
 
@@ -7,43 +7,47 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.options import format_option, path_argument, read_command
-from mdmem.cli.render import print_coloured, print_document, print_findings, print_json
+from mdmem.cli.options import format_option, path_argument, read_command, verbose_option
+from mdmem.cli.paths import CHECKED, READ_FOLDER, OutsideFile
+from mdmem.cli.render import print_document, print_json, print_long, print_tree
 
 if TYPE_CHECKING:
-    from mdmem import Hit, Memory
+    from mdmem import Memory
 
 
-@command("show", epilog="Example: mdmem show notes/db.md --section Decision")
-@path_argument()
-@click.option("--section", "heading", metavar="HEADING", help="Only this section.")
+@command("show", epilog="Example: mdmem show notes/db.md --heading Decision")
+@path_argument(nargs=-1, required=True, metavar="PATH…")
+@click.option("--heading", metavar="HEADING", help="Only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--hash", "only_hash", is_flag=True, help="Print the hash alone.")
 @read_command
 def show_command(
-    memory: Memory, path: str, heading: str | None, number: bool, only_hash: bool, as_json: bool
+    memory: Memory, path: tuple[str, ...], heading: str | None, number: bool, only_hash: bool, as_json: bool
 ) -> None:
-    """Print a memory exactly as it is; its hash goes to standard error."""
-    document = memory.show(path)
-    if only_hash:
-        print(document.hash)
-        return
-    span = None
-    if heading is not None:
-        from mdmem import find_section
+    """Print memories exactly as they are, one after the other; their hashes go to standard error."""
+    for document in [memory.show(each) for each in path]:
+        if only_hash:
+            print(document.hash)
+            continue
+        span = None
+        if heading is not None:
+            from mdmem import find_section
 
-        span = find_section(document, heading).span
-    print_document(document, span, number=number, as_json=as_json)
+            span = find_section(document, heading).span
+        print_document(document, span, number=number, as_json=as_json)
 
 
 @command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
-@click.argument("within", default="", metavar="[FOLDER]")
+@path_argument("within", READ_FOLDER, default="", metavar="[FOLDER]")
 @click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Only memories of which this is true.")
 @click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
+@click.option("--long", "-l", is_flag=True, help="Print columns: bytes, day, type, path, title.")
+@click.option("--tree", is_flag=True, help="Print a tree of the folders.")
 @read_command
-def ls_command(memory: Memory, as_json: bool, **options: Any) -> None:
+def ls_command(memory: Memory, as_json: bool, tree: bool, **options: Any) -> None:
     """List the memories below a folder.
 
     A CONDITION is FIELD=VALUE, or with !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it
@@ -53,137 +57,66 @@ def ls_command(memory: Memory, as_json: bool, **options: Any) -> None:
     if as_json:
         print_json(listed)
         return
+    memories = [entry for entry in listed if not entry.problem]
+    if tree or options["long"]:
+        print_tree(memories, options["within"].strip("/")) if tree else print_long(memories)
+    else:
+        for entry in memories:
+            print(entry.path)
+    sys.stdout.flush()
     for entry in listed:
         if entry.problem:
             print(f"left out: {entry.path}: {entry.problem}", file=sys.stderr)
-        else:
-            print(entry.path)
 
 
-@command("grep", epilog="Example: mdmem grep --in notes --regex 'SQL(ite)?' -C 1 --limit 20")
-@click.argument("pattern")
-@click.option("--in", "within", default="", metavar="NAMESPACE", help="Only below this folder.")
-@click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
-@click.option(
-    "--regex", is_flag=True, help="PATTERN is a regular expression; otherwise it is looked for as it is."
-)
-@click.option("--case", type=click.Choice(["ignore", "smart", "exact"]), default="ignore", show_default=True)
-@click.option("--context", "-C", type=click.IntRange(0), default=0, help="Lines around each hit.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many hits.")
-@read_command
-def grep_command(memory: Memory, as_json: bool, **options: Any) -> int:
-    """Find the lines that match, each with its heading and date, in the order of path and line.
-
-    What could not be searched is named on standard error, behind them.
-    """
-    hits = memory.grep(**options)
-    above = None
-    for hit in hits:
-        if as_json:
-            # One object a line: the first can be read before the last is found.
-            print_json(hit, in_line=True)
-            above = hit
-            continue
-        if above is None or (hit.path, hit.heading) != (above.path, above.heading):
-            title = f"  # {' > '.join(hit.heading)}" if hit.heading else ""
-            sys.stdout.write("\n" if above else "")
-            print_coloured(hit.path, "magenta")
-            print(f"  {hit.date}{title}")
-        above = hit
-        _print_lines(hit)
-        if hit.left_out:
-            remedy = "raise --limit, or narrow with --in or --glob"
-            print(f"{hit.left_out} more left out: {remedy}", file=sys.stderr)
-    for finding in hits.findings:
-        print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
-    return 0 if above else 1
-
-
-def _print_lines(hit: Hit) -> None:
-    for number, line in enumerate(hit.before, hit.line - len(hit.before)):
-        print(f"{number}-{line}")
-    print_coloured(str(hit.line), "green")
-    print(f":{hit.text}")
-    for number, line in enumerate(hit.after, hit.line + 1):
-        print(f"{number}-{line}")
-
-
-@command("check", epilog="Example: mdmem check notes --format github")
-@click.argument("paths", nargs=-1)
+@command("check", epilog="Example: mdmem check notes --no-links --format github")
+@path_argument("paths", CHECKED, nargs=-1)
+@click.option("--links/--no-links", default=True, help="Whether to look at links, too.  [default: yes]")
 @format_option
+@verbose_option
+@strict_option
 @read_command
-def check_command(memory: Memory, paths: tuple[str, ...], form: str, as_json: bool) -> int:
-    """Report everything that is wrong with memories, as `path:line:column: code message`."""
-    return print_findings(memory.check(paths), "json" if as_json else form)
+def check_command(
+    memory: Memory, paths: tuple[str, ...], links: bool, form: str, as_json: bool, **how: bool
+) -> int:
+    """Report everything that is wrong with memories, as `path:line:column: code message`.
+
+    That is their form, their schema, secrets, links that lead nowhere or to several memories, and what they
+    say they came from. On a terminal findings are in groups; in a pipe each is one line, and what to do about
+    them stands on standard error. The exit code is 1 when one of them is an error, not a warning. Files that
+    are not memories of the vault, which git and its hooks may name, are skipped. With github and sarif,
+    paths begin at the root of the repository.
+    """
+    memories = [path for path in paths if not isinstance(path, OutsideFile)]
+    if len(memories) < len(paths):
+        print(f"note: {_number(len(paths) - len(memories))} skipped: not in the vault", file=sys.stderr)
+    found = memory.check(memories, links=links) if memories or not paths else []
+    return print_findings(found, "json" if as_json else form, memory.in_workspace, **how)
+
+
+def _number(files: int) -> str:
+    return f"{files:,} file{'' if files == 1 else 's'}"
 
 
 @command("doctor", epilog="Example: mdmem doctor --fix")
 @click.option("--fix", is_flag=True, help="First put right what is safe: links to what was moved, leftovers.")
+@verbose_option
+@strict_option
 @read_command
-def doctor_command(memory: Memory, fix: bool, as_json: bool) -> int:
-    """Report what is wrong with the vault itself; what a crash left is put right first."""
+def doctor_command(memory: Memory, fix: bool, as_json: bool, **how: bool) -> int:
+    """Report what is wrong with the vault itself; what a crash left is put right first.
+
+    The exit code is 1 when one of the findings is an error, not a warning.
+    """
     health = memory.doctor(fix=fix)
     if as_json:
         print_json(health)
-        return int(any(finding.severity == "error" for finding in health.findings))
+        return exit_code(health.findings, strict=how["strict"])
     for name, value in health.facts.items():
         print(f"{name}: {value}")
-    code = print_findings(health.findings, "text")
-    count = len(health.findings)
-    print(f"{count} finding{'' if count == 1 else 's'}" if count else "clean")
-    return code
-
-
-@command("search", epilog="Example: mdmem search which database --in notes --limit 5")
-@click.argument("words", nargs=-1, required=True)
-@click.option("--in", "within", default="", metavar="NAMESPACE", help="Only below this folder.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only memories of one of these types.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only memories with all of these tags.")
-@click.option("--since", default="", metavar="DATE", help="Only memories from this day, month or year on.")
-@click.option("--before", default="", metavar="DATE", help="Only memories before it.")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="At most so many hits.")
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Whole passages, of so many tokens.")
-@click.option("--context", "-C", type=click.IntRange(0), help="Lines around each hit; else its passage.")
-@click.option("--passages", is_flag=True, help="Rank passages, not memories: one may have several hits.")
-@click.option("--explain", is_flag=True, help="Say how each score was made.")
-@read_command
-def search_command(
-    memory: Memory, words: tuple[str, ...], passages: bool, as_json: bool, **options: Any
-) -> int:
-    """Find the memories that fit best, each with its best lines in context.
-
-    Any of WORDS may be there; "some words" have to be, in this order. Also begin*, tag:, type:, path:,
-    after:, before:, and -without: put -- before words that begin with a dash, or all in quotes.
-
-    With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
-    `show` takes it.
-    """
-    from mdmem import SearchRequest
-
-    results = memory.search(
-        SearchRequest(query=" ".join(words), each="passage" if passages else "memory", **options)
-    )
-    code = 0 if results.hits else 1
-    if as_json:
-        print_json(results)
-        return code
-    for number, hit in enumerate(results.hits):
-        title = f"  [{' > '.join(hit.heading)}]" if hit.heading else ""
-        sys.stdout.write("\n" if number else "")
-        print_coloured(f"{hit.path}:{hit.line}", "magenta")
-        print(f"{title}  {hit.date}")
-        _print_lines(hit)
-        for part in results.explanations[number] if results.explanations else ():
-            print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
-    sys.stdout.flush()
-    if results.left_out:
-        tokens = results.left_out_tokens
-        beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""
-        remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
-        print(f"{results.left_out:,} more fit{beyond}: {remedy}", file=sys.stderr)
-    for note in results.notes:
-        print(f"note: {note}", file=sys.stderr)
-    return code
+    if not health.findings:
+        print("clean")
+    return print_findings(health.findings, "text", **how)
 
 
 @command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")

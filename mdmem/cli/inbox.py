@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mdmem import clipped
+from mdmem import EditPlan, clipped
 from mdmem.cli.main import Target, group
 from mdmem.cli.options import (
     Verb,
@@ -120,23 +121,22 @@ def each_command(function: Callable[..., Callable[[str], Verb]]) -> Callable[...
     ) -> int:
         if base is not None and len(ids) > 1:
             raise click.UsageError("a base is the hash of one proposal: give one id")
-        memory, verb_of, code, done = target.open(), function(base=base), 0, []
+        memory, verb_of, code = target.open(), function(base=base), 0
         for each in ids:
             try:
-                if dry_run:
-                    plan = memory.prepared(verb_of(each)(memory.plan))
-                    done.append({"id": each, "plan": plan, "diff": plan.diff()})
-                    None if as_json else print_diff(plan.diff(), plan, as_json=False)
-                else:
-                    applied = verb_of(each)(memory)
-                    done.append({"id": each, "change": applied})
-                    None if as_json else print_applied(applied, as_json=False)
+                verb = verb_of(each)
+                change = memory.prepared(verb(memory.plan)) if dry_run else verb(memory)
             except MdmemError as error:
                 code = error.exit_code
-                done.append({"id": each, "error": error})
+                print_json({"id": each, "error": error} if as_json else None)
                 print_error(error, as_json=False)
-        if as_json:
-            print_json(done)
+                continue
+            if as_json:
+                print_json({"id": each, "change": change})
+            elif isinstance(change, EditPlan):
+                print_diff(change.diff(), change, as_json=False)
+            else:
+                print_applied(change, as_json=False)
         print_notes(memory)
         return code
 
@@ -186,6 +186,9 @@ def captured_command(function: Callable[..., Callable[[Any], Captured]]) -> Call
     def command(target: Target, /, *, dry_run: bool, as_json: bool, **given: Any) -> int:
         memory, verb = target.open(), function(**given)
         done = verb(memory.plan.capture if dry_run else memory.capture)
+        if dry_run:
+            items = (replace(i, change=i.change and memory.prepared(i.change)) for i in done.items)
+            done = replace(done, items=tuple(items))
         if as_json:
             print_json(done)
         else:
@@ -193,8 +196,7 @@ def captured_command(function: Callable[..., Callable[[Any], Captured]]) -> Call
                 what = f"{each.candidate.kind}: {each.candidate.value}"
                 print("  ".join(filter(None, (each.outcome, each.path, each.source, what, each.reason))))
                 if dry_run and each.change is not None:
-                    plan = memory.prepared(each.change)
-                    print_diff(plan.diff(), plan, as_json=False)
+                    print_diff(each.change.diff(), each.change, as_json=False)
             print(done.told, end="\n" if done.told else "", file=sys.stderr)
         print_notes(memory)
         return 0 if done.items else 1

@@ -33,6 +33,10 @@ ENVIRONMENT = {
 """The variables that stand in for options."""
 
 
+NO_PAGER = "mdmem.no-pager"
+"""The key, in what the contexts of a command line share, of whether its option --no-pager is given."""
+
+
 class Target(NamedTuple):
     """Which memories the command line names: the vault, the scope, and who asks."""
 
@@ -73,6 +77,13 @@ _MARK = "\0"  # no argument of a program holds one
 class Command(click.Command):
     """A command that takes for an option only what can be one: its name has no blanks."""
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for each in self.params:
+            is_number = isinstance(each.type, click.IntRange | click.FloatRange)
+            if is_number and isinstance(each, click.Option) and each.metavar is None:
+                each.metavar = "N"
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
         texts = {_MARK + text: text for text in args if _NO_OPTION.match(text)}
@@ -86,10 +97,28 @@ class Command(click.Command):
         return rest
 
 
+def _module(name: str) -> Any:
+    """A module of commands, which imports this one."""
+    return importlib.import_module(f"mdmem.cli.{name}")
+
+
 class Group(click.Group):
-    """A group of such commands."""
+    """A group of such commands, which shows each with a whole sentence, and says which one was meant."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        _module("help").write_commands(self, ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named."""
+        name = args[0]
+        if not ctx.resilient_parsing and name[:1] != "-" and self.get_command(ctx, name) is None:
+            raise _module("help").no_command(self, ctx, name)
+        return super().resolve_command(ctx, args)
 
 
 command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.command, cls=Command)
@@ -99,22 +128,27 @@ group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.grou
 # Which commands each module holds.
 _MODULES = {
     "agents": "hook install project tool uninstall",
-    "edit": "append delete-lines history insert mv prepend replace restore rm section set undo unset write",
+    "edit": "append delete-lines edit insert mv prepend replace rm section set unset write"
+    " history restore undo",
+    "git": "git",
     "inbox": "capture inbox",
-    "find": "check context doctor grep ls search show",
+    "help": "help",
+    "find": "check context doctor ls show",
     "kinds": "notes preferences rules working",
     "main": "completion",
     "make": "import init new render schema template",
     "observe": "observations observe",
     "references": "backlinks graph refs tags",
     "results": "results",
+    "search": "grep search",
     "serve": "index mcp watch",
     "sessions": "sessions summaries",
+    "views": "diff stats today",
 }
 _COMMANDS = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that knows its commands' names, and imports a command's module when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -125,15 +159,16 @@ class LazyGroup(click.Group):
         """The command of this name."""
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"mdmem.cli.{_COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        command: click.Command = getattr(
+            _module(_COMMANDS[cmd_name]), f"{cmd_name.replace('-', '_')}_command"
+        )
         return command
 
 
 @click.group(
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, "--version", message="mdmem %(version)s")
+@click.version_option(__version__, "-V", "--version", message="mdmem %(version)s")
 @click.option(
     "--vault", metavar="DIR", envvar=ENVIRONMENT["vault"], help="The vault; else it is looked for upward."
 )
@@ -147,6 +182,13 @@ class LazyGroup(click.Group):
     envvar=ENVIRONMENT["actor"],
     default="",
     help="Who changes it, for the history.",
+)
+@click.option(
+    "--no-pager",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, given: ctx.meta.update({NO_PAGER: given}),
+    help="Print long output as it is; else MDMEM_PAGER, PAGER or less shows it on a terminal.",
 )
 @click.pass_context
 def app(
@@ -172,6 +214,7 @@ def app(
     ctx.obj = Target(vault, user, project, resource, shared, actor)
 
 
+_HELP = {"-h", "--help"}
 _REFUSED = 2
 _BUG = 3
 _INTERRUPTED = 130
@@ -200,7 +243,12 @@ def _run(arguments: list[str]) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(app, {}, "mdmem", _COMPLETE, instruction)
-    as_json = "--json" in takewhile(lambda argument: argument != "--", arguments)
+    options = set(takewhile(lambda argument: argument != "--", arguments))
+    as_json = "--json" in options
+    if options & _HELP and "--no-pager" not in options and sys.stdout.isatty():
+        from mdmem.cli.programs import start_paging
+
+        start_paging()
     try:
         with app.make_context("mdmem", arguments.copy()) as context:
             code = app.invoke(context)
@@ -211,6 +259,8 @@ def _run(arguments: list[str]) -> int:
     except OSError:
         raise  # errors of the vault are errors of ours: this is the output
     except Exception as error:  # noqa: BLE001 - the one boundary: what is expected becomes a message, a bug says so
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None  # it came while a class was made, up to Python 3.11
         return _failed(error, as_json=as_json)
     return code if isinstance(code, int) else 0
 
@@ -220,6 +270,7 @@ def _failed(error: Exception, *, as_json: bool = False) -> int:
     from mdmem.cli.render import print_error, print_usage
     from mdmem.errors import MdmemError
 
+    _end_paging()  # an error is seen though nobody reads to the end
     if isinstance(error, click.ClickException):
         print_usage(error, as_json=as_json)
         return error.exit_code
@@ -263,7 +314,10 @@ def main(arguments: Sequence[str]) -> int:
         The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
     """
     try:
-        code = _run([*arguments])
+        try:
+            code = _run([*arguments])
+        finally:
+            _end_paging()
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:
@@ -283,6 +337,13 @@ def main(arguments: Sequence[str]) -> int:
             print(f"mdmem: {told}", file=sys.stderr)
         return _REFUSED
     return code
+
+
+def _end_paging() -> None:
+    """Where a pager shows what was printed, wait for its end, and erase what tells of waiting."""
+    for shown in (getattr(sys.stderr, "status", None), getattr(sys.stdout, "pager", None)):
+        if shown:  # only a terminal has any
+            shown.end()
 
 
 def _prepare_streams() -> None:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
+from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import command, group
 from mdmem.cli.options import (
     Verb,
     change_command,
-    dry_run_option,
     format_option,
     json_option,
-    make_change,
     path_argument,
+    path_option,
     read_command,
     read_variables,
     variable_options,
+    verbose_option,
 )
-from mdmem.cli.render import print_findings, print_json, progress_bar
+from mdmem.cli.paths import NEW, NEW_FOLDER
+from mdmem.cli.render import print_json
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
 
 
@@ -37,11 +39,9 @@ if TYPE_CHECKING:
 @json_option
 def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
     """Make a vault; inside a git repository its AGENTS.md is mounted as project memory."""
-    from mdmem import init
-
-    made = init(folder, dry_run=dry_run)
+    made = mdmem.init(folder, dry_run=dry_run)
     if as_json:
-        print_json(made)
+        print_json({"applied": not dry_run, **mdmem.as_json(made)})
         return
     print(f"{'would make' if dry_run else 'made'} the vault {made.root}")
     for path in made.files:
@@ -50,7 +50,7 @@ def init_command(folder: str, dry_run: bool, as_json: bool) -> None:
 
 @command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
 @click.argument("template")
-@path_argument()
+@path_argument(role=NEW)
 @variable_options
 @change_command
 def new_command(template: str, path: str, pairs: tuple[str, ...], from_stdin: bool) -> Verb:
@@ -127,30 +127,38 @@ def schema_list(memory: Memory, as_json: bool) -> None:
 
 @schema_command.command("show", epilog="Example: mdmem schema show note")
 @click.argument("name")
-@click.pass_obj
-def schema_show(target: Target, name: str) -> None:
-    """Print a schema, which is JSON."""
-    print(target.open().schemas.show(name).rstrip("\n"))
+@read_command
+def schema_show(memory: Memory, name: str, as_json: bool) -> None:
+    """Print a schema, which is JSON, as it is written; with --json in one line."""
+    text = memory.schemas.show(name)
+    if as_json:
+        print_json(json.loads(text))
+    else:
+        print(text.rstrip("\n"))
 
 
 @schema_command.command("check", epilog="Example: mdmem schema check")
 @format_option
+@verbose_option
+@strict_option
 @read_command
-def schema_check(memory: Memory, form: str, as_json: bool) -> int:
+def schema_check(memory: Memory, form: str, as_json: bool, **how: bool) -> int:
     """Report what is wrong with the schemas themselves."""
-    return print_findings(memory.schemas.lint(), "json" if as_json else form)
+    form = "json" if as_json else form
+    return print_findings(memory.schemas.lint(), form, memory.in_workspace, **how)
 
 
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
-@click.option("--to", metavar="FOLDER", help="The folder to put it in (notes; for aster, that of each kind).")
-@dry_run_option
-@json_option
-@click.pass_obj
-def import_command(
-    target: Target, format_: str, source: str, to: str | None, dry_run: bool, as_json: bool
-) -> None:
+@path_option(
+    "--to",
+    role=NEW_FOLDER,
+    metavar="FOLDER",
+    help="The folder to put it in (notes; for aster, that of each kind).",
+)
+@change_command
+def import_command(format_: str, source: str, to: str | None) -> Verb:
     """Take in the memory of another system, as one change that `mdmem undo` takes back.
 
     \b
@@ -162,11 +170,4 @@ def import_command(
 
     Nothing that is there is overwritten; what is left out is named on standard error, with the reason.
     """  # noqa: D301 - as in mdmem.cli.main
-    with ExitStack() as stack:
-        progress = progress_bar(stack, "importing")
-        make_change(
-            target.open(),
-            lambda m: m.import_(format_, source, to=to, progress=progress),
-            dry_run=dry_run,
-            as_json=as_json,
-        )
+    return lambda m: m.import_(format_, source, to=to)

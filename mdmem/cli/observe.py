@@ -10,7 +10,7 @@ import click
 
 from mdmem.cli.main import command, group
 from mdmem.cli.options import Verb, change_command, model_option, read_command
-from mdmem.cli.render import print_head, print_json, print_messages
+from mdmem.cli.render import go_on, print_head, print_json, print_messages
 from mdmem.cli.serve import end
 
 if TYPE_CHECKING:
@@ -35,20 +35,13 @@ def observe_command(memory: Memory, as_json: bool, watch: bool, **asked: Any) ->
     another process observes is left to that one. The exit code is 1 where anything went wrong.
     """
     if watch:
+        go_on()
         signal.signal(signal.SIGTERM, end)
     code = 0
-    told = []
     for each in memory.observe(watch=watch, **asked):
         code = 1 if each.problems else code
-        if not as_json:
-            _print_observed(each)
-        elif watch:
-            print_json(each, in_line=True)
-        else:
-            told.append(each)
+        print_json(each) if as_json else _print_observed(each)
         sys.stdout.flush()
-    if as_json:
-        print_json(told)
     return code
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mdmem.cli.main import Target
-from mdmem.cli.render import Terminal, print_applied, print_diff, print_notes
+from mdmem.cli.main import NO_PAGER, Target
+from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, completions, resolved
+from mdmem.cli.render import Terminal, go_on, print_applied, print_diff, print_notes, show_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mdmem import Memory
+    from mdmem import EditPlan, Memory
 
 _EMPTY = "mdmem.empty"
 
@@ -30,7 +31,7 @@ def json_option(command: F) -> F:
     raw = click.option(
         "--raw", is_flag=True, is_eager=True, expose_value=False, callback=_print_raw, help=help_text
     )
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(raw(command))
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, an object a line.")(raw(command))
 
 
 def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
@@ -38,9 +39,15 @@ def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
         sys.stdout.exact = raw
 
 
+yes_option = click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="List all, however many.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
 format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    default="text",
+    show_default=True,
 )
 
 
@@ -64,21 +71,39 @@ def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> An
     return None if ctx.resilient_parsing else mdmem.configured(model)
 
 
-def path_argument(name: str = "path", **settings: Any) -> Callable[[F], F]:
-    """An argument that is the path of a memory, completed by the shell."""
-    return click.argument(name, shell_complete=_complete_path, **settings)
+def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:
+    """An argument that is the path of a memory, or several: what it names is looked up with `resolved`."""
+    return click.argument(name, **_of_paths(role), **settings)
 
 
-def _complete_path(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def path_option(*declared: str, role: Role = READ_FOLDER, **settings: Any) -> Callable[[F], F]:
+    """An option that is the path of a folder, or of a memory; as `path_argument`."""
+    return click.option(*declared, **_of_paths(role), **settings)
+
+
+def _of_paths(role: Role) -> dict[str, Any]:
+    """What keeps the role of a path with it, and what the shell completes it with."""
+
+    def spelled(_ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        return (
+            tuple(map(spell, value)) if isinstance(value, tuple) else value if value is None else spell(value)
+        )
+
+    def spell(text: str) -> Spelled:
+        return Spelled(text, role)
+
+    return {"callback": spelled, "shell_complete": functools.partial(_complete_path, role)}
+
+
+def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     from mdmem import visible
     from mdmem.errors import MdmemError
 
     try:
-        memory = Target(**ctx.find_root().params).open()
-        paths = [listed.path for listed in memory.ls() if listed.path.startswith(incomplete)]
+        paths = completions(Target(**ctx.find_root().params).open(), incomplete, role)
         # The shell shows what it will put in: never a name that looks like another one.
         return [path for path in paths if visible(path) == path]
-    except MdmemError:
+    except (MdmemError, OSError):
         return []
 
 
@@ -88,7 +113,7 @@ def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable
     An empty standard input is refused: most often a program before the pipe has failed. Where an empty text
     means something, the option --empty allows it.
     """
-    argument = click.argument(name, default="-", callback=_read_text)
+    argument = click.argument(name, default="-", callback=read_text)
     if not may_be_empty:
         return argument
     help_text = f"Without {name.upper()}, standard input may be empty."
@@ -102,7 +127,8 @@ def _allow_empty(ctx: click.Context, _: click.Parameter, empty: bool) -> None:
     ctx.meta[_EMPTY] = empty
 
 
-def _read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The text of an argument; of `-` what standard input gives."""
     if value != "-":
         return value
     if sys.stdin.isatty():
@@ -144,6 +170,7 @@ def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any
     """The variables that the options --var and --vars give."""
     variables: dict[str, Any] = {}
     if from_stdin:
+        go_on()  # somebody may type them
         try:
             import json
 
@@ -167,41 +194,74 @@ def read_value(_name: str, text: str) -> Any:
 
 
 def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
-    """Make a command of a function that returns the change to make: adds --dry-run and --json, and prints.
+    """Make a command of a function that returns the change to make: adds its options, and prints.
 
     The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
     """
 
+    @verbose_option
     @dry_run_option
     @json_option
     @click.pass_obj
     @functools.wraps(function)
-    def command(target: Target, /, *, dry_run: bool, as_json: bool, **arguments: Any) -> None:
-        verb = function(**arguments)
-        make_change(target.open(), verb, dry_run=dry_run, as_json=as_json)
+    def command(target: Target, /, **arguments: Any) -> None:
+        how = {name: arguments.pop(name) for name in ("dry_run", "as_json", "verbose")}
+        memory = opened(target)
+        make_change(memory, function(**resolved(memory, arguments)), **how)
 
     return command
 
 
-def make_change(memory: Memory, verb: Verb, *, dry_run: bool, as_json: bool) -> None:
+def opened(target: Target) -> Memory:
+    """The memories that the command line names; what takes a while with them is shown on a terminal."""
+    memory = target.open()
+    memory.progress = show_status()
+    return memory
+
+
+def make_change(memory: Memory, verb: Verb, *, dry_run: bool, as_json: bool, verbose: bool = False) -> None:
     """Make a change and print what it did, or with `dry_run` only what it would do."""
     if dry_run:
         plan = memory.prepared(verb(memory.plan))
         print_diff(plan.diff(), plan, as_json=as_json)
     else:
-        print_applied(verb(memory), as_json=as_json)
+        print_applied(verb(memory), as_json=as_json, verbose=verbose)
     print_notes(memory)
 
 
+def may_ask(*, yes: bool) -> bool:
+    """Whether somebody is there to be asked, who has not said --yes."""
+    return not yes and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def is_confirmed(plan: EditPlan, verb: str) -> bool:
+    """Whether a plan may be applied, as who is asked says."""
+    memories = f"{len(plan.changes):,} {'memory' if len(plan.changes) == 1 else 'memories'}"
+    if click.confirm(f"{verb} {memories}?"):
+        show_status()
+        return True
+    print("nothing was changed", file=sys.stderr)
+    return False
+
+
+def page() -> None:
+    """Let the user's pager show what is printed from now on, where a terminal has too few lines for it."""
+    if isinstance(sys.stdout, Terminal) and not click.get_current_context().meta[NO_PAGER]:
+        from mdmem.cli.programs import start_paging
+
+        start_paging()
+
+
 def read_command(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Make a command of a function that takes the opened memory first; adds --json."""
+    """Make a command of a function that takes the opened memory first; adds --json and a pager."""
 
     @json_option
     @click.pass_obj
     @functools.wraps(function)
     def command(target: Target, /, **arguments: Any) -> int | None:
-        memory: Memory = target.open()
-        code = function(memory, **arguments)
+        page()
+        memory = opened(target)
+        code = function(memory, **resolved(memory, arguments))
         print_notes(memory)
         return code
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli.main import command
-from mdmem.cli.options import json_option, make_change, path_argument, read_command
+from mdmem.cli.options import (
+    json_option,
+    make_change,
+    path_argument,
+    path_option,
+    read_command,
+    verbose_option,
+)
+from mdmem.cli.paths import READ_ANY, READ_OTHER, resolved
 from mdmem.cli.render import print_json, print_notes
 
 if TYPE_CHECKING:
@@ -24,18 +32,21 @@ _NOT_PLAIN = re.compile(r"[^\w ./:-]")
 
 
 @command("refs", epilog="Example: mdmem refs --type line_range --in notes")
-@click.argument("target", required=False)
+@path_argument("target", READ_OTHER, required=False)
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only these: note, url, line_range, …")
 @click.option(
     "--state", "states", multiple=True, metavar="STATE", help="Only these: dangling, moved, gone, …"
 )
 @click.option("--stale", is_flag=True, help="Only code that has moved, has changed or is gone.")
-@click.option("--in", "paths", multiple=True, metavar="PATH", help="Only in this memory or folder.")
+@path_option(
+    "--in", "paths", role=READ_ANY, multiple=True, metavar="PATH", help="Only in this memory or folder."
+)
 @click.option("--stats", is_flag=True, help="Print numbers instead.")
-@click.option("--pin", is_flag=True, help="Put a pin behind every citation of code that has none.")
+@click.option("--pin", is_flag=True, help="Put a pin after every citation of code that has none.")
 @click.option("--accept", is_flag=True, help="With --pin: also renew the pins of what has changed.")
 @click.option("--fix", is_flag=True, help="Make every citation of code that has moved say where it is now.")
 @click.option("--dry-run", is_flag=True, help="With --pin or --fix: print the diff and write nothing.")
+@verbose_option
 @json_option
 @click.pass_obj
 def refs_command(
@@ -47,6 +58,7 @@ def refs_command(
     fix: bool,
     dry_run: bool,
     as_json: bool,
+    verbose: bool,
     **asked: Any,
 ) -> int:
     """List what memories point at, and whether it is still there and still what it was.
@@ -61,13 +73,14 @@ def refs_command(
     if asked["stats"] and asked["target"]:
         raise click.UsageError("--stats counts everything that fits: leave TARGET away")
     memory = vault.open()
+    paths, asked = resolved(memory, {"paths": paths})["paths"], resolved(memory, asked)
     if not (pin or fix):
         return _print_asked(memory, paths=paths or None, as_json=as_json, **asked)
 
     def verb(of: Kinds[Any]) -> Any:
         return of.references.fix(paths or None) if fix else of.references.pin(paths or None, accept=accept)
 
-    make_change(memory, verb, dry_run=dry_run, as_json=as_json)
+    make_change(memory, verb, dry_run=dry_run, as_json=as_json, verbose=verbose)
     return 0
 
 
@@ -127,7 +140,7 @@ def tags_command(memory: Memory, as_json: bool) -> None:
 
 
 @command("graph", epilog="Example: mdmem graph --in notes --format mermaid")
-@click.option("--in", "within", default="", metavar="FOLDER", help="Only of the memories below this folder.")
+@path_option("--in", "within", default="", metavar="FOLDER", help="Only of the memories below this folder.")
 @click.option(
     "--format", "form", type=click.Choice(["dot", "mermaid", "json"]), default="dot", show_default=True
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
@@ -15,7 +14,7 @@ import click
 import mdmem
 from mdmem.cli.main import command
 from mdmem.cli.options import read_command
-from mdmem.cli.render import print_json, progress_bar
+from mdmem.cli.render import go_on, print_json
 
 if TYPE_CHECKING:
     from mdmem import Event
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on this machine."
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
-@click.option("--thread", metavar="ID", help="The thread whose working memory is given and written.")
+@click.option("--thread", metavar="ID", help="Of sessions and observations, serve only those of this thread.")
 @click.option(
     "--budget",
     type=click.IntRange(200, 25_000),
@@ -60,17 +59,20 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
     # What was imported stays; a server lives long enough for the rest to be collected.
     gc.freeze()
     gc.enable()
+    say = partial(print, "mdmem:", file=sys.stderr, flush=True)
     if port is not None:
         from mdmem.mcp.http import serve_http
 
-        serve_http(server, port, partial(print, "mdmem:", file=sys.stderr, flush=True))
-        return
-    # The thread that reads standard input cannot be interrupted; a vault survives the end of a process.
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        anyio.run(server.serve_stdio)
-    finally:
-        signal.signal(signal.SIGINT, before)
+        serve_http(server, port, say)
+    else:
+        # The thread that reads standard input cannot be interrupted; a vault survives the end of a process.
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            anyio.run(server.serve_stdio)
+        finally:
+            signal.signal(signal.SIGINT, before)
+    if word := bound.memory.commit_left():
+        say(word)
 
 
 @command("index", epilog="Example: mdmem index --rebuild")
@@ -78,8 +80,7 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
 @read_command
 def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
     """Make the index say what the files say; every command that needs it does so by itself."""
-    with ExitStack() as bar:
-        synced = memory.sync(rebuild=rebuild, progress=progress_bar(bar, "indexing"))
+    synced = memory.sync(rebuild=rebuild)
     memories = len(memory.ls(where=["path"]))
     if as_json:
         print_json({**mdmem.as_json(synced), "memories": memories})
@@ -99,11 +100,12 @@ def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
 @read_command
 def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> None:
     """Print what happens to memories and to what they cite, an event a line, until it is stopped."""
+    go_on()
     signal.signal(signal.SIGTERM, end)
     with memory.watch(poll_seconds=poll_seconds) as events:
         for event in events:
             if as_json:
-                print_json(event, in_line=True)
+                print_json(event)
             else:
                 print(_line(event))
             sys.stdout.flush()

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
+from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
-from mdmem.cli.options import Verb, change_command, model_option, read_command, text_argument
+from mdmem.cli.options import (
+    Verb,
+    change_command,
+    model_option,
+    read_command,
+    text_argument,
+    verbose_option,
+)
 from mdmem.cli.render import (
     print_each,
-    print_findings,
     print_head,
     print_json,
     print_messages,
@@ -392,10 +400,12 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool, as_json: bool) -> Non
 
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
 @click.argument("key", required=False)
+@verbose_option
+@strict_option
 @read_command
-def sessions_check(memory: Memory, key: str | None, as_json: bool) -> int:
+def sessions_check(memory: Memory, key: str | None, as_json: bool, **how: bool) -> int:
     """Look for what is wrong in the log of a session, or of all; the exit code is 1 for an error."""
-    return print_findings(memory.sessions.check(key), "json" if as_json else "text")
+    return print_findings(memory.sessions.check(key), "json" if as_json else "text", **how)
 
 
 @group("summaries")
@@ -408,7 +418,10 @@ def summaries_command() -> None:
 @model_option
 @change_command
 def summaries_summarize(key: str, generator: Program | None) -> Verb:
-    """Write what was said since the last time into the memory of a session, by rules without a model."""
+    """Write what was said since the last time into the memory of a session, by rules without a model.
+
+    With --dry-run a model is asked as well: the diff is what would be written.
+    """
     return lambda m: m.summaries.summarize(key, generator)
 
 
@@ -494,11 +507,11 @@ def _lines(file: Any) -> list[Any]:
 
 
 def _print_numbers(numbers: Sequence[int | None], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"seq": numbers})
-        return
     for number in numbers:
-        print("not kept" if number is None else number)
+        if as_json:
+            print_json({"seq": number})
+        else:
+            print("not kept" if number is None else number)
 
 
 def _print_messages(messages: Sequence[Message], *, as_json: bool) -> None:
@@ -507,10 +520,11 @@ def _print_messages(messages: Sequence[Message], *, as_json: bool) -> None:
 
 def _print_hits(found: SessionHits, *, as_json: bool, is_most: bool = False) -> int:
     """Print what was found, and give the exit code: 1 where that is nothing."""
-    if as_json:
-        print_json(found)
-        return 0 if found.hits else 1
-    for hit in found.hits:
+    last = len(found.hits) - 1
+    for number, hit in enumerate(found.hits):
+        if as_json:
+            print_json({**mdmem.as_json(hit), "left_out": found.left_out if number == last else 0})
+            continue
         depth = "" if hit.depth is None else f" {hit.depth}"
         print_head(f"{hit.key}#{hit.seq}  {hit.role}{depth}  {hit.time}")
         print(hit.snippet, end="\n\n")

@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 # Hosts warn of answers beyond 10,000 tokens, and an answer stands in both forms.
 BUDGET = 6_000
-MOST_BUDGET = 25_000
 _CHARACTERS_A_TOKEN = 4
 DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of the tokens of all
 
@@ -116,7 +115,7 @@ class Bound:
 
     Attributes:
         memory: the vault and the namespace.
-        thread: whose working memory `context` gives and `remember` writes; None: the one that they name.
+        thread: of whom alone `memory` has what was said, summed up, observed and worked on; None: of all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
     """
@@ -125,6 +124,10 @@ class Bound:
     thread: str | None = None
     read_only: bool = False
     budget: int = BUDGET
+
+    def __post_init__(self) -> None:
+        if self.thread is not None and self.memory.thread != self.thread:
+            object.__setattr__(self, "memory", self.memory.of_thread(self.thread))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

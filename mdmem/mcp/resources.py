@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
@@ -61,7 +60,6 @@ def path_of(uri: str) -> str:
 
 
 PAGE = 500
-_NANOSECONDS = 1_000_000_000
 _MOST_SUBSCRIPTIONS = 10_000  # subscriptions, so that a client that forgets them costs little
 _AGAIN_SECONDS = 1.0
 
@@ -104,7 +102,7 @@ def listed(memory: Memory, cursor: str = "") -> tuple[list[Resource], str]:
             each.path,
             _mime_type(each.path),
             each.size,
-            datetime.fromtimestamp(each.mtime_ns // _NANOSECONDS, UTC).isoformat(),
+            each.modified,
         )
         for each in found[:PAGE]
     ]

@@ -385,7 +385,7 @@ def rm(call: Call, path: str = "", undo: str = "", base: str | None = None, dry_
     if bool(path) == bool(undo):
         raise Usage(problem="either path or undo must be given")
     if path:
-        return change(call, lambda m: m.rm(path, base=base), dry_run=dry_run)
+        return change(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
     if base is not None:
         raise Usage(problem="undo keeps what has changed since", remedy="leave base out")
     return change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)

@@ -33,7 +33,14 @@ class Ended(NamedTuple):
 
     @property
     def json(self) -> Any:
-        return json.loads(self.data)
+        """The one object that it printed."""
+        (printed,) = self.objects
+        return printed
+
+    @property
+    def objects(self) -> list[Any]:
+        """What it printed with --json, an object a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
 
 
 class Cli:

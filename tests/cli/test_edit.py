@@ -6,6 +6,7 @@ The commands that go back: what was done, by whom, and taking it back.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -156,11 +157,93 @@ def test_a_rename_says_what_it_has_to_be_given(cli: Cli, arguments: list[str], c
 def test_a_folder_is_deleted_whole_and_comes_back(cli: Cli, db: Files) -> None:
     db.write("notes/deep/b.md", b"b\n")
     before = db.everything()
-    ended = cli.ok("rm", "notes")
+    refused = cli("rm", "notes")
+    assert refused.code == 2
+    assert "notes is a folder with 2 memories\ndelete all of it with -r" in refused.errors
+    assert "a folder with 1 memory\n" in cli("rm", "notes/deep/").errors
+    assert db.everything() == before
+    ended = cli.ok("rm", "-r", "notes")
     assert ended.out == "deleted notes/db.md\ndeleted notes/deep/b.md\n"
     assert not db.everything()
     cli.ok("undo")
     assert db.everything() == before
+
+
+def test_several_are_deleted_as_one_change_or_none_is(cli: Cli, db: Files) -> None:
+    for name in "abc":
+        db.write(f"{name}.md", b"x\n")
+    before = db.everything()
+    assert cli("rm", "a.md", "none.md", "b.md").code == 1
+    assert cli("rm", "a.md", "notes").code == 2
+    assert cli("rm", "a.md", "b.md", "--base", "0" * 64).code == 2
+    assert db.everything() == before
+    # A memory that is named twice is deleted once.
+    assert cli.ok("rm", "-r", "a.md", "notes", "./memories/b.md", "notes/db.md").out.count("deleted") == 3
+    assert db.everything().keys() == {"c.md"}
+    cli.ok("undo")
+    assert db.everything() == before
+    cli.ok("rm", "a.md")
+    cli.ok("rm", "b.md")
+    assert "a.md" in cli.ok("history", "a.md", "b.md").out
+    assert cli("restore", "a.md", "none.md").code == 1
+    assert cli.ok("restore", "a.md", "b.md").out.count("created") == 2
+    assert db.everything() == before
+    assert cli("restore", "a.md", "b.md", "--hash", "0" * 8).code == 2
+    assert cli("restore").code == cli("rm").code == 2
+
+
+# ------------------------------------------------------------------------------------------- many at once
+
+
+@pytest.fixture
+def eleven(files: Files) -> Files:
+    for number in range(11):
+        files.write(f"notes/{number:02}.md", b"MySQL\n")
+    files.write("links.md", b"[[notes/03]]\n")
+    return files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["rm", "-r", "notes"], "deleted 11 memories (-v names each)\n"),
+        (["mv", "notes", "old"], "changed 1, moved 11 memories (-v names each)\n"),
+        (["replace", "--in", "notes", "MySQL", "SQLite", "--yes"], "changed 11 memories (-v names each)\n"),
+    ],
+)
+def test_many_are_told_in_numbers_and_named_with_v(
+    cli: Cli, eleven: Files, arguments: list[str], told: str
+) -> None:
+    before = eleven.everything()
+    ended = cli.ok(*arguments)
+    assert ended.out.endswith(told)
+    assert not re.search(r"^(?:created|deleted|changed) notes/", ended.out, re.MULTILINE)
+    assert cli.ok("undo").out.endswith("memories (-v names each)\n")
+    assert eleven.everything() == before
+    named = cli.ok(*arguments, "-v").out
+    assert all(re.search(rf"^\w+ notes/{number:02}\.md", named, re.MULTILINE) for number in range(11))
+    assert cli.ok("undo", "--verbose").out.count("notes/") == 11
+    assert len(cli.ok(*arguments, *(["--json"])).json["files"]) >= 11
+
+
+def test_ten_are_named(cli: Cli, eleven: Files) -> None:
+    (eleven.root / "notes/10.md").unlink()
+    assert cli.ok("rm", "-r", "notes").out.count("deleted notes/") == 10
+
+
+def test_beyond_ten_a_terminal_is_asked(cli: Cli, eleven: Files) -> None:
+    before = eleven.everything()
+    code, seen = cli.on_terminal("rm", "-r", "notes", question="delete 11 memories?", answer="n\n")
+    assert (code, eleven.everything()) == (1, before)
+    assert "nothing was changed" in seen
+    code, _ = cli.on_terminal("rm", "-r", "notes", question="delete 11 memories?", answer="y\n")
+    assert (code, list(eleven.everything())) == (0, ["links.md"])
+    cli.ok("undo")
+    code, seen = cli.on_terminal("rm", "-r", "notes", "--yes")
+    assert (code, "?" in seen) == (0, False)
+    cli.ok("undo")
+    code, seen = cli.on_terminal("rm", "notes/01.md", "notes/02.md")
+    assert (code, "?" in seen) == (0, False)
 
 
 def test_nothing_to_change_is_no_error(cli: Cli, files: Files) -> None:
@@ -321,9 +404,12 @@ def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, argum
     assert "notes/" in ended.out
     shape = cli.ok(*arguments, "--dry-run", "--json").json
     assert shape["diff"] == ended.out
-    assert len(shape["plan"]["changes"]) == 1
-    # The same command without it makes that change.
-    cli.ok(*arguments)
+    assert (shape["applied"], shape["id"], len(shape["files"])) == (False, "", 2 if "mv" in arguments else 1)
+    # The same command without it makes that change, and says the same of it.
+    done = cli.ok(*arguments, "--json").json
+    assert {**done, "applied": False, "id": ""} == shape
+    assert done["applied"]
+    assert done["id"]
     assert db.everything() != {"notes/db.md": DB}
 
 
@@ -442,7 +528,7 @@ def test_the_history_names_changes_newest_first(cli: Cli) -> None:
         ["alice", "write a.md"],
     ]
     assert lines[3].startswith("    a.md  absent → ")
-    newest, oldest = cli.ok("history", "--json").json
+    newest, oldest = cli.ok("history", "--json").objects
     assert newest["files"][0]["before"] == oldest["files"][0]["after"]
     assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--hash").out.strip()
 
@@ -450,9 +536,9 @@ def test_the_history_names_changes_newest_first(cli: Cli) -> None:
 @pytest.mark.usefixtures("changed")
 def test_the_history_of_one_memory(cli: Cli) -> None:
     cli.ok("write", "b.md", "other")
-    assert len(cli.ok("history", "a.md", "--json").json) == 2
-    assert len(cli.ok("history", "b.md", "--json").json) == 1
-    assert cli.ok("history", "c.md", "--json").json == []
+    assert len(cli.ok("history", "a.md", "--json").objects) == 2
+    assert len(cli.ok("history", "b.md", "--json").objects) == 1
+    assert cli.ok("history", "c.md", "--json").objects == []
 
 
 @pytest.mark.usefixtures("changed")
@@ -462,7 +548,7 @@ def test_the_history_says_what_it_left_out(cli: Cli) -> None:
     assert "alice" not in ended.out
     assert ended.errors == "1 older change left out: raise --limit\n"
     ended = cli.ok("history", "--limit", "1", "--json")
-    assert len(ended.json) == 1
+    assert len(ended.objects) == 1
     assert ended.errors == "1 older change left out: raise --limit\n"
     assert cli.ok("history", "--limit", "2").errors == ""
 
@@ -477,7 +563,7 @@ def test_restore_brings_back_what_stood_there_before(cli: Cli, changed: Files) -
 
 def test_restore_takes_a_hash_of_the_history(cli: Cli, changed: Files) -> None:
     cli.ok("append", "a.md", "three")
-    oldest = cli.ok("history", "--json").json[-1]["files"][0]["after"]
+    oldest = cli.ok("history", "--json").objects[-1]["files"][0]["after"]
     assert cli.ok("restore", "a.md", "--hash", oldest[:8], "--dry-run").out
     assert changed.read("a.md") == b"two\nthree\n"
     cli.ok("restore", "a.md", "--hash", oldest[:8])
@@ -506,7 +592,7 @@ def test_undo_takes_back_the_last_change_and_can_be_undone(cli: Cli, changed: Fi
 def test_undo_takes_back_an_older_change_and_keeps_later_ones(cli: Cli, changed: Files) -> None:
     cli.ok("write", "b.md", "# B\n\nold\n\n# C\n\nc\n")
     cli.ok("replace", "b.md", "old", "new")
-    change = cli.ok("history", "b.md", "--json").json[0]["id"]
+    change = cli.ok("history", "b.md", "--json").objects[0]["id"]
     cli.ok("section", "b.md", "C", "changed")
     cli.ok("undo", change)
     assert changed.read("b.md") == b"# B\n\nold\n\n# C\n\nchanged\n"
@@ -520,7 +606,7 @@ def test_undo_without_a_change_to_undo(cli: Cli) -> None:
 
 
 def test_undo_of_a_change_that_there_is_not_names_the_last_ones(cli: Cli, changed: Files) -> None:
-    ids = [entry["id"] for entry in cli.ok("history", "--json").json]
+    ids = [entry["id"] for entry in cli.ok("history", "--json").objects]
     ended = cli("undo", "nope")
     assert ended.code == 1
     assert ended.errors == f"mdmem: no change 'nope'\nthere is: {', '.join(ids[:3])}\n"

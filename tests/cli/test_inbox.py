@@ -44,10 +44,10 @@ def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -
     ran = cli("inbox", "accept", first, "nobody", second)
     assert ran.code == 1
     assert "no proposal 'nobody'" in ran.errors
-    assert cli.ok("preferences", "get", "ui", "theme", "--json").json[0]["value"] == "light"
+    assert cli.ok("preferences", "get", "ui", "theme", "--json").json["value"] == "light"
     assert cli("inbox", "accept", first, second, "--base", "0" * 8).code == 2
     third = proposed(cli, "pink")
-    told = cli("inbox", "reject", third, "nobody", "--json").json
+    told = cli("inbox", "reject", third, "nobody", "--json").objects
     assert told[0]["change"]["files"][0]["path"] == f"inbox/{third}.md"
     assert told[1]["error"]["code"] == "name-not-found"
     assert cli("inbox", "list").code == 1
@@ -55,8 +55,8 @@ def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -
     again = cli.ok("inbox", "propose", "preferences.set", DARK.replace("dark", "Pink"))
     assert "was rejected" in again.out
     assert "nothing to change" in cli.ok("inbox", "sweep").out
-    dry = cli.ok("inbox", "reject", proposed(cli, "blue"), "--dry-run", "--json").json
-    assert "+status: rejected" in dry[0]["diff"]
+    dry = cli.ok("inbox", "reject", proposed(cli, "blue"), "--dry-run", "--json").objects
+    assert "+status: rejected" in dry[0]["change"]["diff"]
 
 
 def test_what_cannot_be_accepted_says_why_and_ends_with_one(cli: Cli) -> None:

@@ -49,7 +49,7 @@ def test_notes_are_listed_with_their_titles(cli: Cli, files: Files) -> None:
     files.write("notes/deep/b.md", b"---\ntitle: Second\n---\n")
     files.write("other.md", b"# Other\n")
     assert cli.ok("notes", "list").out == "notes/a.md\tFirst\nnotes/deep/b.md\tSecond\n"
-    assert [note["title"] for note in cli.ok("notes", "list", "deep", "--json").json] == ["Second"]
+    assert [note["title"] for note in cli.ok("notes", "list", "deep", "--json").objects] == ["Second"]
     assert cli("notes", "list", "none").code == 1
 
 
@@ -121,10 +121,10 @@ def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
     assert lines[0] == "thread\told\tworking/threads/old.md\texpired"
     assert lines[1].startswith("thread\tt1\tworking/threads/t1.md\texpires 2")
     assert lines[2] == "resource\tr\tworking/resources/r.json"
-    assert [info["expired"] for info in cli.ok("working", "list", "--json").json] == [True, False, False]
+    assert [info["expired"] for info in cli.ok("working", "list", "--json").objects] == [True, False, False]
     assert "-old" in cli.ok("working", "sweep", "--dry-run").out
     assert cli.ok("working", "sweep").out == "deleted working/threads/old.md\n"
-    assert len(cli.ok("working", "list", "--json").json) == 2
+    assert len(cli.ok("working", "list", "--json").objects) == 2
 
 
 def test_a_stale_base_is_refused(cli: Cli, files: Files) -> None:
@@ -156,8 +156,7 @@ def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -
 )
 def test_a_value_is_read_as_yaml(cli: Cli, given: str, value: object) -> None:
     cli.ok("preferences", "set", "ui", "x", given)
-    (found,) = cli.ok("preferences", "get", "ui", "x", "--json").json
-    assert found["value"] == value
+    assert cli.ok("preferences", "get", "ui", "x", "--json").json["value"] == value
 
 
 def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
@@ -166,7 +165,7 @@ def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
     assert "old" not in cli.ok("preferences", "list").out
     assert cli("preferences", "get", "ui", "old").code == 1
     assert cli.ok("preferences", "list", "ui", "--hidden").out.splitlines()[1].endswith("(faded)")
-    assert cli.ok("preferences", "get", "ui", "old", "--hidden", "--json").json[0]["hidden"] is True
+    assert cli.ok("preferences", "get", "ui", "old", "--hidden", "--json").json["hidden"] is True
     assert cli.ok("preferences", "sweep", "--dry-run").out
     assert cli.ok("preferences", "sweep").out == "deleted preferences/ui/old.md\n"
 
@@ -174,7 +173,7 @@ def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
 def test_preferences_are_ranked_and_counted(cli: Cli) -> None:
     for key, strength in (("a", "0.3"), ("b", "0.9"), ("c", "0.6")):
         cli.ok("preferences", "set", "ui", key, "x", "--strength", strength)
-    assert [p["key"] for p in cli.ok("preferences", "top", "2", "--json").json] == ["b", "c"]
+    assert [p["key"] for p in cli.ok("preferences", "top", "2", "--json").objects] == ["b", "c"]
     stats = cli.ok("preferences", "stats")
     assert "total: 3\n" in stats.out
     assert "by_category: ui 3\n" in stats.out
@@ -218,7 +217,7 @@ def test_rules_are_listed_by_importance(cli: Cli) -> None:
     lines = cli.ok("rules", "list").out.splitlines()
     assert lines == ["   5  global   style  Style", "   0  global   python  Python  *.py, src/**"]
     assert "(disabled)" in cli.ok("rules", "list", "--disabled").out
-    rules = cli.ok("--user", "alice", "rules", "list", "--json").json
+    rules = cli.ok("--user", "alice", "rules", "list", "--json").objects
     assert [(rule["name"], rule["scope"]) for rule in rules] == [
         ("style", "global"),
         ("python", "global"),

@@ -145,7 +145,7 @@ def test_what_a_template_makes_is_validated_first(cli: Cli, files: Files) -> Non
 
 def test_templates_are_listed_and_shown(cli: Cli, files: Files) -> None:
     files.write(".mdmem/templates/mine.md", b"{# My own. #}\n{{ title }} {{ tags | default('none') }}\n")
-    listed = {entry["name"]: entry for entry in cli.ok("template", "list", "--json").json}
+    listed = {entry["name"]: entry for entry in cli.ok("template", "list", "--json").objects}
     assert listed["mine"] == {"name": "mine", "builtin": False, "description": "My own."}
     assert listed["note"]["builtin"]
     assert "mine             own       My own.\n" in cli.ok("template", "list").out
@@ -164,7 +164,7 @@ def test_templates_are_listed_and_shown(cli: Cli, files: Files) -> None:
 
 def test_schemas_are_listed_shown_and_checked(cli: Cli, files: Files) -> None:
     files.write(".mdmem/schemas/decision.json", b'{"title": "A decision", "required": ["status"]}')
-    listed = {entry["name"]: entry for entry in cli.ok("schema", "list", "--json").json}
+    listed = {entry["name"]: entry for entry in cli.ok("schema", "list", "--json").objects}
     assert listed["decision"] == {"name": "decision", "builtin": False, "title": "A decision"}
     assert listed["note"]["builtin"]
     assert "decision         own       A decision\n" in cli.ok("schema", "list").out
@@ -178,10 +178,10 @@ def test_a_broken_schema_is_told_where_it_is_broken(cli: Cli, files: Files) -> N
     ended = cli("schema", "check")
     assert ended.code == 1
     assert ended.out.startswith(".mdmem/schemas/bad.json:2:")
-    (finding,) = cli("schema", "check", "--json").json
+    (finding,) = cli("schema", "check", "--json").objects
     assert finding["line"] == 2
     assert cli("schema", "check", "--format", "github").out.startswith(
-        "::error file=.mdmem/schemas/bad.json,line=2"
+        "::error file=memories/.mdmem/schemas/bad.json,line=2"
     )
 
 

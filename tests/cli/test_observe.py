@@ -17,12 +17,12 @@ def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
     path = line.removeprefix("created ")
     assert path.startswith("observations/t%3A1/")
     assert cli("observations", "due", "t:1", "--json").json == {"due": []}
-    assert cli.ok("observe", "--all", "--json").json == []
+    assert cli.ok("observe", "--all", "--json").objects == []
     assert cli.ok("observations", "get", path).out.startswith(
         f"{path}  observation of #1 to #1, by extract\n"
     )
     assert "We decided on SQLite" in cli.ok("observations", "expand", path).out
-    assert [each["path"] for each in cli.ok("observations", "list", "t:1", "--json").json] == [path]
+    assert [each["path"] for each in cli.ok("observations", "list", "t:1", "--json").objects] == [path]
     assert cli("observe").code == cli("observe", "--all", "--session", "t:1").code == 2
 
 
@@ -37,12 +37,12 @@ def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
     assert "reflection 2" in cli.ok("observations", "reflect", "t", "--meta").out
     found = cli.ok("observations", "newest", "t", "--json").json
     assert ([each["generation"] for each in found["found"]], found["left_out"]) == ([2], 0)
-    assert len(cli.ok("observations", "reflections", "t", "--json").json) == 2
+    assert len(cli.ok("observations", "reflections", "t", "--json").objects) == 2
     assert "--- a/observations" in cli.ok("observations", "delete", "--session", "t", "--dry-run").out
     cli.ok("observations", "delete", "--session", "t")
-    assert cli.ok("observations", "list", "t", "--json").json == []
+    assert cli.ok("observations", "list", "t", "--json").objects == []
     cli.ok("undo")
-    assert len(cli.ok("observations", "list", "t", "--json").json) == 2
+    assert len(cli.ok("observations", "list", "t", "--json").objects) == 2
     assert cli("observations", "delete").code == 2
     assert cli("observations", "delete", "t/none-1-1").code == 1
 

@@ -102,7 +102,7 @@ def test_stale_code_is_a_finding_that_says_where_it_is_now(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("linked")
 def test_refs_as_json_are_objects_with_their_places(cli: Cli) -> None:
-    (found,) = cli.ok("refs", "nowhere", "--json").json
+    (found,) = cli.ok("refs", "nowhere", "--json").objects
     assert (found["type"], found["target"], found["state"], found["count"]) == (
         "note",
         "nowhere",
@@ -118,7 +118,7 @@ def test_refs_as_json_are_objects_with_their_places(cli: Cli) -> None:
         }
     ]
     none = cli("refs", "nobody", "--json")
-    assert (none.code, none.json) == (1, [])
+    assert (none.code, none.objects) == (1, [])
 
 
 @pytest.mark.usefixtures("linked")
@@ -169,7 +169,7 @@ def test_refs_pin_and_accept(cli: Cli, linked: Files) -> None:
 def test_backlinks_say_where_and_how_a_memory_is_linked_to(cli: Cli, files: Files) -> None:
     assert cli.ok("backlinks", "notes/new.md").out == "notes/db.md:3  #Why  the new one\n"
     assert cli.ok("backlinks", "notes/db.md").out == "notes/new.md:2\n"
-    assert cli.ok("backlinks", "notes/new.md", "--json").json == [
+    assert cli.ok("backlinks", "notes/new.md", "--json").objects == [
         {
             "path": "notes/db.md",
             "line": 3,
@@ -189,7 +189,7 @@ def test_backlinks_say_where_and_how_a_memory_is_linked_to(cli: Cli, files: File
 def test_backlinks_of_what_nobody_links_to_and_of_nothing(cli: Cli, files: Files) -> None:
     files.write("alone.md", b"x\n")
     assert cli("backlinks", "alone.md") == (1, b"", "")
-    assert cli("backlinks", "alone.md", "--json").json == []
+    assert cli("backlinks", "alone.md", "--json").objects == []
     missing = cli("backlinks", "nowhere.md")
     assert (missing.code, missing.out) == (1, "")
     assert "no such memory" in missing.errors
@@ -199,7 +199,7 @@ def test_backlinks_of_what_nobody_links_to_and_of_nothing(cli: Cli, files: Files
 @pytest.mark.usefixtures("linked")
 def test_tags_are_counted(cli: Cli) -> None:
     assert cli.ok("tags").out == "    2  #db\n    1  #Storage\n"
-    assert cli.ok("tags", "--json").json == [
+    assert cli.ok("tags", "--json").objects == [
         {"name": "db", "memories": 2},
         {"name": "Storage", "memories": 1},
     ]
@@ -209,7 +209,7 @@ def test_an_empty_vault_has_no_references(cli: Cli) -> None:
     for command in ("refs", "tags"):
         assert cli.ok(command) == (0, b"", "")
     assert cli.ok("refs", "--stats").out.startswith("0 references in 0 places\n")
-    assert cli.ok("graph", "--json").json == []
+    assert cli.ok("graph", "--json").objects == []
 
 
 # ---------------------------------------------------------------------------------------------------- graph
@@ -226,8 +226,8 @@ def test_a_graph_has_every_form(cli: Cli) -> None:
         '  n2 -->|"superseded_by"| n0\n  n2 -->|"tagged"| n5\n'
     )
     assert '  n2 -> n0 [label="superseded_by"];\n' in cli.ok("graph").out
-    triples = cli.ok("graph", "--json").json
-    assert triples == cli.ok("graph", "--format", "json").json
+    triples = cli.ok("graph", "--json").objects
+    assert triples == cli.ok("graph", "--format", "json").objects
     assert {"subject": "notes/new.md", "predicate": "superseded_by", "object": "notes/db.md"} in triples
     assert len(triples) == 7
     assert cli("graph", "--in", "nowhere").code == 1

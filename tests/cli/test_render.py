@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import os
+import pty
+import sys
+import termios
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from mdmem.cli.render import print_applied, print_error, print_findings, print_json
-from mdmem.diagnostic import Diagnostic, Position, Span
+from mdmem.cli.render import Terminal, bar, print_applied, print_error, print_json, show_status
+from mdmem.diagnostic import Position
 from mdmem.errors import MemoryNotFound
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.store import FileChange
 from mdmem.vault.transaction import Applied
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-def finding(**changes: Any) -> Diagnostic:
-    fields: dict[str, Any] = {
-        "path": "notes/a.md",
-        "span": Span(0, 1),
-        "position": Position(3, 7),
-        "code": "bad-type",
-        "message": "tags is not a list",
-        "hint": "write [a]",
-        **changes,
-    }
-    return Diagnostic(**fields)
-
-
-@pytest.mark.parametrize(
-    ("form", "printed"),
-    [
-        ("text", "notes/a.md:3:7: bad-type tags is not a list\n    write [a]\n"),
-        ("github", "::error file=notes/a.md,line=3,col=7,title=bad-type::tags is not a list (write [a])\n"),
-    ],
-)
-def test_a_finding(capsys: pytest.CaptureFixture[str], form: str, printed: str) -> None:
-    assert print_findings([finding()], form) == 1
-    assert capsys.readouterr().out == printed
-
-
-def test_an_annotation_stays_in_one_line_and_one_property(capsys: pytest.CaptureFixture[str]) -> None:
-    print_findings([finding(path="a,b:c%\n.md", message="one\r\ntwo: 50%", hint="")], "github")
-    assert capsys.readouterr().out == (
-        "::error file=a%2Cb%3Ac%25%0A.md,line=3,col=7,title=bad-type::one%0D%0Atwo: 50%25\n"
-    )
-
-
-def test_warnings_are_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_findings([finding(severity="warning", hint="")], "text") == 0
-    assert capsys.readouterr().out == "notes/a.md:3:7: bad-type tags is not a list (warning)\n"
-    assert print_findings([finding(severity="warning"), finding()], "json") == 1
+    from tests.cli.conftest import Cli, Files
 
 
 def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,9 +44,32 @@ def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.Captur
     assert errors == "left out: x.md: not UTF-8\n"
 
 
-def test_json_is_readable_and_keeps_every_letter(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"ü": ["数据库"]})
-    assert capsys.readouterr().out == '{\n  "ü": [\n    "数据库"\n  ]\n}\n'
+def test_json_is_one_object_a_line_and_keeps_every_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"ü": ["数据库", "a\nb"]})
+    assert capsys.readouterr().out == '{"ü": ["数据库", "a\\nb"]}\n'
+    print_json([{"a": 1}, Position(1, 2)])
+    assert capsys.readouterr().out == '{"a": 1}\n{"line": 1, "column": 2}\n'
+    print_json([])
+    print_json(None)
+    assert capsys.readouterr().out == ""
+
+
+def test_no_reader_of_json_takes_a_number_for_another(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"n": [2**53, 2**53 + 1, -(2**64), True, 0.5], "x": float("inf"), "y": float("nan")})
+    expected = {"n": [2**53, str(2**53 + 1), str(-(2**64)), True, 0.5], "x": "inf", "y": "nan"}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.floats(), lambda t: st.lists(t) | st.dictionaries(st.text(), t)
+    )
+)
+def test_what_is_printed_as_json_is_strict_json_in_one_line(value: Any) -> None:
+    with redirect_stdout(StringIO()) as out:
+        print_json({"value": value})
+    (line,) = out.getvalue().splitlines()
+    assert json.loads(line, parse_constant=pytest.fail).keys() == {"value"}
 
 
 def test_an_error_is_for_people_and_with_json_for_programs_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,3 +80,140 @@ def test_an_error_is_for_people_and_with_json_for_programs_too(capsys: pytest.Ca
     out, errors = capsys.readouterr()
     assert '"code": "memory-not-found"' in out
     assert errors.startswith("mdmem: ")
+
+
+# ------------------------------------------------------------------------------------- what takes a while
+
+
+@contextmanager
+def screen(term: str = "xterm") -> Iterator[Callable[[str], str]]:
+    """Standard error is a terminal of a person; what waits until a text is to be seen there."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    seen = ""
+
+    def until(text: str) -> str:
+        nonlocal seen
+        while text not in seen:
+            seen += os.read(ours, 4096).decode()
+        return seen
+
+    with open(theirs, "wb") as file, pytest.MonkeyPatch.context() as patch:
+        stream = Terminal(file, "utf-8", line_buffering=True)
+        patch.setattr(sys, "stderr", stream)
+        patch.setattr(sys, "stdout", stream)
+        patch.setattr("locale.getencoding", lambda: "UTF-8")
+        patch.setenv("TERM", term)
+        yield until
+        if Terminal.status:
+            Terminal.status.end()
+        stream.detach()
+    os.close(ours)
+
+
+def test_what_takes_a_while_says_how_far_it_is_until_something_is_printed() -> None:
+    with screen() as until:
+        status = show_status()
+        assert status is not None
+        status("indexing", 1, 4)
+        assert until("25%\x1b[K").endswith(f"\rindexing {'█' * 7 + '▌':30}  25%\x1b[K")
+        status("indexing", 4, 4)
+        until("\rworking, 1 s\x1b[K")  # all that is known is for how long
+        sys.stderr.write("printed\n")
+        assert until("printed\r\n").endswith("\x1b[K\r\x1b[Kprinted\r\n")
+        assert Terminal.status is None
+        assert show_status() is not status
+
+
+def test_what_is_done_at_once_says_nothing() -> None:
+    with screen() as until:
+        status = show_status()
+        assert status is not None
+        sys.stderr.write("printed\n")
+        status("indexing", 1, 4)
+        assert until("printed\r\n") == "printed\r\n"
+
+
+def test_an_end_without_output_erases_it() -> None:
+    with screen() as until:
+        status = show_status()
+        assert status is not None
+        until("working, 1 s\x1b[K")
+        status.end()
+        assert until("\r\x1b[K").endswith("\r\x1b[K")
+
+
+def test_where_no_line_can_be_erased_nothing_is_said() -> None:
+    with screen("dumb") as until:
+        assert show_status() is None
+        sys.stderr.write("x\n")
+        assert until("x\r\n") == "x\r\n"
+
+
+def test_where_the_output_goes_to_another_program_nothing_is_said() -> None:
+    with screen(), redirect_stdout(StringIO()):
+        assert show_status() is None
+
+
+@pytest.mark.usefixtures("capsys")
+def test_into_a_pipe_nothing_is_said() -> None:
+    assert show_status() is None
+
+
+@given(share=st.floats(0, 1), width=st.integers(0, 60))
+def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
+    drawn = bar(share, width)
+    assert len(drawn) <= max(width, 1)
+    assert bool(drawn) == (share > 0)
+    assert set(drawn) <= set("█▏▎▍▌▋▊▉#")
+    assert abs(len(drawn) - share * width) <= 1
+
+
+# ------------------------------------------------------------------------------------------------- colours
+
+COLOURED = "\x1b[35mnotes/db.md\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "CLICOLOR_FORCE": "1"}, True),
+        ({"TERM": "xterm", "CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_a_terminal_has_colours_unless_the_environment_says_no(
+    cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_coloured: bool
+) -> None:
+    files.write("notes/db.md", b"# Database\n")
+    for name in ("NO_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    code, seen = cli.on_terminal("--no-pager", "grep", "database")
+    assert code == 0
+    assert (COLOURED in seen) == is_coloured
+    assert ("\x1b" in seen) == is_coloured
+
+
+@pytest.mark.parametrize(("force", "is_coloured"), [("1", True), ("0", False), ("", False)])
+def test_a_pipe_has_colours_where_they_are_forced(
+    cli: Cli, files: Files, force: str, is_coloured: bool
+) -> None:
+    files.write("notes/db.md", b"# Database\n")
+    env = {"CLICOLOR_FORCE": force, "NO_COLOR": "", "TERM": "dumb"}
+    assert (b"\x1b[35m" in cli.program("grep", "database", env=env).data) == is_coloured
+    assert b"\x1b" not in cli.program("grep", "database", "--json", env=env).data
+
+
+@pytest.mark.parametrize("columns", ["1", "10", "40", "100000", "x", "-5", "0"])
+def test_no_width_is_an_error(cli: Cli, files: Files, columns: str) -> None:
+    files.write("notes/db.md", b"# Database\n\n[[gone]]\n")
+    env = {"COLUMNS": columns, "LINES": columns}
+    for arguments in (["--help"], ["help", "json"], ["grep", "database"], ["check"], ["ls", "--long"]):
+        ended = cli.program(*arguments, env=env)
+        assert ended.code == 0, ended.errors
+        assert ended.out

@@ -67,4 +67,4 @@ def test_a_secret_that_stands_there_is_a_warning_of_check(cli: Cli, files: Files
     ended = cli.ok("check")
     assert "a.md:1:6: secret this looks like a secret: GitHub token ghp_…" in ended.out
     assert TOKEN not in ended.out
-    assert cli.ok("check", "--format", "json").json[0]["severity"] == "warning"
+    assert cli.ok("check", "--format", "json").objects[0]["severity"] == "warning"

@@ -58,17 +58,6 @@ def test_index_is_about_the_namespace(cli: Cli, files: Files) -> None:
     assert cli.ok("--user", "alice", "index").out.startswith("1 created")
 
 
-def test_a_bar_is_shown_on_a_terminal_only(cli: Cli, files: Files) -> None:
-    files.write("a.md", b"x\n")
-    code, seen = cli.on_terminal("index")
-    assert code == 0
-    assert "indexing" in seen
-    assert "100%" in seen
-    assert seen.endswith("1 created, 0 changed, 0 moved, 0 removed; 1 memory\n")
-    code, seen = cli.on_terminal("index")
-    assert "indexing" not in seen
-
-
 def test_a_damaged_index_is_made_anew_and_that_is_said_behind_the_output(cli: Cli, files: Files) -> None:
     files.write("a.md", b"#tag\n")
     expected = cli.ok("tags").out

@@ -16,7 +16,7 @@ TURNS = b'{"role": "user", "content": "one"}\n\n{"role": "assistant", "content":
 
 
 def texts(cli: Cli, *asked: str) -> list[str]:
-    return [each["data"]["content"] for each in cli("sessions", "history", *asked, "--json").json]
+    return [each["data"]["content"] for each in cli("sessions", "history", *asked, "--json").objects]
 
 
 # README: `memory.sessions` keeps what was said, message by message …
@@ -27,7 +27,7 @@ def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
     printed = cli.ok("sessions", "history", "t:1").out.split("\n")
     assert printed[0].startswith("#1  user  20")
     assert (printed[1], printed[4]) == ("Which database?", "SQLite.")
-    (last,) = cli.ok("sessions", "history", "t:1", "--last", "1", "--json").json
+    (last,) = cli.ok("sessions", "history", "t:1", "--last", "1", "--json").objects
     assert (last["seq"], last["data"]) == (2, {"role": "assistant", "content": "SQLite.\n"})
     assert texts(cli, "t:1", "--since", "1") == ["SQLite.\n"]
     assert cli("sessions", "history", "none").code == 1
@@ -46,7 +46,7 @@ def test_a_file_of_messages_is_added_whole_or_not_at_all(cli: Cli) -> None:
 def test_what_is_not_kept_is_said(cli: Cli) -> None:
     thought = json.dumps({"role": "assistant", "content": "", "reasoning_content": "hm"})
     assert cli.ok("sessions", "add-message", "t", thought).out == "not kept\n"
-    assert cli.ok("sessions", "add-message", "t", thought, "--json").json == {"seq": [None]}
+    assert cli.ok("sessions", "add-message", "t", thought, "--json").json == {"seq": None}
     assert cli("sessions", "add-message", "t", "{").code == 2
 
 
@@ -71,7 +71,7 @@ def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
     assert cli.ok("sessions", "resolve", "me").out == "t\n"
     listed = [line.split() for line in cli.ok("sessions", "list").out.splitlines()]
     assert [(line[0], *line[2:]) for line in listed] == [("0", "me", "→", "t"), ("2", "t")]
-    assert [each["alias_of"] for each in cli.ok("sessions", "list", "--json").json] == ["t", ""]
+    assert [each["alias_of"] for each in cli.ok("sessions", "list", "--json").objects] == ["t", ""]
     assert cli.ok("sessions", "delete", "t", "--json").json == {"key": "t", "deleted": True}
     assert cli("sessions", "delete", "t").code == 1
     assert cli("sessions", "history", "me").code == 1
@@ -114,7 +114,7 @@ def test_a_line_that_is_no_record_is_told(cli: Cli, files: Files) -> None:
     told = cli("sessions", "check", "t")
     assert told.code in {0, 1}
     assert told.out.startswith("sessions/t.jsonl:3:1: ")
-    assert cli("sessions", "check", "--json").json[0]["line"] == 3
+    assert cli("sessions", "check", "--json").objects[0]["line"] == 3
 
 
 def test_what_was_said_is_found_exactly_and_ranked(cli: Cli) -> None:
@@ -124,9 +124,11 @@ def test_what_was_said_is_found_exactly_and_ranked(cli: Cli) -> None:
         found = cli.ok("sessions", verb, "one", "t", "--role", "user")
         assert found.out.startswith("t#1  user  20")
         assert found.out.endswith("\none\n\n")
-        (hit,) = cli.ok("sessions", verb, "one", "t", "--json").json["hits"]
+        (hit,) = cli.ok("sessions", verb, "one", "t", "--json").objects
         assert (hit["key"], hit["seq"], hit["snippet"]) == ("t", 1, "one")
-        assert len(cli.ok("sessions", verb, "one", "--all", "--json").json["hits"]) == 2
+        assert len(cli.ok("sessions", verb, "one", "--all", "--json").objects) == 2
+        (first,) = cli.ok("sessions", verb, "one", "--all", "--limit", "1", "--json").objects
+        assert first["left_out"] == 1
         more = cli.ok("sessions", verb, "one", "--all", "--limit", "1").errors
         assert more == f"{'at most ' * (verb == 'search')}1 more\n"  # search has not read it
         assert cli("sessions", verb, "three", "t").code == 1
@@ -159,7 +161,7 @@ def test_a_context_is_compacted_assembled_and_opened_again(cli: Cli) -> None:
     assert "7 messages left out" in cli.ok("sessions", "expand", "t", "41", "--budget", "300").errors
     assert cli.ok("sessions", "expand", "t", "41", "--depth", "0", "--json").json["summaries"][0]["seq"] == 41
     assert cli.ok("sessions", "above", "t", "3").out.startswith("#41  summary")
-    assert [each["seq"] for each in cli.ok("sessions", "above", "t", "3", "--json").json] == [41]
+    assert [each["seq"] for each in cli.ok("sessions", "above", "t", "3", "--json").objects] == [41]
     assert cli("sessions", "above", "t", "9").code == 1
     assert cli("sessions", "expand", "t", "99").code == 1
 
@@ -180,7 +182,7 @@ def test_a_history_is_printed_shorter(cli: Cli) -> None:
     told = cli.ok("sessions", "compress", "t", "--level", "aggressive", "--json").json
     assert told["after"] <= told["before"] * 0.3
     assert f"{told['after']:,} of {told['before']:,} tokens" in done.errors
-    assert len(cli.ok("sessions", "history", "t", "--json").json) == 40
+    assert len(cli.ok("sessions", "history", "t", "--json").objects) == 40
 
 
 def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> None:

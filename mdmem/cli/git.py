@@ -1,0 +1,359 @@
+"""The commands of git: what it knows of memories, in facts."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmem.cli.main import group
+from mdmem.cli.options import (
+    dry_run_option,
+    json_option,
+    make_change,
+    path_argument,
+    path_option,
+    read_command,
+    verbose_option,
+)
+from mdmem.cli.paths import PAST, PAST_ANY, PAST_WRITE, named, resolved
+from mdmem.cli.render import print_coloured, print_json
+
+if TYPE_CHECKING:
+    from mdmem.cli.main import Target
+    from mdmem.memory.blame import SaidFact
+    from mdmem.memory.commits import Committed
+    from mdmem.memory.memory import Memory
+    from mdmem.memory.review import MemoryChange
+    from mdmem.memory.tracked import MemoryCommit
+
+_LETTERS = {"added": "A", "changed": "M", "removed": "D", "renamed": "R"}
+_SIGNS = {
+    "added": ("+", "green"),
+    "removed": ("-", "red"),
+    "moved": (">", "cyan"),
+    "changed": ("~", "yellow"),
+    "reworded": ("~", "yellow"),
+    "repointed": ("@", "yellow"),
+}
+_MARKED = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
+_MOST_OPERATIONS = 5  # of a commit that are named
+_MOST_EQUAL = 160  # characters of equal words that are shown between others
+_TARGET = re.compile(r"(.+?\.(?:md|json))#(.+)", re.DOTALL)
+_FACT = re.compile(r"(?s)(?P<path>.+?\.(?:md|json))(?P<which>[#:].+)")
+_MOST_FILES = 20  # of a commit that are named without --verbose
+_MOST_SECONDS = 30  # that git waits for one file
+
+
+@group("git")
+def git_command() -> None:
+    """Memories in git: who changed which fact, when, and why.
+
+    This is the history of the git repository around the vault. The vault has one of its own, which needs no
+    repository: `mdmem history`, `mdmem undo` and `mdmem restore`.
+    """
+
+
+@git_command.command("log", epilog="Example: mdmem git log notes/db.md --limit 5")
+@click.argument("target", required=False)
+@click.option("--limit", "-n", type=click.IntRange(1), metavar="COUNT", help="At most so many commits.")
+@read_command
+def git_log(memory: Memory, target: str | None, limit: int | None, as_json: bool) -> int:
+    """List the commits that touched memories, newest first; the exit code is 1 when there are none.
+
+    TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
+    that changed this section, or the fact with this block id.
+    """
+    parts = _TARGET.fullmatch(target) if target else None
+    path, anchor = parts.groups() if parts else (target, "")
+    found = memory.git.log(named(memory, path, PAST) if path else None, anchor, limit=limit)
+    for number, commit in enumerate(found):
+        if as_json:
+            print_json(commit)
+        else:
+            sys.stdout.write("\n" if number else "")
+            _print_commit(commit)
+    return 0 if found else 1
+
+
+def _print_commit(commit: MemoryCommit) -> None:
+    print_coloured(commit.commit[:12], "yellow")
+    print(f"  {commit.date}  {_by(commit)}")
+    print(f"    {commit.subject or '(message not shown: the commit also changes other memories)'}")
+    for operation in commit.operations:
+        print(f"    operation: {operation}")
+    for touched in commit.memories:
+        old = f"{touched.old} -> " if touched.old else ""
+        print(f"    {_LETTERS[touched.status]} {old}{touched.path}")
+
+
+def _by(said: MemoryCommit | SaidFact) -> str:
+    return f"{said.agent} ({said.author})" if said.agent else said.author
+
+
+@git_command.command("diff", epilog="Example: mdmem git diff HEAD --in notes")
+@click.argument("revisions", default="")
+@path_option(
+    "--in", "paths", role=PAST_ANY, multiple=True, metavar="PATH", help="Only in this memory or folder."
+)
+@click.option("--exit-code", is_flag=True, help="The exit code is 1 when anything differs.")
+@read_command
+def git_diff(memory: Memory, revisions: str, paths: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
+    """Show what differs in memories, by fact and field: what was added, removed, moved or reworded.
+
+    REVISIONS is A..B for two commits, or A for a commit and the files as they are now. Without it, the last
+    commit is compared with the files. A `?` marks a guess: the two texts are similar.
+    """
+    found = memory.git.diff(revisions, paths or None)
+    if as_json:
+        print_json(found)
+        return int(bool(found) and exit_code)
+    for number, (path, changes) in enumerate(groupby(found, lambda change: change.path)):
+        sys.stdout.write("\n" if number else "")
+        _print_changes(path, list(changes))
+    return int(bool(found) and exit_code)
+
+
+def _print_changes(path: str, changes: list[MemoryChange]) -> None:
+    """Print what differs in one memory, the facts below the headings that they stand under."""
+    print_coloured(path, "magenta")
+    if changes[0].change.startswith("memory"):
+        first, *changes = changes
+        became = first.change.removeprefix("memory-")
+        came = f" from {first.old_path}{'' if first.sure else ' ?'}" if first.old_path else ""
+        print_coloured(f"  {became}{came}", _SIGNS.get(became, ("", "cyan"))[1])
+    print()
+    heading: tuple[str, ...] = ()
+    for change in changes:
+        if change.kind and change.kind != "heading" and change.heading != heading:
+            heading = change.heading
+            print_coloured(f"  # {' > '.join(heading)}".rstrip() + "\n", "cyan")
+        _print_change(change)
+        if change.kind == "heading" and change.after:
+            heading = (*change.heading, change.after.lstrip("#").strip())
+
+
+def _print_change(change: MemoryChange) -> None:
+    if change.note:
+        print(f"  ({change.note})")
+        return
+    became = change.change.rpartition("-")[2]
+    sign, colour = _SIGNS[became]
+    print_coloured(f"  {sign} ", colour)
+    if not change.kind:
+        print(f"{change.key or '(value)'}: ", end="")
+    if colour == "yellow":
+        _print_words(change)
+    else:
+        print_coloured(_indented(change.words[0].text if change.words else ""), colour)
+    came = change.old_path or " > ".join(change.old_heading) or "elsewhere"
+    told = [f"from {came}"] * change.moved + ["?"] * (not change.sure)
+    print(f"  ({' '.join(told)})" if told else "")
+
+
+def _print_words(change: MemoryChange) -> None:
+    """Print both texts as one, with the words that went and came marked."""
+    words = change.words
+    for number, word in enumerate(words):
+        if word.mark:
+            opening, closing, colour = _MARKED[word.mark]
+            print_coloured(opening + _indented(word.text) + closing, colour)
+            continue
+        text = word.text
+        if len(text) > _MOST_EQUAL:
+            before = text[: _MOST_EQUAL // 2] if number else ""
+            after = text[-_MOST_EQUAL // 2 :] if number < len(words) - 1 else ""
+            text = f"{before}…{after}"
+        print(_indented(text), end="")
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
+@git_command.command("blame", epilog="Example: mdmem git blame notes/db.md")
+@path_argument()
+@read_command
+def git_blame(memory: Memory, path: str, as_json: bool) -> None:
+    """Show who last changed each fact of a memory: which agent or author, when, and in which commit.
+
+    What was done in a commit is printed where the commit comes first.
+    """
+    met: set[str | None] = set()
+    for said in memory.git.blame(path):
+        if as_json:
+            print_json(said)
+            continue
+        print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
+        print(f"  {f'{said.date[:10]}  {_by(said)}' if said.commit else said.note}", end="")
+        print_coloured(f"  {said.line}: ", "green")
+        print(_indented(said.text))
+        if said.commit not in met:
+            _print_operations(said.operations)
+        met.add(said.commit)
+
+
+def _print_operations(operations: Sequence[str]) -> None:
+    for operation in operations[:_MOST_OPERATIONS]:
+        print(f"      {operation}")
+    if len(operations) > _MOST_OPERATIONS:
+        print(f"      and {len(operations) - _MOST_OPERATIONS:,} more: see --json")
+
+
+def _setup_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    yes = click.option("--yes", is_flag=True, help="Do not ask.")
+    return click.pass_obj(json_option(dry_run_option(yes(function))))
+
+
+@git_command.command("install", epilog="Example: mdmem git install --dry-run")
+@_setup_options
+def git_install(target: Target, **how: bool) -> int:
+    """Set up git to merge memories with `mdmem git merge-driver`, and to show headings in its diffs.
+
+    It shows the diff and asks first. It writes a block in the .gitattributes of the repository, for the
+    memories of the vault and its mounts, and a driver in the config of git. Where mdmem is not found, or does
+    not answer, that driver merges lines, as git does without it.
+    """
+    from mdmem.cli.agents import carry_out, own_program
+
+    return carry_out(target.open().git.install(own_program()), **how)
+
+
+@git_command.command("uninstall", epilog="Example: mdmem git uninstall --dry-run")
+@_setup_options
+def git_uninstall(target: Target, **how: bool) -> int:
+    """Remove from the repository what `mdmem git install` added, to the byte.
+
+    It shows the diff and asks first. Without a vault it looks in the repository around the current folder.
+    """
+    from mdmem.cli.agents import carry_out
+    from mdmem.errors import VaultNotFound
+
+    try:
+        setup = target.open().git.uninstall()
+    except VaultNotFound:
+        from mdmem.memory.merge_setup import uninstall
+
+        setup = uninstall(os.getcwd(), is_vault=False)
+    return carry_out(setup, **how)
+
+
+@git_command.command(
+    "merge-driver", epilog="Example: mdmem git merge-driver base.md ours.md theirs.md 7 notes/db.md"
+)
+@click.argument("base")
+@click.argument("ours")
+@click.argument("theirs")
+@click.argument("size", type=click.IntRange(1))
+@click.argument("path")
+@json_option
+def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, *, as_json: bool) -> int:
+    """Merge two versions of a memory with a common base; git runs this after `mdmem git install`.
+
+    BASE, OURS and THEIRS are files that hold the versions of PATH, and the result takes the place of OURS. It
+    prints `merged`, or `conflict` and exits with 1: then both sides stand between markers of SIZE characters.
+    Frontmatter is merged by key, lists as sets, facts by their ^id, links by what they name, and what both
+    sides appended is kept. What would not be valid is a conflict.
+    """
+    from mdmem import merge_files
+
+    # Nobody waits for ever: git's own merge follows where this one has not answered.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_MOST_SECONDS)
+    merged = merge_files(base, ours, theirs, path, size)
+    for note in merged.notes:
+        print(f"mdmem: {path}: {note}", file=sys.stderr)
+    if as_json:
+        print_json(merged)
+    else:
+        print("conflict" if merged.conflicts else "merged")
+    return int(merged.conflicts > 0)
+
+
+@git_command.command("commit", epilog="Example: mdmem git commit -m 'What we decided' --only notes")
+@click.option("--message", "-m", default="", metavar="TEXT", help="The message; else what was done.")
+@path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Only this memory or folder.")
+@click.option("--session", default="", metavar="KEY", help="Name this session in a trailer.")
+@click.option("--hooks", is_flag=True, help="Run the programs that the repository itself names.")
+@click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
+@verbose_option
+@read_command
+def git_commit(memory: Memory, as_json: bool, verbose: bool, **given: Any) -> int:
+    """Commit the memories that have changed, and mounted files; what else is staged stays staged.
+
+    The message ends in trailers that name what was done and by whom, from the vault's own history. Your own
+    hooks and signing apply. Programs that the repository itself names, such as its hooks, run only with
+    --hooks, or after `mdmem git allow hooks`. The exit code is 1 when there is nothing to commit.
+    """
+    done = memory.git.commit(**given)
+    if as_json:
+        print_json(done)
+    elif done.files:
+        _print_committed(done, verbose=verbose)
+    for line in done.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    for line in done.notes:
+        print(f"note: {line}", file=sys.stderr)
+    if not (done.files or as_json):
+        print("nothing to commit", file=sys.stderr)
+    return 0 if done.files else 1
+
+
+def _print_committed(done: Committed, *, verbose: bool) -> None:
+    """Print a commit, or what would become one, as git does."""
+    subject, *rest = done.message.split("\n")
+    print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
+    print(f" {subject}")
+    if done.commit is None:
+        print("\n".join(rest))
+    most = len(done.files) if verbose else _MOST_FILES
+    for file in done.files[:most]:
+        print(f" {_LETTERS[file.kind]} {file.path}")
+    if len(done.files) > most:
+        print(f" and {len(done.files) - most:,} more (-v names them)")
+    if done.ignored:
+        print(f" {done.ignored:,} {'memory' if done.ignored == 1 else 'memories'} ignored by git")
+
+
+@git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")
+@click.argument("what", metavar="FACT|COMMIT")
+@path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
+@verbose_option
+@dry_run_option
+@json_option
+@click.pass_obj
+def git_revert(target: Target, /, what: str, paths: tuple[str, ...], **how: bool) -> None:
+    """Revert the last change of a fact, or what a commit did to memories; later changes stay.
+
+    FACT is `MEMORY#^id`, `MEMORY#Heading` for a section, or `MEMORY:some of its words`. What was added is
+    removed, what was removed is put back in its place, and what was reworded gets its old words. COMMIT is
+    reverted whole, or only in the memories and folders after `--`. What cannot be reverted by itself, such as
+    a fact that has changed since, is refused with the reason. Nothing is committed, and `mdmem undo` takes
+    the revert back.
+    """
+    memory = target.open()
+    fact = _FACT.fullmatch(what)
+    if fact:
+        what = named(memory, fact["path"], PAST_WRITE) + fact["which"]
+    chosen = resolved(memory, {"paths": paths})["paths"]
+    make_change(memory, lambda m: m.git.revert(what, chosen), **how)
+
+
+@git_command.command("allow", epilog="Example: mdmem git allow hooks")
+@click.argument("what", type=click.Choice(["commit", "hooks"]))
+@click.option("--off", is_flag=True, help="Allow it no longer.")
+@read_command
+def git_allow(memory: Memory, what: str, off: bool, as_json: bool) -> None:
+    """Allow the vault to commit by itself as its config says, or the hooks of its repository to run.
+
+    This holds for you, on this machine; a copy of the vault has to be allowed again.
+    """
+    memory.git.allow(what, off=off)
+    if as_json:
+        print_json({"what": what, "allowed": not off})

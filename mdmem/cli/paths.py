@@ -1,0 +1,287 @@
+"""Which memory or folder an argument names: as the shell reads a path, else as the namespace does.
+
+The shell's reading begins in the current folder; it counts where it leads into the namespace. Where both name
+something, a read takes the shell's and says so, and a write refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from mdmem.errors import MdmemError, MemoryNotFound, PathAmbiguous, PathRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem import Memory
+
+_SUFFIXES = (".md", ".json")  # of memories
+_LONGEST = 4096  # of a path that the system takes
+_NAMED = 5  # memories in a hint
+
+
+class Role(NamedTuple):
+    """What an argument may name, and what for.
+
+    Attributes:
+        memory, folder: what it may be.
+        writes: whether it is going to be changed: then nothing is guessed.
+        new: whether it may be made.
+        past: whether it may have been deleted.
+        outside: whether it may be a file that is there and not in the namespace: it is an `OutsideFile` then.
+        other: whether it may be something else, such as a URL, which stays as it is.
+    """
+
+    memory: bool = True
+    folder: bool = False
+    writes: bool = False
+    new: bool = False
+    past: bool = False
+    outside: bool = False
+    other: bool = False
+
+
+READ = Role()
+READ_FOLDER = Role(memory=False, folder=True)
+READ_ANY = Role(folder=True)
+CHECKED = Role(folder=True, outside=True)
+WRITE = Role(writes=True)
+WRITE_ANY = Role(folder=True, writes=True)
+WRITE_FOLDER = Role(memory=False, folder=True, writes=True)
+NEW = Role(writes=True, new=True)
+NEW_FOLDER = Role(memory=False, folder=True, writes=True, new=True)
+READ_OTHER = Role(other=True)
+PAST = Role(past=True)
+PAST_ANY = Role(folder=True, past=True)
+PAST_WRITE = Role(writes=True, past=True)
+_TARGET = Role(folder=True, writes=True, new=True)
+
+
+class Spelled(str):
+    """A path as it was typed, and what it may name."""
+
+    __slots__ = ("role",)
+    role: Role
+
+    def __new__(cls, text: str, role: Role) -> Self:
+        """Keep a text with its role."""
+        spelled = super().__new__(cls, text)
+        spelled.role = role
+        return spelled
+
+
+class OutsideFile(str):
+    """A file, as it was typed, that is not a memory of the namespace."""
+
+    __slots__ = ()
+
+
+def resolved(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a command with the paths of the namespace in the place of those that were typed.
+
+    Raises:
+        As `named`.
+    """
+
+    def path_of(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(path_of, value))
+        if not isinstance(value, Spelled):
+            return value
+        is_outside = value.role.outside and os.path.isfile(value) and not _may_be_memory(memory, value)
+        return OutsideFile(value) if is_outside else named(memory, str(value), value.role)
+
+    return {name: path_of(value) for name, value in arguments.items()}
+
+
+def named(memory: Memory, text: str, role: Role) -> str:
+    """The path in the namespace that a text means.
+
+    Args:
+        memory: whose paths.
+        text: as it was typed.
+        role: what it may name. Without a suffix a read also takes the memory of that name, and the only one
+            of that name elsewhere in the namespace.
+
+    Raises:
+        PathAmbiguous: it is to be changed, and may mean two.
+        PathRefused: it begins with `/` or has a part `.` or `..`, and leads out of the namespace.
+        MemoryNotFound: there is no such memory, and others are called so.
+    """
+    if role.other and _is_place(text) and _inside(memory, text) is None:
+        return text
+    readings = _readings(memory, text)
+    is_name = role.new and not role.folder and not text.endswith(_SUFFIXES)
+    if not readings or (is_name and not _is_place(text)):
+        return text
+    standing = [path for path in readings if _stands(memory, path, role)]
+    if standing:
+        return _chosen(memory, text, readings, standing, role)
+    if role.other:
+        return text
+    if role.new:
+        here = (path for path in readings if os.path.isdir(_file(memory, os.path.dirname(path))))
+        return next(here, readings[0])
+    return _other(memory, text, readings, role) if role.memory else readings[0]
+
+
+def moved(memory: Memory, source: str, target: str) -> tuple[str, str]:
+    """What is to be moved, and where to; a target that is a folder ends in a slash.
+
+    Raises:
+        As `named`.
+    """
+    old = named(memory, source, WRITE_ANY)
+    new = named(memory, target.rstrip("/") or target, _TARGET)
+    is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
+    if is_folder or not (new.endswith(_SUFFIXES) or new.endswith("/")):
+        is_folder = is_folder or os.path.isdir(_file(memory, new))
+    return old, f"{new.rstrip('/')}/" if is_folder else new
+
+
+def completions(memory: Memory, begun: str, role: Role) -> list[str]:
+    """The paths that begin so and mean a memory or a folder, each in the form that was begun."""
+    paths = [listed.path for listed in memory.ls() if not listed.problem]
+    folders = {path[:end] for path in paths for end in range(len(path)) if path[end] == "/"}
+    wanted = chain(paths if role.memory else (), sorted(folders) if role.folder else ())
+    found = (
+        next((form for form in _forms(memory, path, begun) if form.startswith(begun)), "") for path in wanted
+    )
+    return list(filter(None, found))
+
+
+def _readings(memory: Memory, text: str) -> list[str]:
+    """What a text may mean, the shell's reading first; nothing where it is as the namespace has it.
+
+    Raises:
+        PathRefused: only the shell has such paths, and it leads out of the namespace.
+    """
+    layers = {layer.name for layer in memory.scope.reads}
+    if not text.strip("/") or text.partition(":")[0] in layers - {""}:
+        return []
+    shell = _inside(memory, text)
+    if _is_place(text):
+        if shell is None:
+            remedy = "name a memory as in notes/decisions.md, or by its file"
+            raise PathRefused(path=text, reason=f"it is not below {memory.folder}", remedy=remedy)
+        return [shell]
+    given = unicodedata.normalize("NFC", text).removesuffix("/")
+    # As git and others name files, wherever the current folder is.
+    listed = _inside(memory, os.path.join(memory.workspace, text))
+    return list(dict.fromkeys(path for path in (shell, given, listed) if path is not None))
+
+
+def _may_be_memory(memory: Memory, file: str) -> bool:
+    """Whether a file that the shell names is in the namespace, and is called as memories are."""
+    path = _inside(memory, file) if file.endswith(_SUFFIXES) else None
+    return path is not None and not any(part.startswith(".") for part in path.split("/"))
+
+
+def _is_place(text: str) -> bool:
+    """Whether only the shell has such paths."""
+    return text.startswith("/") or not {".", ".."}.isdisjoint(text.split("/"))
+
+
+def _inside(memory: Memory, text: str) -> str | None:
+    """What the file of a text, seen from the current folder, is in the namespace."""
+    try:
+        fits = len(text) < _LONGEST
+        return memory.inside(os.path.join(os.getcwd(), text)) if fits else None
+    except OSError:
+        return None  # the current folder is gone
+
+
+def _file(memory: Memory, path: str) -> str:
+    return os.path.join(memory.folder, path)
+
+
+def _chosen(memory: Memory, text: str, readings: list[str], standing: list[str], role: Role) -> str:
+    """One of the readings that name something."""
+    first = readings[0]
+    # Where the shell's could stand as well as not, one of another folder was hardly meant.
+    is_far = first not in standing and os.path.isdir(_file(memory, os.path.dirname(first)))
+    is_shell = first == _inside(memory, text)
+    if len(standing) == 1 and not (is_far and is_shell):
+        return standing[0]
+    meant = standing if len(standing) > 1 else [first, *standing]
+    one, other = (f"{path}{'' if path in standing else ' (not there)'}" for path in meant[:2])
+    say = f"use {_spelled(memory, meant[0])} or {_spelled(memory, meant[1])}"
+    if role.writes:
+        raise PathAmbiguous(path=text, first=one, second=other, remedy=say)
+    _say(f"{text} is taken as {standing[0]}: it may mean {one} or {other}; {say}")
+    return standing[0]
+
+
+def _stands(memory: Memory, path: str, role: Role) -> bool:
+    if not (role.memory if path.endswith(_SUFFIXES) else role.folder):
+        return False
+    try:
+        return memory.exists(path) or (role.past and bool(memory.history(path)))
+    except PathRefused:
+        return False
+    except MdmemError:
+        return True  # what it is, is said where it is read
+
+
+def _other(memory: Memory, text: str, readings: list[str], role: Role) -> str:
+    """The memory that a text without its suffix names, else the only one of that name anywhere.
+
+    Raises:
+        MemoryNotFound: several are called so; or one is, and it is to be changed.
+        PathRefused: it is a folder.
+    """
+    endings = ("",) if text.endswith(_SUFFIXES) else _SUFFIXES
+    here = [path + ending for path in readings for ending in endings if path]
+    found = [path for path in here if _stands(memory, path, role)]
+    is_near = bool(found)
+    if not found and not _is_place(text):
+        paths = [listed.path for listed in memory.ls() if not listed.problem]
+        each = ([path for path in paths if f"/{path}".endswith(f"/{text}{ending}")] for ending in endings)
+        found = next(filter(None, each), [])
+    if not found and (role.folder or role.writes or text.endswith(_SUFFIXES)):
+        return readings[0]
+    if not found:
+        if any(_stands(memory, path, READ_FOLDER) for path in readings):
+            raise PathRefused(path=text, reason="this is a folder", remedy="list it with `mdmem ls`")
+        return readings[0] and readings[0] + _SUFFIXES[0]
+    if role.writes or not (is_near or len(found) == 1):
+        raise MemoryNotFound(path=readings[0], near=tuple(found[:_NAMED]))
+    if len(found) > 1:
+        _say(f"{text} is taken as {found[0]}, not {found[1]}")
+    elif not is_near:
+        _say(f"{text} is taken as {found[0]}")
+    return found[0]
+
+
+def _spelled(memory: Memory, path: str) -> str:
+    """A path of the namespace as the shell can only mean it."""
+    here = os.path.relpath(_file(memory, path), os.getcwd())
+    return here if here.startswith(os.pardir) else os.path.join(os.curdir, here)
+
+
+def _forms(memory: Memory, path: str, begun: str) -> Iterator[str]:
+    """The spellings of a path, the likeliest first, which mean it from the current folder."""
+    if begun.startswith("/"):
+        yield _file(memory, path)
+        return
+    here = os.path.relpath(_file(memory, path), os.getcwd())
+    is_below = not here.startswith(os.pardir)
+    if begun.startswith("./"):
+        if is_below:
+            yield f"./{here}"
+        return
+    if (is_below and memory.inside(os.getcwd())) or begun.startswith(".."):
+        yield here
+    shell = _inside(memory, path)
+    if shell in {None, path} or not memory.exists(str(shell)):
+        yield path
+    if is_below:
+        yield here
+
+
+def _say(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)

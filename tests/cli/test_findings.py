@@ -1,0 +1,278 @@
+"""Findings: in groups on a terminal, in lines in a pipe, and as JSON and annotations."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import jsonschema
+import pytest
+from hypothesis import given, strategies as st
+
+from mdmem.cli.findings import counted, print_findings
+from mdmem.cli.render import Terminal
+from mdmem.diagnostic import Diagnostic, Position, Severity, Span
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, Files
+
+
+def finding(**changes: Any) -> Diagnostic:
+    fields: dict[str, Any] = {
+        "path": "notes/a.md",
+        "span": Span(0, 1),
+        "position": Position(3, 7),
+        "code": "bad-type",
+        "message": "tags is not a list",
+        "hint": "write [a]",
+        **changes,
+    }
+    return Diagnostic(**fields)
+
+
+@pytest.mark.parametrize(
+    ("form", "printed"),
+    [
+        ("text", "notes/a.md:3:7: bad-type tags is not a list\n"),
+        ("github", "::error file=notes/a.md,line=3,col=7,title=bad-type::tags is not a list (write [a])\n"),
+    ],
+)
+def test_a_finding(capsys: pytest.CaptureFixture[str], form: str, printed: str) -> None:
+    assert print_findings([finding()], form) == 1
+    assert capsys.readouterr().out == printed
+
+
+def test_an_annotation_stays_in_one_line_and_one_property(capsys: pytest.CaptureFixture[str]) -> None:
+    print_findings([finding(path="a,b:c%\n.md", message="one\r\ntwo: 50%", hint="")], "github")
+    assert capsys.readouterr().out == (
+        "::error file=a%2Cb%3Ac%25%0A.md,line=3,col=7,title=bad-type::one%0D%0Atwo: 50%25\n"
+    )
+
+
+# What a log of SARIF 2.1.0 needs so that code scanning takes it.
+SARIF: dict[str, Any] = {
+    "type": "object",
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "minItems": 1,
+            "items": {
+                "required": ["tool", "results"],
+                "additionalProperties": False,
+                "properties": {
+                    "columnKind": {"enum": ["unicodeCodePoints", "utf16CodeUnits"]},
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "required": ["name"],
+                                "properties": {"rules": {"uniqueItems": True, "items": {"required": ["id"]}}},
+                            }
+                        },
+                    },
+                    "results": {"items": {"$ref": "#/$defs/result"}},
+                },
+            },
+        },
+    },
+    "$defs": {
+        "result": {
+            "required": ["ruleId", "level", "message", "locations"],
+            "additionalProperties": False,
+            "properties": {
+                "ruleId": {"type": "string"},
+                "ruleIndex": {"type": "integer", "minimum": 0},
+                "level": {"enum": ["none", "note", "warning", "error"]},
+                "message": {"required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}},
+                "locations": {
+                    "minItems": 1,
+                    "items": {
+                        "required": ["physicalLocation"],
+                        "properties": {"physicalLocation": {"$ref": "#/$defs/place"}},
+                    },
+                },
+            },
+        },
+        "place": {
+            "required": ["artifactLocation", "region"],
+            "properties": {
+                "artifactLocation": {
+                    "properties": {"uri": {"pattern": r"^(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+$"}},
+                },
+                "region": {
+                    "required": ["startLine", "startColumn"],
+                    "additionalProperties": {"type": "integer", "minimum": 1},
+                },
+            },
+        },
+    },
+}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(min_size=1), st.sampled_from(["a", "b"]), st.integers(1, 10**6), st.text(min_size=1)
+        )
+    )
+)
+def test_sarif_has_what_code_scanning_reads(found: list[tuple[str, str, int, str]]) -> None:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        findings = [
+            finding(path=path, code=code, position=Position(line, line), message=message, hint="")
+            for path, code, line, message in found
+        ]
+        assert print_findings(findings, "sarif", lambda path: f"memories/{path}") == bool(found)
+    log = json.loads(out.getvalue())
+    jsonschema.validate(log, SARIF)
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    told = []
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        place = result["locations"][0]["physicalLocation"]
+        path = unquote(place["artifactLocation"]["uri"]).removeprefix("memories/")
+        told.append((path, result["ruleId"], place["region"]["startLine"], result["message"]["text"]))
+    assert told == found
+
+
+def test_a_warning_of_sarif_has_its_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_findings([finding(severity="warning")], "sarif") == 0
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert (result["level"], result["message"]["text"]) == ("warning", "tags is not a list (write [a])")
+
+
+def test_files_are_named_from_the_root_of_the_repository(cli: Cli, files: Files) -> None:
+    files.write("notes/a:b.md", b"---\ntags: 5\n---\n")
+    (log,) = cli("check", "--format", "sarif").objects
+    (result,) = log["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "memories/notes/a%3Ab.md", "uriBaseId": "%SRCROOT%"}
+    assert cli("check", "--format", "github").out.startswith("::error file=memories/notes/a%3Ab.md,")
+    files.write("notes/good.md", b"x\n")
+    (nothing,) = cli("check", "--format", "sarif", "notes/good.md").objects
+    assert nothing["runs"][0]["results"] == []
+
+
+def test_files_that_are_no_memories_are_passed_over(cli: Cli, files: Files) -> None:
+    files.write("notes/bad.md", b"---\ntags: 5\n---\n")
+    (files.root.parent / "notes").mkdir()
+    outside = ["README.md", "notes/bad.md", "a.txt", "memories/.mdmem/config.toml", "memories/x.txt"]
+    for name in outside:
+        (files.root.parent / name).touch()
+    ended = cli("check", *outside)
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.errors == "note: 5 files skipped: not in the vault\n"
+    ended = cli("check", "README.md", "memories/notes/bad.md")
+    assert ended.code == 1
+    assert ended.out.startswith("notes/bad.md:2:7: ")
+    assert cli("check", "nowhere.md").code == 1
+
+
+def test_warnings_are_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_findings([finding(severity="warning", hint="")], "text") == 0
+    assert capsys.readouterr().out == "notes/a.md:3:7: bad-type tags is not a list (warning)\n"
+    assert print_findings([finding(severity="warning"), finding()], "json") == 1
+
+
+def test_a_line_for_each_and_on_standard_error_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [finding(), finding(path="notes/b.md"), finding(code="other", severity="warning", hint="")]
+    assert print_findings(found) == 1
+    out, errors = capsys.readouterr()
+    assert out.splitlines() == [
+        "notes/a.md:3:7: bad-type tags is not a list",
+        "notes/b.md:3:7: bad-type tags is not a list",
+        "notes/a.md:3:7: other tags is not a list (warning)",
+    ]
+    assert errors == "bad-type: write [a]\n2 errors, 1 warning in 2 files\n"
+
+
+def test_a_name_with_a_line_end_is_no_finding_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    print_findings([finding(path="a\nb.md", message="one\r\ntwo", hint="x\ny")])
+    out, errors = capsys.readouterr()
+    assert out == "a b.md:3:7: bad-type one two\n"
+    assert errors.startswith("bad-type: x y\n")
+
+
+def test_nothing_is_said_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "json", "github"):
+        assert print_findings([], form) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("severity", "code"), [("error", 1), ("warning", 0)])
+def test_a_warning_counts_where_that_is_asked_for(severity: Severity, code: int) -> None:
+    found = [finding(severity=severity)]
+    assert print_findings(found, "json") == code
+    assert print_findings(found, "json", strict=True) == 1
+    assert print_findings([], "json", strict=True) == 0
+
+
+# ------------------------------------------------------------------------------------------- on a terminal
+
+
+def on_screen(monkeypatch: pytest.MonkeyPatch, found: list[Diagnostic], *, verbose: bool = False) -> str:
+    """What is to be seen, without colours."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Terminal(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_findings(found, verbose=verbose)
+    screen.flush()
+    return bytes(screen.buffer.getvalue()).decode()  # type: ignore[attr-defined]
+
+
+def test_a_terminal_has_groups_errors_first_each_hint_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft = [finding(path=f"{n}.md", code="dangling-link", severity="warning", hint="make it") for n in "ab"]
+    assert on_screen(monkeypatch, [*soft, finding(), finding(path="b.md", hint="write [b]")]) == (
+        "bad-type  2 errors\n"
+        "  notes/a.md:3:7  tags is not a list\n"
+        "    → write [a]\n"
+        "  b.md:3:7  tags is not a list\n"
+        "    → write [b]\n"
+        "\n"
+        "dangling-link  2 warnings\n"
+        "  a.md:3:7  tags is not a list\n"
+        "  b.md:3:7  tags is not a list\n"
+        "    → make it\n"
+        "\n"
+        "2 errors, 2 warnings in 3 files\n"
+    )
+
+
+@pytest.mark.parametrize(("count", "left"), [(10, 0), (11, 1), (1500, 1490)])
+def test_a_terminal_names_ten_of_a_kind_and_how_many_are_left(
+    monkeypatch: pytest.MonkeyPatch, count: int, left: int
+) -> None:
+    found = [finding(path=f"{n}.md", hint=f"hint {n}" if n % 2 else "") for n in range(count)]
+    shown = on_screen(monkeypatch, found)
+    assert shown.count("tags is not a list") == 10
+    assert (f"  {left:,} more: -v names them\n" in shown) == bool(left)
+    assert shown.endswith(f"\n{count:,} errors in {count:,} files\n")
+    assert on_screen(monkeypatch, found, verbose=True).count("tags is not a list") == count
+
+
+def test_counts_are_in_words() -> None:
+    assert counted([finding()]) == "1 error in 1 file"
+    assert counted([finding(severity="warning")] * 2) == "2 warnings in 1 file"
+
+
+def test_the_program_groups_on_a_terminal_and_prints_lines_into_a_pipe(cli: Cli, files: Files) -> None:
+    for number in range(12):
+        files.write(f"n{number:02}.md", b"[[gone]]\n")
+    code, seen = cli.on_terminal("--no-pager", "check")
+    assert code == 0
+    assert "\x1b[33mdangling-link\x1b[0m  12 warnings" in seen
+    assert "  2 more: -v names them" in seen
+    assert seen.count("make it, or remove the link") == 1
+    assert cli.on_terminal("--no-pager", "check", "-v")[1].count("there is no memory") == 12
+    piped = cli.program("check", env={"NO_COLOR": ""})
+    assert (piped.code, piped.out.count("\n")) == (0, 12)
+    assert piped.out.startswith("n00.md:1:1: dangling-link there is no memory 'gone' (warning)\n")
+    assert cli("check", "--strict").code == 1
+    assert cli("check", "--no-links", "--strict") == (0, b"", "")

@@ -1,0 +1,223 @@
+"""The help: groups, whole sentences, what was meant, topics, and man pages of the same text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+import mdmem
+from mdmem.cli.help import (
+    _CALLED,
+    GROUPS,
+    Topic,
+    command_page,
+    pages,
+    sentence,
+    table,
+    topic,
+    topic_page,
+    topics,
+)
+from mdmem.cli.main import app, main
+
+CONTEXT = click.Context(app, info_name="mdmem")
+COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.list_commands(CONTEXT)}
+PAGES = dict(pages(app))
+GROFF = shutil.which("groff")
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    assert main(arguments) == code
+    out, errors = capsys.readouterr()
+    return out if code == 0 else errors
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# ----------------------------------------------------------------------------------------- lists of commands
+
+
+def test_every_command_is_in_one_group() -> None:
+    grouped = [name for names in GROUPS.values() for name in names.split()]
+    assert sorted(grouped) == sorted(COMMANDS)
+
+
+def test_the_list_has_whole_sentences_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    text = told(capsys, "--help")
+    assert "..." not in text.partition("\n")[2]
+    for name, each in COMMANDS.items():
+        assert each
+        assert in_one_line(f"{name} {sentence(each)}") in in_one_line(text)
+        assert sentence(each).endswith(".")
+    titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
+    assert titles == ["Options", *(title.capitalize() for title in GROUPS), "Topics, as in `mdmem help json`"]
+    assert told(capsys, "help") == text == told(capsys, "-h")
+
+
+@pytest.mark.parametrize("name", [name for name, each in COMMANDS.items() if isinstance(each, click.Group)])
+def test_a_group_lists_its_commands_with_whole_sentences(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = COMMANDS[name]
+    assert isinstance(group, click.Group)
+    text = told(capsys, name, "--help")
+    assert "..." not in text.partition("\n")[2]
+    for each in group.commands.values():
+        assert in_one_line(f"{each.name} {sentence(each)}") in in_one_line(text)
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "40", "79", "200"])
+def test_help_keeps_to_the_width(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    most = max(len(line) for line in told(capsys, "help", "environment").splitlines())
+    assert most <= max(min(int(columns), 100), 50)
+    assert told(capsys, "--help")
+
+
+# ---------------------------------------------------------------------------------------- what was meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("serch x", "search"),
+        ("apend", "append"),
+        ("cat notes/db.md", "show"),
+        ("delete x", "rm"),
+        ("log", "history"),
+        ("blame notes/db.md", "git blame"),
+        ("notes lst", "list"),
+        ("inbox acept x", "accept"),
+        ("help jsn", "json"),
+        ("help serch", "search"),
+        ("help notes lst", ""),
+    ],
+)
+def test_a_name_that_is_none_is_answered_with_what_was_meant(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    errors = told(capsys, *typed.split(), code=2)
+    assert (f"Did you mean {meant!r}" in errors) == bool(meant)
+    assert "see `mdmem" in errors
+
+
+def test_what_is_like_nothing_is_answered_with_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean" not in told(capsys, "xyzzyx", code=2)
+    assert "Did you mean" not in told(capsys, "notes", "delete", code=2)  # rm is no command of notes
+
+
+def test_an_option_is_answered_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--json" in told(capsys, "ls", "--jsn", code=2)
+
+
+def test_words_of_other_programs_are_none_of_ours_and_mean_one() -> None:
+    assert not _CALLED.keys() & COMMANDS.keys()
+    for meant in _CALLED.values():
+        assert {each.split()[0] for each in meant.split(", ")} <= COMMANDS.keys()
+
+
+# --------------------------------------------------------------------------------------- help of something
+
+
+@pytest.mark.parametrize("names", [["show"], ["notes"], ["notes", "append"], ["help"]])
+def test_help_on_a_command_is_that_of_the_command(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(capsys, "help", *names) == told(capsys, *names, "--help")
+
+
+def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "-V") == told(capsys, "--version") == f"mdmem {mdmem.__version__}\n"
+
+
+@pytest.mark.parametrize("name", topics())
+def test_a_topic_is_printed_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    about = topic(name)
+    assert name not in COMMANDS
+    assert about.title[0].isupper()
+    assert not about.title.endswith(".")
+    text = told(capsys, "help", name)
+    assert text.startswith(f"{name}: {about.title}\n\n")
+    assert [word for word in " ".join(about.paragraphs).split() if word not in text] == []
+
+
+def test_the_environment_is_told_whole() -> None:
+    """Every variable that the program reads, but for what it sets in programs that it starts."""
+    source = "".join(file.read_text() for file in Path(mdmem.__file__).parent.rglob("*.py"))
+    read = set(re.findall(r'"((?:MDMEM|XDG)_[A-Z_]+|(?:NO|CLICOLOR)_[A-Z]+)"', source)) - {"MDMEM_ASKED"}
+    (rows,) = filter(None, map(table, topic("environment").paragraphs))
+    assert read <= {name for name, _ in rows}
+
+
+def test_a_paragraph_with_two_columns_is_a_table() -> None:
+    assert table("    a b   what it is\n    c  d") == [("a b", "what it is"), ("c", "d")]
+    assert table("    an example") == []
+    assert table("text  with  gaps") == []
+
+
+# --------------------------------------------------------------------------------------------- man pages
+
+
+def test_everything_has_a_page() -> None:
+    expected = {"man1/mdmem.1", *(f"man1/mdmem-{name}.1" for name in COMMANDS)}
+    assert PAGES.keys() == expected | {f"man7/mdmem-{name}.7" for name in topics()}
+    assert all(page.isascii() for page in PAGES.values())
+
+
+# README: `mdmem help` lists the commands in groups and explains topics, …
+@pytest.mark.skipif(GROFF is None, reason="needs groff")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_set_without_a_warning_and_says_what_the_help_says(name: str) -> None:
+    text = typeset(PAGES[name])
+    if name.endswith(".7"):
+        words = " ".join(topic(name[11:-2]).paragraphs).split()
+    else:
+        about = app if name == "man1/mdmem.1" else COMMANDS[name[11:-2]]
+        assert about
+        options = [each for each in about.params if isinstance(each, click.Option)]
+        words = [
+            *(about.help or "").replace("\b", "").split(),
+            *(option for each in options for option in each.opts),
+        ]
+    assert [word for word in words if word not in text] == []
+
+
+def typeset(page: str) -> str:
+    command = [GROFF or "groff", "-man", "-ww", "-Tutf8", "-P-cbou", "-rLL=500n"]
+    ended = subprocess.run(command, input=page, capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    return ended.stdout
+
+
+@pytest.mark.skipif(GROFF is None, reason="needs groff")
+def test_nothing_in_a_text_is_a_request_of_roff() -> None:
+    odd = [
+        ".so /etc/passwd",
+        "'br",
+        "\\fBbold\\n[x]",
+        "a\\",
+        '-- ^~`"|',
+        "größer 数据 …",
+        ".",
+        "\\",
+        "..",
+        "'",
+    ]
+    text = typeset(topic_page(Topic("odd", "Odd " + " ".join(odd), ("    " + "\n    ".join(odd), *odd))))
+    assert "root:" not in text
+    for line in odd:
+        assert text.count(line) >= 3
+    about = click.Command("odd", help="\n\n".join(odd), epilog="Example: .so /etc/passwd")
+    page = typeset(command_page(click.Context(about, info_name="odd", parent=CONTEXT)))
+    assert [line for line in odd if line not in page] == []

@@ -1,0 +1,441 @@
+"""Which memory an argument names: as the shell reads it, else as the namespace does, and never a guess."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import mdmem
+from mdmem.cli.paths import NEW, READ, READ_ANY, READ_FOLDER, WRITE, WRITE_ANY, completions, moved, named
+from mdmem.errors import MemoryNotFound, PathAmbiguous, PathRefused
+
+if TYPE_CHECKING:
+    from mdmem.memory.memory import Memory
+    from tests.cli.conftest import Cli, Files
+
+
+PATHS = ["notes/db.md", "notes/deep/x.md", "rules/db.md", "top.md", "users/alice/notes/db.md"]
+
+
+@pytest.fixture
+def tree(files: Files) -> Files:
+    for path in PATHS:
+        files.write(path, f"{path}\n".encode())
+    return files
+
+
+@pytest.fixture
+def memory(tree: Files) -> Memory:
+    return mdmem.open(str(tree.root))
+
+
+def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(folder)
+
+
+# ---------------------------------------------------------------------------------------- the current folder
+
+
+# README: Paths are read as your shell reads them, …
+@pytest.mark.parametrize(
+    ("folder", "typed", "path"),
+    [
+        ("memories/notes", "db.md", "notes/db.md"),
+        ("memories/notes", "./db.md", "notes/db.md"),
+        ("memories/notes", "../top.md", "top.md"),
+        ("memories/notes", "deep/x.md", "notes/deep/x.md"),
+        ("memories/notes", "notes/db.md", "notes/db.md"),
+        ("memories/notes", "memories/notes/db.md", "notes/db.md"),
+        ("memories/notes/deep", "../../rules/db.md", "rules/db.md"),
+        ("memories", "notes/db.md", "notes/db.md"),
+        ("", "notes/db.md", "notes/db.md"),
+        ("", "memories/notes/db.md", "notes/db.md"),
+        ("", "./memories/notes/../top.md", "top.md"),
+        ("src", "../memories/notes/db.md", "notes/db.md"),
+        ("src", "memories/notes/db.md", "notes/db.md"),
+        ("src", "notes/db.md", "notes/db.md"),
+    ],
+)
+@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
+def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
+    memory: Memory,
+    tree: Files,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+    typed: str,
+    path: str,
+    role: object,
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    assert named(memory, typed, role) == path  # type: ignore[arg-type]
+    assert named(memory, os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("folder", "typed", "path"),
+    [
+        ("memories/notes", ".", "notes"),
+        ("memories/notes", "..", ""),
+        ("memories/notes", "../..", ""),
+        ("memories/notes", "../rules/", "rules"),
+        ("memories/notes", "deep", "notes/deep"),
+        ("memories/notes", "rules", "rules"),
+        ("", ".", ""),
+        ("", "memories", ""),
+        ("", "memories/notes", "notes"),
+        ("", "", ""),
+        ("", "/", "/"),
+        ("src", "..", ""),
+    ],
+)
+def test_a_folder_is_one_of_the_shell_and_one_around_the_vault_is_all_of_it(
+    memory: Memory, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, path: str
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    assert named(memory, typed, READ_FOLDER) == path
+
+
+@pytest.mark.parametrize(
+    "typed", ["..", "../x.md", "/etc/passwd", "src/../../x.md", "/tmp/../x.md", "./x.md"]
+)
+def test_a_place_outside_of_the_vault_is_refused(memory: Memory, typed: str) -> None:
+    """The same place without a dot in it is a path of the namespace."""
+    for role in (READ, WRITE, NEW, READ_FOLDER):
+        with pytest.raises(PathRefused) as raised:
+            named(memory, typed, role)
+        assert "not below" in raised.value.message
+
+
+def test_the_current_folder_may_be_entered_by_a_link(
+    memory: Memory, tree: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for target, typed, path in (
+        (tree.root, "notes/db.md", "notes/db.md"),
+        (tree.root / "notes", "db.md", "notes/db.md"),
+        (tree.root.parent, "memories/top.md", "top.md"),
+    ):
+        link = tmp_path / f"link-to-{target.name}"
+        link.symlink_to(target)
+        assert named(memory, f"{link}/{typed}", WRITE) == path
+        monkeypatch.chdir(link)
+        assert named(memory, typed, WRITE) == path
+
+
+def test_a_link_that_came_with_the_files_does_not_decide_where_is_written(
+    memory: Memory, tree: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree.root / "notes/link").symlink_to("../rules")
+    (tree.root.parent / "docs").symlink_to("memories/rules")
+    monkeypatch.chdir(tree.root / "notes")
+    assert named(memory, "./link/new.md", NEW) == "notes/link/new.md"
+    monkeypatch.chdir(tree.root.parent)
+    assert named(memory, "docs/db.md", NEW) == "docs/db.md"
+    with pytest.raises(PathRefused):
+        named(memory, "./docs/db.md", NEW)
+
+
+def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tree.root.parent
+    (work / "guide.md").write_text("# Guide\n")
+    with (tree.root / ".mdmem/config.toml").open("a") as config:
+        config.write('\n"docs/guide.md" = "../guide.md"\n')
+    enter(monkeypatch, work / "src")
+    assert cli.ok("show", "../guide.md").out == "# Guide\n"
+    assert cli.ok("append", "../guide.md", "more").out.startswith("changed docs/guide.md")
+    assert cli("show", "../other.md").code == 2
+
+
+def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with contextlib.chdir(gone):
+        gone.rmdir()
+        assert named(memory, "notes/db.md", WRITE) == "notes/db.md"
+        with pytest.raises(PathRefused):
+            named(memory, "./db.md", WRITE)
+    assert tree.root.exists()
+
+
+@pytest.mark.parametrize(
+    "typed", ["a\0b.md", "\udcff.md", "\ud800", "x/" * 50_000 + "y.md", "../" * 20_000, "-", "~"]
+)
+def test_no_text_is_too_much(memory: Memory, typed: str) -> None:
+    for role in (READ, WRITE, NEW, READ_FOLDER, WRITE_ANY):
+        with contextlib.suppress(PathRefused, MemoryNotFound):
+            assert ".." not in named(memory, typed, role).split("/")
+
+
+# ---------------------------------------------------------------------------------------------- two readings
+
+
+# README: A read that could mean two memories says which it took, and a write refuses; …
+def test_where_both_name_something_a_read_says_which_and_a_write_refuses(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.write("db.md", b"at the top\n")
+    monkeypatch.chdir(tree.root / "notes")
+    shown = cli.ok("show", "db.md")
+    assert shown.out == "notes/db.md\n"
+    assert shown.errors.startswith("note: db.md is taken as notes/db.md: it may mean notes/db.md or db.md")
+    before = tree.everything()
+    for command in (["rm"], ["append"], ["set"], ["replace"], ["write"], ["mv"]):
+        rest = {"append": ["x"], "set": ["a=1"], "replace": ["a", "b"], "write": ["x"], "mv": ["../y.md"]}
+        refused = cli(*command, "db.md", *rest.get(command[0], []))
+        assert refused.code == 2, command
+        assert "use ./db.md or ../db.md" in refused.errors
+    assert tree.everything() == before
+    assert cli.ok("show", "../db.md").errors.startswith("db.md ")
+    assert cli.ok("append", "./db.md", "more").out.startswith("changed notes/db.md")
+
+
+def test_a_name_that_could_stand_here_is_not_guessed_to_be_elsewhere(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree.root / "notes")
+    assert "may mean notes/top.md (not there) or top.md" in cli.ok("show", "top.md").errors
+    for arguments in (["rm", "top.md"], ["append", "top.md", "x"], ["write", "top.md", "x", "--overwrite"]):
+        refused = cli(*arguments)
+        assert (refused.code, "use ./top.md or ../top.md" in refused.errors) == (2, True)
+    # Below a folder that is not here, it can only be another one.
+    assert cli.ok("append", "rules/db.md", "x").out.startswith("changed rules/db.md")
+
+
+@pytest.mark.parametrize(
+    ("folder", "typed", "path"),
+    [
+        ("memories/notes", "new.md", "notes/new.md"),
+        ("memories/notes", "rules/new.md", "rules/new.md"),
+        ("memories/notes", "deep/new.md", "notes/deep/new.md"),
+        ("memories/notes", "far/new.md", "notes/far/new.md"),
+        ("", "memories/notes/new.md", "notes/new.md"),
+        ("", "notes/new.md", "notes/new.md"),
+        ("src", "far/new.md", "far/new.md"),
+    ],
+)
+def test_a_new_memory_is_made_where_the_shell_says(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, path: str
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    assert cli.ok("write", typed, "text").out.startswith(f"created {path}  ")
+    assert (tree.root / path).is_file()
+
+
+def test_a_bound_scope_sees_its_own_paths_only(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.write("users/bob/secret.md", b"bob's\n")
+    monkeypatch.chdir(tree.root / "users/alice/notes")
+    alice = ("--user", "alice")
+    assert cli.ok(*alice, "show", "db.md").out == "users/alice/notes/db.md\n"
+    assert cli.ok(*alice, "ls", "..").out == "notes/db.md\n"
+    there = [cli(*alice, "show", "../../bob/secret.md"), cli(*alice, "ls", "../../bob")]
+    absent = [cli(*alice, "show", "../../eve/secret.md"), cli(*alice, "ls", "../../eve")]
+    assert [ended.code for ended in (*there, *absent)] == [2] * 4
+    said = [(ended.out, ended.errors.replace("bob", "eve")) for ended in there]
+    assert said == [(ended.out, ended.errors) for ended in absent]
+    monkeypatch.chdir(tree.root / "users/bob")
+    assert cli(*alice, "show", "secret.md").code == 1
+    assert cli("--shared", "show", "./secret.md").code == 2
+    monkeypatch.chdir(tree.root.parent)
+    assert cli.ok(*alice, "show", "memories/users/alice/notes/db.md").out == "users/alice/notes/db.md\n"
+    assert cli(*alice, "show", "memories/users/bob/secret.md").code == 1
+
+
+def test_what_is_shared_is_named_by_its_layer_anywhere(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (tree.root, tree.root / "notes", tree.root / "users/alice/notes"):
+        monkeypatch.chdir(folder)
+        assert cli.ok("--user", "alice", "show", "shared:notes/db.md").out == "notes/db.md\n"
+
+
+# ------------------------------------------------------------------------------------------ shorter than is
+
+
+def test_a_read_takes_a_name_without_its_suffix_and_the_only_one_of_a_name(cli: Cli, tree: Files) -> None:
+    assert cli.ok("show", "notes/db").out == "notes/db.md\n"
+    elsewhere = cli.ok("show", "x")
+    assert elsewhere.out == "notes/deep/x.md\n"
+    assert elsewhere.errors.startswith("note: x is taken as notes/deep/x.md\n")
+    for folder in ("notes", "notes/", ".", "memories/notes/deep"):
+        assert "this is a folder\nlist it with `mdmem ls`" in cli("show", folder).errors
+    nearest = cli("show", "notes/dv")
+    assert nearest.code == 1
+    assert "notes/dv.md: no such memory\nnearest names: notes/db.md" in nearest.errors
+    several = cli("show", "db")
+    assert several.code == 1
+    assert "notes/db.md, rules/db.md, users/alice/notes/db.md" in several.errors
+    tree.write("notes/db.json", b"{}\n")
+    both = cli.ok("show", "notes/db")
+    assert both.out == "notes/db.md\n"
+    assert "not notes/db.json" in both.errors
+
+
+@pytest.mark.parametrize("command", [["rm"], ["set", "a=1"], ["restore"], ["unset", "a"], ["mv", "y.md"]])
+def test_a_write_refuses_what_is_shorter_and_names_what_there_is(
+    cli: Cli, tree: Files, command: list[str]
+) -> None:
+    before = tree.everything()
+    verb, *rest = command
+    for typed, path in (
+        ("x", "notes/deep/x.md"),
+        ("notes/deep/x", "notes/deep/x.md"),
+        ("x.md", "notes/deep/x.md"),
+    ):
+        refused = cli(verb, typed, *rest)
+        assert refused.code == 1
+        assert path in refused.errors
+    assert tree.everything() == before
+
+
+# ----------------------------------------------------------------------------------------------------- moving
+
+
+@pytest.mark.parametrize(
+    ("folder", "source", "target", "expected"),
+    [
+        ("", "notes/db.md", "notes/deep", ("notes/db.md", "notes/deep/")),
+        ("", "notes/db.md", "far/", ("notes/db.md", "far/")),
+        ("", "notes", "rules", ("notes", "rules/")),
+        ("", "notes", "far", ("notes", "far")),
+        ("", "memories/notes/db.md", "memories", ("notes/db.md", "/")),
+        ("memories/notes", "db.md", "..", ("notes/db.md", "/")),
+        ("memories/notes", "deep/x.md", ".", ("notes/deep/x.md", "notes/")),
+        ("memories/notes", "deep/x.md", "y.md", ("notes/deep/x.md", "notes/y.md")),
+        ("memories/notes", "db.md", "../rules/", ("notes/db.md", "rules/")),
+        ("memories/notes", "db.md", "/", ("notes/db.md", "/")),
+    ],
+)
+def test_what_is_moved_and_where_to(
+    memory: Memory,
+    tree: Files,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+    source: str,
+    target: str,
+    expected: tuple[str, str],
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    assert moved(memory, source, target) == expected
+
+
+# ------------------------------------------------------------------------------------------------- completion
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("folder", "line", "answers"),
+    [
+        ("", "show no", ["notes/db.md", "notes/deep/x.md"]),
+        ("", "show mem", [f"memories/{path}" for path in PATHS]),
+        ("", "show ./memories/r", ["./memories/rules/db.md"]),
+        ("", "show top", ["top.md"]),
+        ("", "ls no", ["notes", "notes/deep"]),
+        ("", "ls memories/ru", ["memories/rules"]),
+        ("", "check notes/de", ["notes/deep/x.md", "notes/deep"]),
+        ("", "grep --in ru", ["rules"]),
+        ("memories/notes", "show d", ["db.md", "deep/x.md"]),
+        ("memories/notes", "show ../r", ["../rules/db.md"]),
+        ("memories/notes", "show ./", ["./db.md", "./deep/x.md"]),
+        ("memories/notes", "show rules/", ["rules/db.md"]),
+        ("memories/notes", "ls d", ["deep"]),
+        ("src", "show ../memories/t", ["../memories/top.md"]),
+        ("src", "show rul", ["rules/db.md"]),
+        ("memories/users/alice/notes", "--user alice show ", ["db.md"]),
+        ("", "--user alice show ", ["notes/db.md"]),
+        ("memories/users/alice", "--shared show users", []),
+    ],
+)
+def test_bash_completes_either_form_and_what_it_gives_works(
+    tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, line: str, answers: list[str]
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    words = ["mdmem", *line.split(" ")]
+    quoted = " ".join(shlex.quote(word) for word in words)
+    script = 'eval "$(mdmem completion bash)"\n'
+    script += f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _mdmem_completion mdmem\n"
+    script += 'printf "%s\\n" "${COMPREPLY[@]}"'
+    path = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
+    ended = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+    )
+    assert ended.stderr == ""
+    assert ended.stdout.split() == answers
+    memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
+    for answer in answers:
+        role = READ_FOLDER if "ls" in words or "grep" in words else READ_ANY
+        assert memory.exists(named(memory, answer, role._replace(writes=True)))
+
+
+def test_an_absolute_path_is_completed(memory: Memory, tree: Files) -> None:
+    assert completions(memory, f"{tree.root}/no", READ) == [
+        f"{tree.root}/notes/db.md",
+        f"{tree.root}/notes/deep/x.md",
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ everything
+
+NAMES = st.sampled_from(["a.md", "b.md"])
+FOLDERS = st.lists(st.sampled_from(["memories", "notes", "x"]), max_size=2)
+TREE = st.sets(
+    st.tuples(FOLDERS.map("/".join), NAMES).map(lambda parts: "/".join(filter(None, parts))), max_size=8
+)
+TYPED = st.lists(
+    st.sampled_from(["memories", "notes", "x", ".", "..", "a.md", "b.md"]), min_size=1, max_size=4
+).map("/".join)
+
+
+@settings(max_examples=150)
+@given(
+    TREE,
+    st.sampled_from(["", "src", "memories", "memories/notes", "memories/notes/x", "memories/memories"]),
+    TYPED,
+)
+def test_a_path_is_what_os_path_says(paths: set[str], folder: str, typed: str) -> None:
+    """Of every tree, current folder and text: the oracle looks at real files by `os.path` alone."""
+    with tempfile.TemporaryDirectory() as made:
+        work = os.path.realpath(made)
+        root = mdmem.init(f"{work}/memories").root
+        for path in paths:
+            os.makedirs(os.path.dirname(f"{root}/{path}"), exist_ok=True)
+            Path(root, path).write_text("x\n")
+        os.makedirs(f"{work}/{folder}", exist_ok=True)
+        with contextlib.chdir(f"{work}/{folder}"):
+            places = [os.path.abspath(typed)]
+            is_place = bool({".", ".."} & set(typed.split("/")))
+            if not is_place:
+                places += [os.path.join(root, typed), os.path.join(work, typed)]
+            inside = [place for place in dict.fromkeys(places) if place.startswith(f"{root}/")]
+            there = [os.path.relpath(place, root) for place in inside if os.path.isfile(place)]
+            is_far = (
+                bool(there)
+                and places[0] in inside
+                and not os.path.isfile(places[0])
+                and os.path.isdir(os.path.dirname(places[0]))
+            )
+            memory = mdmem.open(root)
+            if is_place and not inside and places[0] not in {root, work}:
+                with pytest.raises(PathRefused):
+                    named(memory, typed, WRITE)
+            elif not there:
+                if typed.endswith(".md"):
+                    with contextlib.suppress(MemoryNotFound):
+                        assert not os.path.isfile(os.path.join(root, named(memory, typed, WRITE)))
+            elif len(there) > 1 or is_far:
+                with pytest.raises(PathAmbiguous):
+                    named(memory, typed, WRITE)
+                assert named(memory, typed, READ) == there[0]
+            else:
+                assert named(memory, typed, WRITE) == named(memory, typed, READ) == there[0]

@@ -26,7 +26,7 @@ lint: .venv/ready
 
 test: lint
 	.venv/bin/pytest -n 2 --dist worksteal
-	.venv/bin/mdmem --vault memories check
+	XDG_STATE_HOME="$(CURDIR)/.venv/state" XDG_CACHE_HOME="$(CURDIR)/.venv/cache" .venv/bin/mdmem --vault memories check
 
 format: .venv/ready
 	.venv/bin/ruff check --fix .

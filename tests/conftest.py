@@ -48,8 +48,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         # What clients start is given little of the environment, but this.
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        for name in ("MDMEM_MODEL", "XDG_CONFIG_HOME"):  # nor do they ask the model of whoever does
+        for name in ("MDMEM_MODEL", "XDG_CONFIG_HOME", "VISUAL"):  # nor do they ask the model of whoever does
             patch.delenv(name, raising=False)
+        patch.setenv("EDITOR", "true")  # nobody is there to type
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[1] / "mdmem"
 LEAST, MOST, ENOUGH = 100, 600, 250  # lines: of a module, and of one that a single other one imports
 MEANINGLESS = {"base", "common", "core", "helper", "helpers", "manager", "misc", "util", "utils"}
 
-# Doors: what a command or a name of the library does not use is not imported there.
-DOORS = {"", "memory.kinds", "memory.memory"}  # the public names of `mdmem`, and the properties of the façade
+# Doors: what a command or a name of the library does not use is not imported there. They are the public
+# names of `mdmem`, and the properties and questions of the façade.
+DOORS = {"", "memory.kinds", "memory.memory", "memory.questions"}
 FRONT = ("cli", "adapters", "mcp", "imports")  # floors whose modules are found by their names
 # The modules that import each heavy package: all others ask these.
 HEAVY = {
@@ -32,6 +33,7 @@ SHORT = {
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
+    "memory.statistics": "how much there is: one question, which needs no other",
     "text.lines": "the line table, which every module of text counts with",
 }
 # Why a module of which one other makes use stands alone.
@@ -54,7 +56,7 @@ INLINE = {
     "agents.tools": ("most tools have no settings in TOML", {"tomllib"}),
     "code.workspace": (
         "many workspaces have no repository, and few citations lead nowhere",
-        {"git", "index.ripgrep"},
+        {"git.repository", "index.ripgrep"},
     ),
     "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy", "tempfile"}),
     "index.hit": ("a hit with no heading over it parses no Markdown", {"text.blocks"}),
@@ -67,6 +69,10 @@ INLINE = {
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "index.text_index": ("an index is seldom cleared", {"shutil"}),
     "links.references": ("many memories cite no code", {"code.workspace"}),
+    "memory.git": (
+        "repositories are seldom set up, and what asks git commits and reverts nothing",
+        {"memory.commits", "memory.merge_setup", "memory.reverts"},
+    ),
     "memory.history": ("few changes are undone behind later ones", {"text.merge"}),
     "memory.instructions": (
         "most commands are about no tool's files",
@@ -84,8 +90,8 @@ INLINE = {
         {"sessions.engine", "subprocess", "threading"},
     ),
     "memory.verbs": (
-        "most changes move and import nothing",
-        {"links.move", "links.rename", "memory.importing"},
+        "most changes move and import nothing, and most commands ask no index",
+        {"index.view", "links.move", "links.rename", "memory.importing"},
     ),
     "program": ("most commands ask no model", {"shutil", "tomllib"}),
     "schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),

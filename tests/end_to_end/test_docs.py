@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import click
 import pytest
+import yaml
+
+from mdmem.cli.main import app
+from tests.git.conftest import SETTINGS
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = ("AGENTS.md", "CONTRIBUTING.md", "docs/architecture.md")
@@ -35,3 +44,132 @@ def test_the_classes_of_the_walks_are_in_the_modules_beside_them() -> None:
     for name, method, module in pairs:
         found = getattr(importlib.import_module(module), name)
         assert not method or hasattr(found, method), (name, method)
+
+
+# -------------------------------------------------------------------------------------------- docs/git.md
+
+GIT = (CHECKOUT / "docs/git.md").read_text()
+
+
+class Reviewed(NamedTuple):
+    """A repository with a vault, in which two commits made a memory."""
+
+    root: Path
+
+    def run(self, script: str, **settings: str) -> str:
+        """What a script prints, with the mdmem of this environment."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "GIT_"))}
+        environ = (
+            own | SETTINGS | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"} | settings
+        )
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+        done = subprocess.run(shell, cwd=self.root, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def state(self) -> dict[str, bytes]:
+        files = [*self.root.glob("*"), self.root / ".gitattributes", self.root / ".git/config"]
+        return {str(file): file.read_bytes() for file in files if file.is_file()}
+
+
+@pytest.fixture
+def reviewed(tmp_path: Path) -> Reviewed:
+    made = Reviewed(tmp_path)
+    made.run("git init --quiet --initial-branch=main && mdmem init")
+    made.run('mdmem notes append db "The database is one file. @everyone" --title Decision')
+    made.run("git add --all && git commit --quiet --message one")
+    made.run('mdmem replace notes/db.md "one file" "a single file"')
+    made.run('mdmem notes append db "- <b>x</b>" --title More')
+    made.run("git add --all && git commit --quiet --message two")
+    return made
+
+
+def shown(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", GIT, re.MULTILINE | re.DOTALL)
+
+
+def test_what_the_page_about_git_shows_runs_and_leaves_no_trace(reviewed: Reviewed) -> None:
+    before = reviewed.state()
+    lines = [line for block in shown("sh") for line in block.splitlines()]
+    assert {" ".join(line.split()[:3]) for line in lines} >= {"mdmem git diff", "mdmem git install"}
+    for line in lines:
+        assert reviewed.run(line) or "install --dry-run" not in line
+    assert reviewed.state() == before
+    assert "-L ':Decision:memories/notes/db.md'" in GIT
+    reviewed.run("mdmem git install --yes")
+    assert "a single file" in reviewed.run("git log --oneline -L ':Decision:memories/notes/db.md'")
+
+
+def test_every_command_that_the_page_about_git_names_is_there() -> None:
+    named = {tuple(words.split()) for words in re.findall(r"mdmem ((?:git )?[a-z-]+)", GIT)}
+    git = app.get_command(click.Context(app), "git")
+    assert isinstance(git, click.Group)
+    known: set[tuple[str, ...]] = {(name,) for name in app.list_commands(click.Context(app))}
+    known |= {("git", name) for name in git.commands}
+    commands = {words for words in named if (words[0],) in known}
+    assert commands <= known
+    assert ("git", "install") in commands
+
+
+def test_the_hooks_of_the_page_are_those_of_the_repository() -> None:
+    config = yaml.safe_load(shown("yaml")[0])
+    offered = yaml.safe_load((CHECKOUT / ".pre-commit-hooks.yaml").read_text())
+    assert [hook["id"] for hook in config["repos"][0]["hooks"]] == [hook["id"] for hook in offered]
+
+
+def workflow() -> Any:
+    # YAML 1.1 reads the key as true.
+    return yaml.safe_load(shown("yaml")[1].replace("\non:", '\n"on":'))
+
+
+def test_the_workflow_gives_nobody_else_a_token() -> None:
+    """What reads the pull request may write nothing; what may write reads nothing of it but the text."""
+    found = workflow()
+    assert found["on"].keys() == {"pull_request"}
+    assert found["permissions"] == {}
+    for job in found["jobs"].values():
+        used = [step.get("uses", "") for step in job["steps"]]
+        reads = any(each.startswith("actions/checkout") for each in used)
+        writes = [name for name, value in job["permissions"].items() if value == "write"]
+        assert not (reads and writes)
+        for step in job["steps"]:
+            # What is put into a script by its place in the text could end it.
+            assert "${{" not in step.get("run", "")
+            assert ("GH_TOKEN" in step.get("env", {})) <= (not reads)
+            if step.get("uses", "").startswith("actions/checkout"):
+                assert step["with"]["persist-credentials"] is False
+
+
+def test_the_workflow_shows_facts_and_renders_nothing(reviewed: Reviewed, tmp_path: Path) -> None:
+    steps = {step.get("name"): step for step in workflow()["jobs"]["diff"]["steps"]}
+    base, head = reviewed.run("git rev-parse HEAD~1 HEAD").split()
+    summary = tmp_path / "summary"
+    reviewed.run(steps["diff"]["run"], BASE=base, HEAD=head, GITHUB_STEP_SUMMARY=str(summary))
+    title, blank, *lines = summary.read_text().splitlines()
+    assert (title, blank) == ("What this changes in the memories:", "")
+    assert any("single" in line for line in lines)
+    assert any("@everyone" in line for line in lines)
+    assert all(line.startswith("    ") for line in lines)
+    assert (tmp_path / "body.md").read_text() == summary.read_text()
+    reviewed.run(steps["check"]["run"])
+
+
+def walked() -> list[tuple[str, str]]:
+    """The commands of the walkthrough, each with what it prints."""
+    page = (CHECKOUT / "docs/walkthrough.md").read_text()
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        for part in block.removeprefix("$ ").split("\n$ "):
+            command, _, printed = part.partition("\n")
+            found.append((command, printed.removesuffix("\n")))
+    return found
+
+
+# README: [docs/walkthrough.md](docs/walkthrough.md) is a review from beginning to end, …
+def test_the_walkthrough_prints_what_it_shows(tmp_path: Path) -> None:
+    walk = Reviewed(tmp_path)
+    for command, printed in walked():
+        expected = ".*".join(map(re.escape, printed.split("…")))
+        seen = walk.run(command).removesuffix("\n")
+        assert re.fullmatch(expected, seen, re.DOTALL), (command, seen)
+    assert len(walked()) > 12

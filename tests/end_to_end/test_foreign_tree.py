@@ -220,6 +220,8 @@ def _is_text(data: bytes) -> bool:
 
 READS: Sequence[Sequence[str]] = (
     ("ls",),
+    *(("git", name) for name in ("log", "diff")),
+    ("git", "blame", "odd/crlf.md"),
     *(("sessions", name) for name in ("list", "check")),
     *(("sessions", name, "t") for name in ("history", "summary", "resolve", "compress")),
     *(("sessions", name, "license", "--all") for name in ("grep", "search")),
@@ -236,6 +238,8 @@ READS: Sequence[Sequence[str]] = (
     ("observations", "expand", "t"),
     ("ls", "tree", "--glob", "*.md", "--json"),
     ("ls", "--where", "title~license", "--sort", "-size"),
+    ("ls", "--long"),
+    ("ls", "--tree"),
     ("search", "license of the software", "--limit", "50"),
     ("search", '"title', "-x", "tag:", "path:odd", "(", "--explain", "--passages", "--json"),
     ("tool", '{"command": "view", "path": "/memories"}'),
@@ -261,6 +265,8 @@ READS: Sequence[Sequence[str]] = (
     ("doctor", "--json"),
     ("doctor", "--fix"),
     ("history",),
+    ("diff", "odd/crlf.md"),
+    ("stats",),
     ("notes", "list"),
     ("notes", "read", "0"),
     ("rules", "list", "--disabled"),
@@ -284,7 +290,7 @@ READS: Sequence[Sequence[str]] = (
     ("template", "show", "note"),
     ("context", "install", "--thread", "0", "--for", "src/app.py"),
     ("render", "note", "--var", "title=Idea"),
-    ("show", "odd/bom-crlf.md", "--section", "Title"),
+    ("show", "odd/bom-crlf.md", "--heading", "Title"),
     ("show", "odd/mixed-ends.md", "--number"),
 )
 
@@ -362,11 +368,14 @@ TARGETS = (
 )
 DRY: Mapping[str, Sequence[str]] = {
     "append": ("append", "PATH", "More."),
+    "git commit": ("git", "commit"),
+    "git revert": ("git", "revert", "HEAD"),
     "prepend": ("prepend", "PATH", "First."),
     "insert": ("insert", "PATH", "1", "Between."),
     "delete-lines": ("delete-lines", "PATH", "1"),
     "set": ("set", "PATH", "title=New"),
     "unset": ("unset", "PATH", "title"),
+    "edit": ("edit", "PATH"),
     "section": ("section", "PATH", "Title", "New text."),
     "write": ("write", "PATH", "New.", "--overwrite"),
     "mv": ("mv", "PATH", "moved/to.md"),
@@ -375,6 +384,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "restore": ("restore", "PATH"),
     "undo": ("undo",),
     "new": ("new", "note", "notes/made.md", "--var", "title=Idea"),
+    "today": ("today", "One", "file."),
     "notes append": ("notes", "append", "0", "One file.", "--title", "SQLite"),
     "notes overwrite": ("notes", "overwrite", "0", "One file."),
     "working update": ("working", "update", "Green.", "--thread", "0"),
@@ -393,6 +403,8 @@ DRY: Mapping[str, Sequence[str]] = {
     "import": ("import", "obsidian", "."),
     "install": ("install", "cursor"),
     "uninstall": ("uninstall", "cursor"),
+    "git install": ("git", "install"),
+    "git uninstall": ("git", "uninstall"),
     "project sync": ("project", "sync"),
     "capture run": ("capture", "run", "t"),
     "capture from-message": ("capture", "from-message", "t", "1"),
@@ -420,7 +432,10 @@ LOGGING = {
         *("add", "add-message", "extend", "set-history", "set-summary", "sync", "import", "truncate", "pop"),
         *("clear", "compact", "alias", "delete", "restore", "vacuum", "allow-capture"),
     )
-} | {"results compress", "observe", "observations observe", "observations reflect"}
+} | {
+    *("git allow", "git merge-driver", "results compress"),
+    *("observe", "observations observe", "observations reflect"),
+}
 
 
 def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -438,7 +453,9 @@ def test_every_command_is_tried_on_the_tree() -> None:
     changing = {name for name, found in commands(app) if any(p.name == "dry_run" for p in found.params)}
     assert changing == set(DRY)
     words = [" ".join(arguments) for arguments in READS]
-    reading = {name for name, _ in commands(app)} - changing - {"completion", "watch", "mcp"} - LOGGING
+    reading = (
+        {name for name, _ in commands(app)} - changing - {"completion", "help", "watch", "mcp"} - LOGGING
+    )
     assert {name for name in reading if not any(name in each for each in words)} == set()
 
 

@@ -9,12 +9,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
 import mdmem
+from mdmem.cli.help import table, topic, topics
 from mdmem.cli.main import app, main
 from mdmem.memory.memory import open as open_memory
 
@@ -27,6 +28,14 @@ _SHELL = re.compile(r"[|<>]|\$\(")
 # Examples that cannot succeed everywhere.
 _ENDS_WITH_ONE = {"restore": "the hash in it is of nobody's content"}
 _ENDLESS = {"watch"}
+# Examples that find nothing in the prepared vault, commands that ask before they write, and one whose
+# --dry-run goes with options that its example has not.
+_FIND_NOTHING = {
+    *("check", "observations reflections", "refs", "results references", "schema check"),
+    "sessions check",
+}
+_ASK = {"git install", "git uninstall", "install", "uninstall"}
+_NO_PLAN = {"refs"}
 BUILD_LOG = "compiling src/app.py\n" * 200
 
 
@@ -57,7 +66,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.write("notes/db.md", f"{head}# Database\n\nMySQL: one file.\n\n## Decision\n\nUse it.\n")
     memory.write("notes/old.md", "# Old\n\nSee [[db#Decision]] and `src/app.py#L1-L2`. #storage\n")
     memory.write("notes/2026-01.md", "SQLite\n")
-    memory.write("notes/decisions/one.md", "# One\n")
+    decided = "---\ntype: decision\nstatus: accepted\ncreated: 2026-02-01\n---\n"
+    memory.write(
+        "notes/decisions/one.md", f"{decided}# One\n\n## Context\n\nFew.\n\n## Decision\n\nIn one file.\n"
+    )
     memory.write(
         "AGENTS.md", "# Demo\n\n## Decisions\n\n- Use files\n\n## Design\n\n### Index\n\n- two files\n"
     )
@@ -87,15 +99,28 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "src").mkdir()
     (folder / "src/app.py").write_text("import os\nimport sys\n")
     (folder / "build.log").write_text(BUILD_LOG)
+    for name, line in (("base", ""), ("ours", "- o\n"), ("theirs", "- t\n")):
+        (folder / f"{name}.md").write_text(f"# A\n{line}")
+    for words in (("init", "--quiet"), *IDENTITY, ("add", "."), ("commit", "--quiet", "--message", "Begin")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
     return folder
 
 
+IDENTITY = ("config", "user.name", "A"), ("config", "user.email", "a@b.example")
+
+
 @pytest.fixture
-def work(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
     folder = tmp_path / "work"
     shutil.copytree(prepared, folder)
-    # What is kept of tools is not believed where it was copied to.
-    open_memory(str(folder / "memories")).results.compress("Bash", BUILD_LOG)
+    # What is kept of tools, and of changes, is not believed where it was copied to.
+    memory = open_memory(str(folder / "memories"))
+    memory.results.compress("Bash", BUILD_LOG)
+    memory.append("notes/db.md", "One file.")
+    if "init" in request.node.callspec.params.values():
+        shutil.rmtree(folder / "memories")
     monkeypatch.chdir(folder)
     for name in [name for name in os.environ if name.startswith("MDMEM_")]:
         monkeypatch.delenv(name)
@@ -130,13 +155,84 @@ def test_every_option_and_every_example_is_explained(name: str, capsys: pytest.C
 
 
 @pytest.mark.parametrize("name", [n for n in LEAVES if n not in _ENDLESS and not _SHELL.search(example(n))])
-def test_the_example_runs(name: str, work: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    if name == "init":
-        shutil.rmtree(work / "memories")
+@pytest.mark.usefixtures("work")
+def test_the_example_runs(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     program, *arguments = shlex.split(example(name))
     code = main(arguments)
     assert program == "mdmem"
     assert code == (1 if name in _ENDS_WITH_ONE else 0), capfd.readouterr().err
+
+
+def asked_for_json(name: str) -> list[str]:
+    """The example of a command, with --json behind its name."""
+    words = shlex.split(example(name).partition("<<<")[0])
+    start = next(n for n in range(len(words)) if words[n : n + len(name.split())] == name.split())
+    end = start + len(name.split())
+    return [*words[1:end], "--json", *words[end:]]
+
+
+def objects(printed: str) -> list[dict[str, Any]]:
+    """What is printed, which has to be one JSON object a line, strict and exact."""
+    found = []
+    for line in printed.splitlines():
+        found.append(json.loads(line, parse_constant=pytest.fail, parse_int=exact))
+        assert isinstance(found[-1], dict), line
+    return found
+
+
+def exact(number: str) -> int:
+    assert abs(int(number)) <= 2**53, number
+    return int(number)
+
+
+WITH_JSON = [name for name, command in LEAVES.items() if "as_json" in {p.name for p in command.params}]
+DRY = [
+    name for name in WITH_JSON if "dry_run" in {p.name for p in LEAVES[name].params} and name not in _NO_PLAN
+]
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_JSON if name not in _ENDLESS])
+@pytest.mark.usefixtures("work")
+def test_every_command_prints_objects_a_line_each(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code = main(asked_for_json(name))
+    out, errors = capfd.readouterr()
+    found = objects(out)
+    assert found or name in _FIND_NOTHING, errors
+    assert ("error" in found[-1] if found else False) == (name in _ENDS_WITH_ONE)
+    assert code == (1 if name in _ENDS_WITH_ONE else 0), errors
+
+
+@pytest.mark.parametrize("name", DRY)
+@pytest.mark.usefixtures("work")
+def test_a_dry_run_has_the_members_of_the_change(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = [word for word in asked_for_json(name) if word != "--dry-run"]
+    if name.endswith("uninstall"):
+        host = [] if name.startswith("git") else ["claude-code"]
+        main([*name.replace("uninstall", "install").split(), *host, "--yes", "--json"])
+        capfd.readouterr()
+    code = main([*arguments, "--dry-run"])
+    dry = objects(capfd.readouterr().out)
+    assert main([*arguments, *(["--yes"] if name in _ASK else [])]) == code
+    done = objects(capfd.readouterr().out)
+    assert [shape(each) for each in dry] == [shape(each) for each in done]
+    if code == 0:
+        assert {False} == set(told(dry, "applied"))
+        assert {True} == set(told(done, "applied"))
+
+
+def shape(value: Any) -> Any:
+    """The names of all members of an object, without what they hold."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items()}
+    return [shape(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else None
+
+
+def told(value: Any, name: str) -> Iterator[Any]:
+    """What all members of this name hold."""
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from told(each, name)
+    if isinstance(value, dict) and name in value:
+        yield value[name]
 
 
 @pytest.mark.parametrize("name", sorted(_ENDLESS & LEAVES.keys()))
@@ -154,9 +250,37 @@ def test_the_example_of_an_endless_command_runs_until_it_is_stopped(name: str) -
 @pytest.mark.parametrize("name", [name for name in LEAVES if _SHELL.search(example(name))])
 @pytest.mark.usefixtures("work")
 def test_the_example_for_a_shell_runs(name: str) -> None:
+    ended = in_a_shell(example(name))
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
     shell = shutil.which("bash") or "sh"
     program = f'mdmem() {{ {shlex.quote(sys.executable)} -m mdmem "$@"; }}\n'
-    ended = subprocess.run(
-        [shell, "-c", program + example(name)], capture_output=True, text=True, check=False, timeout=60
+    return subprocess.run(
+        [shell, "-c", program + line], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# The examples of topics: the first column of a table, or a paragraph that is indented.
+TOPIC_EXAMPLES = [
+    pytest.param(line, id=f"{name}: {line}")
+    for name in topics()
+    for paragraph in topic(name).paragraphs
+    for line in [first for first, _ in table(paragraph)] or map(str.strip, paragraph.splitlines())
+    if line.removeprefix("CLICOLOR_FORCE=1 ").startswith("mdmem ")
+]
+
+
+@pytest.mark.parametrize("line", TOPIC_EXAMPLES)
+def test_the_example_of_a_topic_runs(line: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if missing := [
+        program for program in ("jq", "less") if f"| {program}" in line and not shutil.which(program)
+    ]:
+        pytest.skip(f"needs {missing}")
+    if "mdmem show " in line and "nothing" not in line:
+        monkeypatch.chdir(work / "memories/notes")
+    ended = in_a_shell(f"set -o pipefail; {line}")
+    assert "Traceback" not in ended.stderr
+    assert (ended.returncode == 0) == ("nothing" not in line), ended.stderr
+    assert ended.stdout

@@ -66,6 +66,8 @@ READS: Sequence[Sequence[str]] = (
     *(("results", name, "0" * 8) for name in ("recover", "can-recover", "lookup")),
     ("observations", "list", "mine"),
     ("ls", "--where", "tags=fruit"),
+    ("ls", "--long"),
+    ("ls", "--tree"),
     ("show", "notes/a.md"),
     ("grep", "apple"),
     ("search", "apple"),
@@ -73,6 +75,17 @@ READS: Sequence[Sequence[str]] = (
     ("backlinks", "notes/a.md"),
     ("check",),
     ("history",),
+    ("git", "log"),
+    ("git", "log", "notes/a.md"),
+    ("git", "commit", "--dry-run"),
+    ("git", "revert", "HEAD", "--dry-run"),
+    ("git", "revert", "notes/a.md:apple", "--dry-run"),
+    ("diff", "notes/a.md"),
+    ("git", "log", "notes/a.md#Apple"),
+    ("git", "diff"),
+    ("git", "diff", "HEAD~1..HEAD"),
+    ("git", "blame", "notes/a.md"),
+    ("stats",),
     ("context",),
     ("context", "apple"),
     ("rules", "text"),
@@ -90,6 +103,7 @@ READS: Sequence[Sequence[str]] = (
     ("tags",),
     ("index",),
     ("completion", "bash"),
+    ("help", "scopes"),
     ("notes", "list"),
     ("notes", "read", "a"),
     ("rules", "list"),
@@ -108,6 +122,7 @@ READS: Sequence[Sequence[str]] = (
         (*words, "--dry-run")
         for words in (
             ("append", "notes/a.md", "More."),
+            ("edit", "notes/a.md"),
             ("prepend", "notes/a.md", "More."),
             ("insert", "notes/b.md", "1", "More."),
             ("delete-lines", "notes/b.md", "1"),
@@ -117,8 +132,9 @@ READS: Sequence[Sequence[str]] = (
             ("set", "notes/a.md", "tags=[x]"),
             ("unset", "notes/a.md", "tags"),
             ("mv", "notes/a.md", "notes/c.md"),
-            ("rm", "notes"),
+            ("rm", "-r", "notes"),
             ("new", "note", "notes/n.md", "--var", "title=N"),
+            ("today", "More."),
             ("notes", "append", "a", "More."),
             ("notes", "overwrite", "a", "More."),
             ("working", "update", "More.", "--thread", "t1"),
@@ -135,16 +151,22 @@ READS: Sequence[Sequence[str]] = (
             ("project", "sync"),
             ("import", "obsidian", "notes"),
             ("init", "../more"),
+            ("git", "install"),
+            ("git", "uninstall"),
         )
     ),
     ("doctor",),
 )
-# Those that run until somebody ends them, and those that write into the settings of other programs.
-OTHERS = {"mcp", "watch", "install", "uninstall"}
+# Those that run until somebody ends them, those that write into the settings of other programs, and what git
+# runs on files of its own.
+OTHERS = {"mcp", "watch", "install", "uninstall", "git merge-driver"}
 WRITES: Sequence[Sequence[str]] = (
     ("undo",),  # when nobody here has changed anything
     ("write", "notes/mine.md", "Mine.\n"),
+    ("git", "commit"),
     ("append", "notes/mine.md", "More."),
+    ("git", "revert", "notes/mine.md:Mine"),
+    ("git", "allow", "hooks", "--off"),
     ("undo",),
     ("rm", "notes/mine.md"),
     ("restore", "notes/mine.md"),

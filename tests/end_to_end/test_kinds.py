@@ -55,7 +55,7 @@ def test_a_vault_has_dishes_from_the_command_line_and_over_mcp(tmp_path: Path) -
 
     (tmp_path / "memories/dishes/broken.md").unlink()
     assert mdmem(root, "check") == ""
-    listed = json.loads(mdmem(root, "ls", "--where", "type=dish", "--json"))
+    listed = map(json.loads, mdmem(root, "ls", "--where", "type=dish", "--json").splitlines())
     assert [each["path"] for each in listed] == ["dishes/pancakes.md", "dishes/waffles.md"]
     parts = json.loads(mdmem(root, "context", "--json"))["parts"]
     assert [(part["title"], part["places"]) for part in parts] == [

@@ -11,6 +11,7 @@ import pytest
 from mdmem import errors
 from mdmem.cli.main import app
 from mdmem.memory.capture import Capture
+from mdmem.memory.git import Git
 from mdmem.memory.inbox import Inbox
 from mdmem.memory.instructions import WorkspaceProject
 from mdmem.memory.memory import Memory
@@ -37,6 +38,7 @@ KINDS: dict[str, type] = {
     "references": References,
     "sessions": Sessions,
     "summaries": Summaries,
+    "git": Git,
     "inbox": Inbox,
     "capture": Capture,
     "results": ToolResults,
@@ -49,6 +51,7 @@ CALLED = {
     "backlinks": "references.backlinks",  # too often used for two words
     "tags": "references.tags",
     "graph": "references.graph",
+    "today": "notes.today",  # typed every day
     "import": "import_",  # a word of Python's own
     "sessions.import": "sessions.import_",
 }
@@ -57,15 +60,17 @@ CALLED = {
 ONLY_API = {
     "apply": "a plan is a value of Python; the command line makes and applies one in the same command",
     "at": "what a hook asks: people know which file is a memory",
+    "commit_left": "what hooks and servers do at their end: people run `mdmem git commit`",
     "clear": "the memory tool: people name a folder",
-    "edit": "takes a function of Python",
     "exists": "the exit code of `show`",
+    "in_workspace": "check --format github and sarif name files so",
+    "inside": "what the command line asks of every path that people type",
     "start_observing": "what hooks do: people run `mdmem observe`",
     "state_folder": "where a front end keeps what can be made anew",
-    "prepared": "as diff",
-    "diff": "--dry-run of the command that makes the plan",
+    "prepared": "--dry-run of the command that makes the plan",
     "remember": "the verb of the kind: notes append, working update, preferences set, project append, new",
     "ripgrep": "an object of Python; people have the program rg",
+    "of_thread": "`mcp --thread`: a server that is bound to a conversation",
     "keep_current": "for a process that goes on, as `mdmem mcp` and `mdmem watch` do by themselves",
     **{f"rename_{what}": f"mv --{what}" for what in ("heading", "block", "id", "tag")},
     "references.list": "refs",
@@ -90,8 +95,10 @@ ONLY_CLI = {
     "init": "mdmem.init: there is no memory to open yet",
     "hook": "what a host's hook is answered",
     "install": "about the settings of a host",
+    "git.merge_driver": "mdmem.merge_files: what git runs, on files of its own",
     "uninstall": "as install",
     "completion": "about the shell",
+    "help": "what the program says of itself",
     "template.list": "memory.vault.templates.names: templates are no memories",
     "template.show": "memory.vault.templates.show",
     "schema.list": "memory.vault.schemas.names: schemas are no memories",
@@ -104,10 +111,20 @@ _VARIABLES = {"pairs": "variables", "from_stdin": "variables"}
 ARGUMENTS: dict[str, dict[str, str]] = {
     "set": {"assignments": "fields", "json_value": "fields"},
     "replace": {"arguments": "path, old, new", "every": "count", "yes": "is about the terminal"},
+    "rm": {"yes": "is about the terminal"},
     "mv": {"arguments": "source, target", "what": "rename_heading, rename_block, rename_id, rename_tag"},
-    "search": {"words": "query", "passages": "each"},
+    "grep": {
+        "given": "pattern",
+        "literal": "regex",
+        "shown": "chooses what is printed",
+        "grouped": "chooses how it is printed",
+        "same": "what it does anyway, for fingers that know grep",
+    },
+    "search": {"words": "query", "passages": "each", "grouped": "chooses how it is printed"},
     "context": {"words": "query"},
     "references.graph": {"form": "chooses how it is printed"},
+    "edit": {"yes": "is about the terminal"},
+    "ls": {"tree": "chooses how it is printed"},
     "new": _VARIABLES,
     "render": _VARIABLES,
     "working.get": _VARIABLES,
@@ -117,19 +134,40 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "number": "chooses what is printed",
         "only_hash": "chooses what is printed",
     },
-    "check": {"form": "chooses how it is printed"},
+    "check": {"form": "chooses how it is printed", "strict": "is about the exit code"},
+    "doctor": {"strict": "as of check"},
+    "sessions.check": {"strict": "as of check"},
+    **{
+        name: {"yes": "asks, where Python gives what is to be applied"}
+        for name in ("git.install", "git.uninstall")
+    },
     "inbox.accept": {"ids": "id"},
     "inbox.reject": {"ids": "id"},
     "history": {"limit": "chooses how much is printed"},
+    "git.log": {"target": "path, anchor"},
+    "git.diff": {"exit_code": "chooses the exit code"},
 }
 # Parameters that only Python has.
 ONLY_PYTHON = {
-    **{name: {"progress": "a progress bar on a terminal"} for name in ("sync", "import_")},
+    "sync": {"progress": "a progress bar on a terminal"},
+    "edit": {"change": "what an editor makes of it"},
+    "git.commit": {"dry_run": "--dry-run"},
     "sessions.extend": {"by_id": "for programs that give all messages one id"},
+    "git.install": {"program": "the command line knows how it was started"},
     "search": {"depth": "for pages, which the command line has none of"},
 }
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
 SPELLED = {
+    "given": {"--regexp"},
+    "regex": {"--regex", "--extended-regexp", "--perl-regexp"},
+    "literal": {"--fixed-strings"},
+    "case": {"--case", "--ignore-case", "--case-sensitive", "--smart-case"},
+    "word": {"--word-regexp"},
+    "after": {"--after-context"},
+    "before": {"--before", "--before-context"},
+    "shown": {"--files-with-matches", "--count", "--only-matching", "--quiet"},
+    "grouped": {"--heading"},
+    "same": {"--line-number", "--recursive"},
     "within": {"--in"},
     "for_file": {"--for"},
     "files": {"--for"},
@@ -142,7 +180,6 @@ SPELLED = {
     "tools": {"--tool"},
     "states": {"--state"},
     "paths": {"--in"},
-    "heading": {"--section"},
     "sources": {"--source"},
     "only_hash": {"--hash"},
     "form": {"--format"},
@@ -154,15 +191,19 @@ SPELLED = {
 }
 
 # What only people may leave away.
-ONLY_CLI_DEFAULTS = {("delete_lines", "last"): "one line is most often meant"}
+ONLY_CLI_DEFAULTS = {
+    ("delete_lines", "last"): "one line is most often meant",
+    ("grep", "pattern"): "-e gives it as well",
+    ("notes.today", "content"): "without it, the log is printed",
+}
 
 # Commands without --json.
 NO_JSON = {
     "completion": "prints a script",
+    "help": "prints a text for people",
     "hook": "prints what the host reads",
     "tool": "prints nothing else",
     "mcp": "speaks JSON",
-    "schema.show": "prints JSON as it is",
 }
 
 
@@ -188,7 +229,9 @@ BOTH = sorted(CLI.keys() & API.keys())
 
 def makes_a_change(name: str) -> bool:
     """Whether a verb returns what was applied, or the plan of it: the type variable of its class."""
-    return bool(inspect.signature(API[name]).return_annotation == "R")
+    # The façade has a class of its own for observations, and it has a log to settle first.
+    applied = {"R", "Applied"} if name == "observations.delete" else {"R"}
+    return inspect.signature(API[name]).return_annotation in applied
 
 
 def names(command: click.Command) -> set[str]:
@@ -211,7 +254,7 @@ def test_every_kind_is_compared() -> None:
 def test_arguments_have_the_names_of_parameters(name: str) -> None:
     parameters = inspect.signature(API[name]).parameters.keys() - {"self"}
     listed = ARGUMENTS.get(name, {})
-    arguments = names(CLI[name]) - {"as_json", "dry_run"}
+    arguments = names(CLI[name]) - {"as_json", "dry_run", "verbose"}
     assert arguments - parameters == listed.keys()
     stands_for = {part.strip() for reason in listed.values() for part in reason.split(",")}
     assert parameters - arguments <= stands_for | ONLY_PYTHON.get(name, {}).keys()
@@ -220,7 +263,7 @@ def test_arguments_have_the_names_of_parameters(name: str) -> None:
 def test_refs_takes_all_that_its_verbs_take() -> None:
     verbs = [API[name] for name, command in ONLY_API.items() if command.startswith("refs")]
     taken = {parameter for verb in verbs for parameter in inspect.signature(verb).parameters} - {"self"}
-    assert taken == names(CLI["refs"]) - {"stats", "pin", "fix", "dry_run", "as_json"}
+    assert taken == names(CLI["refs"]) - {"stats", "pin", "fix", "dry_run", "as_json", "verbose"}
 
 
 @pytest.mark.parametrize("name", sorted(CLI))
@@ -257,8 +300,11 @@ def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
         "init",
         "install",
         "uninstall",
+        "git.install",
+        "git.uninstall",
         "refs",
         "project.sync",
+        "git.commit",
     }
     assert ("dry_run" in options) == (changes or name in others)
 

@@ -30,7 +30,7 @@ TESTS = CHECKOUT / "tests"
 TRANSCRIPT = {
     "init": ["made the vault", "memories"],
     'notes append db "The database is one file." --title SQLite': ["created notes/db.md"],
-    "grep sqlite": ["notes/db.md", "# SQLite", "1:## SQLite"],
+    "grep sqlite notes/": ["notes/db.md:1:## SQLite"],
     'search "which database"': ["notes/db.md", "The database is one file."],
     'replace notes/db.md "one file" "a single file"': ["changed notes/db.md"],
     "set notes/db.md tags='[db, decision]'": ["changed notes/db.md"],
@@ -40,6 +40,7 @@ TRANSCRIPT = {
     "mv notes/sqlite.md notes/decisions/": ["created notes/decisions/sqlite.md", "deleted notes/sqlite.md"],
     "refs --stale": [],
     "check": [],
+    "diff notes/db.md": ["+Backed up."],
     "undo": ["created notes/sqlite.md", "deleted notes/decisions/sqlite.md"],
 }
 # Sentences that claim nothing that a test could show: they say where to look, or why a package was chosen.
@@ -108,6 +109,42 @@ def test_the_commands_print_what_is_said(tmp_path: Path) -> None:
         assert bool(expected) == bool(ended.stdout)
 
 
+# What the README shows under "Review in git", and what it prints once an agent has added a fact.
+REVIEW = {
+    "git diff": ["notes/db.md", "+ Backed up."],
+    'git commit -m "What the agent learnt"': ["notes/db.md"],
+    "git blame notes/db.md": ["claude", "Backed up.", "append"],
+    "git revert 'notes/db.md:Backed up.' --dry-run": ["-Backed up."],
+    "git install --dry-run": ["merge=mdmem"],
+}
+
+
+def test_the_review_shows_what_an_agent_has_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@example.org")
+
+    def run(*command: str) -> str:
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, (command, ended.stderr)
+        return ended.stdout
+
+    ours = (sys.executable, "-m", "mdmem")
+    run("git", "init", "--quiet")
+    run(*ours, "init")
+    run(*ours, "notes", "append", "db", "The database is one file.", "--title", "SQLite")
+    run("git", "add", "--all")
+    run("git", "commit", "--quiet", "--message", "Begin")
+    run(*ours, "--actor", "claude", "append", "notes/db.md", "\nBacked up.")
+    commands = [line.partition("  #")[0].strip() for line in block("## Review in git", "sh").splitlines()]
+    assert [command.removeprefix("mdmem ") for command in commands] == [*REVIEW]
+    for command, expected in REVIEW.items():
+        printed = run(*ours, *shlex.split(command))
+        assert [text for text in expected if text not in printed] == [], (command, printed)
+    run(*ours, *shlex.split("git revert 'notes/db.md:Backed up.'"))
+    assert "Backed up." not in (tmp_path / "memories/notes/db.md").read_text()
+
+
 def test_the_python_finds_what_it_looks_for(tmp_path: Path) -> None:
     code = block("### From Python", "python")
     ended = subprocess.run(
@@ -131,7 +168,7 @@ def test_the_table_of_commands_is_complete() -> None:
     preferences = {"get", "list", "top", "stats", "delete", "sweep"}
     project = {"summary", "append", "step", "params", "load"}
     known = set(app.list_commands(None))  # type: ignore[arg-type]  # it needs no context
-    assert known - named == {"completion", "init"}  # both are shown above it
+    assert known - named == {"completion", "help", "init"}  # they are shown above it
     assert named - known <= preferences | project
 
 
@@ -163,8 +200,9 @@ def test_the_version_of_python_is_the_one_that_is_asked_for() -> None:
     assert project["requires-python"] == ">=3.11"
 
 
-@pytest.mark.parametrize("name", ["AGENTS.md", "CHANGELOG.md", "LICENSE", "bench/README.md"])
+@pytest.mark.parametrize("name", ["AGENTS.md", "CHANGELOG.md", "LICENSE", "bench/README.md", "docs/git.md"])
 # README: `make bench` measures mdmem beside …
+# README: [docs/git.md](docs/git.md) has the merge driver, …
 def test_the_files_that_it_points_at_are_there(name: str) -> None:
     assert f"({name})" in README
     assert (CHECKOUT / name).is_file()

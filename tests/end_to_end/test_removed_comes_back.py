@@ -100,7 +100,7 @@ def calls(draw: st.DrawFn, texts: dict[str, str]) -> Callable[[Memory], str]:
     target = draw(st.sampled_from([*targets, draw(PATHS), "archive/"]))
     more = draw(TREES)
     changes: list[Callable[[Memory], str]] = [
-        lambda memory: memory.rm(what).id,
+        lambda memory: memory.rm(what, recursive=True).id,
         lambda memory: memory.mv(what, target).id,
         lambda memory: memory.replace(None, "one", "1").id,
         lambda memory: memory.append(path, "more").id,

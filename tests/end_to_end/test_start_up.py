@@ -49,6 +49,8 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("ls", set(), set()),
     ("ls --glob *.md", set(), set()),
     ("ls --where type=note --sort title", MARKDOWN, set()),
+    ("ls --long", MARKDOWN, set()),
+    ("ls --tree", set(), set()),
     ("grep Project", {"yaml"} | MARKDOWN, set()),
     ("search project", INDEX, set()),
     ("index", INDEX, set()),
@@ -56,14 +58,24 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("backlinks notes/bare.md", MARKDOWN, {"references"}),
     ("graph", MARKDOWN, {"references"}),
     ("mv notes/bare.md notes/moved.md", SCHEMA | MARKDOWN, set()),
-    ("check notes/full.md", SCHEMA, set()),
+    ("check notes/full.md --no-links", SCHEMA, set()),
+    ("check notes/full.md", SCHEMA | MARKDOWN, {"references"}),
     ("doctor", INDEX, {"doctor"}),
     ("history", set(), set()),
+    ("git merge-driver base.md ours.md theirs.md 7 a.md", MARKDOWN, set()),
+    ("diff notes/bare.md", set(), set()),
+    ("git log", MARKDOWN, {"git", "tracked", "blame", "review"}),
+    ("git diff", MARKDOWN, {"git", "tracked", "blame", "review"}),
+    ("git blame notes/bare.md", MARKDOWN, {"git", "tracked", "blame", "review"}),
+    ("stats", MARKDOWN, {"statistics"}),
     ("append notes/bare.md more", set(), set()),
+    ("edit notes/bare.md", set(), set()),
     ("append notes/full.md more", set(), set()),
     ("replace notes/bare.md text words", set(), set()),
     ("undo", set(), set()),
     ("set notes/bare.md tier=hot", {"yaml"} | SCHEMA, set()),
+    ("today", set(), {"notes", "content"}),
+    ("today text", SCHEMA | TEMPLATE | MARKDOWN, {"notes", "content"}),
     ("notes append db text", SCHEMA, {"notes", "content"}),
     (
         "working update text --thread t1",
@@ -87,7 +99,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("mcp", SDK, set()),
 ]
 # What any command loads that opens a vault.
-OPENED = {"arguments", "content", "history", "kinds", "memory", "verbs"}
+OPENED = {"arguments", "content", "history", "kinds", "memory", "questions", "verbs"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
@@ -100,7 +112,7 @@ def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
         text=True,
         check=False,
     )
-    assert ended.returncode <= 1, ended.stderr.splitlines()[-3:]
+    assert ended.returncode <= 2, ended.stderr.splitlines()[-3:]
     return set(ended.stderr.splitlines()[-1].split())
 
 
@@ -117,12 +129,15 @@ def of_others(modules: set[str]) -> set[str]:
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("MDMEM_")]:
         monkeypatch.delenv(name)
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     memory = open_memory(mdmem.init(tmp_path / "memories").root)
     memory.write("notes/bare.md", "# Title\n\ntext\n")
     memory.write("notes/full.md", "---\ntags: [a]\n---\n# Title\n\ntext\n")
     memory.write("AGENTS.md", "# Project\n")
     memory.append("notes/bare.md", "more")
     (tmp_path / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
+    for name in ("base", "ours", "theirs"):
+        (tmp_path / f"{name}.md").write_text(f"{name}\n")
     (tmp_path / "alice.json").write_text('[{"Category": "ui", "Key": "theme", "Value": "dark"}]')
     return tmp_path
 
@@ -131,6 +146,11 @@ def test_the_version_needs_nothing(tmp_path: Path) -> None:
     modules = loaded(PROGRAM, "--version", cwd=tmp_path)
     assert ours(modules) == {"mdmem", "mdmem.cli", "mdmem.cli.main"}
     assert of_others(modules) == {"click"}
+
+
+@pytest.mark.parametrize("asked", ["--help", "help json", "search --help", "serch"])
+def test_help_needs_no_package_of_others(tmp_path: Path, asked: str) -> None:
+    assert of_others(loaded(PROGRAM, *asked.split(), cwd=tmp_path)) == {"click"}
 
 
 def test_importing_the_package_loads_nothing_else(tmp_path: Path) -> None:
@@ -152,5 +172,5 @@ def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str]
     memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
     assert memory - OPENED <= kinds
     # Each module of commands is loaded alone.
-    commands = {"agents", "edit", "find", "kinds", "make", "references", "serve"}
+    commands = {"agents", "edit", "find", "git", "kinds", "make", "references", "search", "serve", "views"}
     assert len(commands & {name.removeprefix("mdmem.cli.") for name in ours(modules)}) == 1

@@ -53,7 +53,7 @@ CHANGES: Mapping[str, Sequence[str]] = {
     "mv": ("mv", "notes/old.md", "archive/older.md"),
     "mv a folder": ("mv", "notes", "archive"),
     "rm": ("rm", "notes/old.md"),
-    "rm a folder": ("rm", "notes"),
+    "rm a folder": ("rm", "-r", "notes"),
     "replace": ("replace", "notes/db.md", "MySQL", "SQLite"),
     "replace in many": ("replace", "--in", "notes", "MySQL", "SQLite"),
     "restore": ("restore", "notes/db.md"),
@@ -365,6 +365,16 @@ def assert_refused(worker: Commands, *arguments: str, reason: str = "Permission 
     assert "nothing was changed" in ran.errors
 
 
+def test_grep_ends_with_an_error_where_a_memory_may_not_be_read(root: Path, worker: Commands) -> None:
+    (root / "notes/other.md").write_text("x marks it\n")
+    (root / "notes/db.md").chmod(0)
+    for pattern in ("marks", "nothing like this"):
+        ran = worker.run("grep", pattern)
+        assert ran.code == 2
+        assert "notes/db.md: not searched" in ran.errors
+    assert worker.run("grep", "-q", "marks").code == 0
+
+
 @pytest.mark.parametrize("arguments", READS, ids=" ".join)
 def test_a_vault_that_may_only_be_read_can_be_read(
     root: Path, worker: Commands, arguments: Sequence[str]
@@ -378,7 +388,7 @@ def test_a_vault_that_may_only_be_read_can_be_read(
     said = seen._replace(out=note.sub("", seen.out), errors=note.sub("", seen.errors))
     assert said[:3] == free[:3]
     assert bool(note.search(seen.errors)) == (
-        arguments[0] in {"doctor", "search", "refs"} or "--where" in arguments
+        arguments[0] in {"check", "doctor", "search", "refs"} or "--where" in arguments
     )
 
 
@@ -422,7 +432,7 @@ def test_the_other_folders_can_be_written_to(root: Path, worker: Commands) -> No
 
 def test_a_memory_that_may_not_be_read_is_named_and_hinders_no_other(root: Path, worker: Commands) -> None:
     (root / "notes/old.md").chmod(0)
-    for arguments in (("show", "notes/old.md"), ("append", "notes/old.md", "More."), ("rm", "notes")):
+    for arguments in (("show", "notes/old.md"), ("append", "notes/old.md", "More."), ("rm", "-r", "notes")):
         ran = worker.run(*arguments, "--json")
         assert (ran.code, ran.error) == (2, "storage-failed")
         assert "notes/old.md: cannot read it: Permission denied" in ran.errors

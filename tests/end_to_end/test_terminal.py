@@ -23,8 +23,8 @@ BAD = f"{ESCAPE}{CSI}{BIDI}{ZERO}\x08\r!"
 NAME = f"evil{BIDI}{ZERO}"
 NOTE = f"notes/{NAME}.md"
 PROPOSED = f"p{BIDI}"
-# What the program itself may say to a terminal: colours, and the progress bar.
-OWN = re.compile(r"\x1b\[(?:3[1256]|0)m|\r?\x1b\[\?25[lh]|\r\n|\r(?=indexing|importing)")
+# What the program itself may say to a terminal: colours, and how far it is.
+OWN = re.compile(r"\x1b\[(?:3[12356]|0)m|\r\n|\r(?:[a-z]+[ ,][^\x00-\x1f]*)?\x1b\[K")
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 TEXT = f"""---
@@ -66,6 +66,15 @@ COMMANDS: dict[str, list[list[str]]] = {
         [BAD, "{}"],
     ],
     "inbox list": [[]],
+    "git install": [["--dry-run"]],
+    "git log": [[], [NOTE], [BAD]],
+    "git diff": [[], [BAD], ["--in", NOTE]],
+    "git blame": [[NOTE], [BAD]],
+    "git commit": [["--dry-run"], ["--only", BAD]],
+    "git revert": [[f"{NOTE}:{BIDI}"], ["HEAD", "--dry-run"], [BAD]],
+    "git allow": [["commit"], ["hooks"]],
+    "git merge-driver": [[BAD, BAD, BAD, "7", BAD]],
+    "git uninstall": [["--dry-run"]],
     "inbox show": [[PROPOSED], [f"none{BAD}"]],
     "inbox accept": [[PROPOSED, "--dry-run"], [f"none{BAD}"]],
     "inbox reject": [[PROPOSED, "--dry-run"]],
@@ -94,9 +103,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "completion": [["bash"], [BAD]],
     "context": [["needle", "--thread", "t"]],
     "delete-lines": [[NOTE, "1", "--dry-run"], [NOTE, BAD]],
+    "diff": [[NOTE], [NOTE, "--json"]],
     "doctor": [[]],
+    "edit": [[NOTE, "--json"], [f"a{BAD}.md"]],
     "graph": [[], ["--format", "mermaid"]],
     "grep": [["needle"], ["needle", "-C", "5", "--json"], ["(" + BAD, "--regex"]],
+    "help": [[], ["json"], [BAD]],
     "history": [[], ["--json"]],
     "hook": [["session-start"], [BAD]],
     "import": [["obsidian", f"/nowhere{BAD}"]],
@@ -104,7 +116,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "init": [["../more", "--dry-run"]],
     "insert": [[NOTE, "0", "x", "--dry-run"]],
     "install": [[BAD]],
-    "ls": [[], ["--where", "title"], ["--json"], [BAD]],
+    "ls": [[], ["--where", "title"], ["--json"], ["--long"], ["--tree"], [BAD]],
     "mcp": [["--budget", BAD]],
     "mv": [[NOTE, "notes/good.md", "--dry-run"], [f"a{BAD}.md", "b.md"]],
     "new": [["note", NOTE, "--var", "title=x"], [BAD, "x.md"]],
@@ -142,9 +154,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "section": [[NOTE, BAD, "text"], [NOTE, "Heading", BAD, "--append", "--dry-run"]],
     "set": [[NOTE, f"title={BAD}", "--dry-run"], [NOTE, BAD]],
     "show": [[NOTE], [NOTE, "-n"], [NOTE, "--json"], [f"notes/evi{BAD}.md"]],
+    "stats": [[]],
     "tags": [[]],
     "template list": [[]],
     "template show": [["own"]],
+    "today": [[BAD, "--dry-run"], [BAD, "--dry-run", "--json"]],
     "tool": [[json.dumps({"command": "view", "path": f"/memories/{NOTE}"})]],
     "undo": [["--dry-run"], [BAD]],
     "uninstall": [["zed", "--dry-run"]],
@@ -169,8 +183,8 @@ def leaves(group: click.Group = app, prefix: str = "") -> set[str]:
     return found
 
 
-def on_terminal(root: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
-    command = [sys.executable, str(WORKER)]
+def on_terminal(root: Path, commands: list[list[str]], *way: str) -> list[tuple[int, str]]:
+    command = [sys.executable, str(WORKER), *way]
     given = json.dumps(commands)
     env = {name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")}
     ended = subprocess.run(
@@ -208,6 +222,14 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "printed").write_bytes(PRINTED.encode())
     memory = mdmem.open(root, actor=f"somebody{BAD}")
     memory.append(NOTE, "one more")
+    for words in (
+        ("init",),
+        ("add", "."),
+        ("commit", "--message", f"said {BAD}\n\nMdmem-Agent: agent{BIDI}"),
+    ):
+        who = ("-c", f"user.name=A {BIDI}", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+    (root / NOTE).write_bytes(TEXT.encode() + f"\nNot yet committed {BIDI}.\n".encode())
     return root
 
 
@@ -221,7 +243,16 @@ def test_every_command_shows_what_it_prints(root: Path) -> None:
         assert "Traceback" not in seen, (command, seen)
         left = FORBIDDEN.findall(OWN.sub("", seen).replace("^D\x08\x08", ""))
         assert not left, (command, left, seen)
-    assert sum("<U+202E>" in seen for _, seen in ends) > len(ends) / 2
+    assert sum("<U+202E>" in seen for _, seen in ends) > len(ends) * 0.4
+
+
+def test_no_command_complains_of_a_reader_that_is_gone(root: Path) -> None:
+    commands = [[*name.split(), *runs[0]] for name, runs in COMMANDS.items()]
+    for command, (code, seen) in zip(commands, on_terminal(root, commands, "closed"), strict=True):
+        assert code in {0, 1, 2}, (command, seen)
+        assert "Traceback" not in seen, (command, seen)
+        assert "Broken pipe" not in seen, (command, seen)
+        assert "Exception ignored" not in seen, (command, seen)
 
 
 @pytest.mark.parametrize("arguments", [["show"], ["notes", "read"]])

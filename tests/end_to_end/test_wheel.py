@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from mdmem.cli.help import pages
+from mdmem.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +63,7 @@ def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     holds_what_it_needs_and_nothing_else(wheel)
     programs = installed(wheel, tmp_path / "environment")
     assert succeed(programs / "mdmem", "--version", cwd=tmp_path) == f"mdmem {mdmem.__version__}\n"
+    it_has_man_pages(programs)
     the_program_works(programs, tmp_path / "program")
     the_library_works(programs, tmp_path / "library")
     the_quick_start_works(programs, tmp_path / "start", wheel)
@@ -78,10 +81,22 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     assert "mdmem/py.typed" in names
     lexicons = "mdmem/capture/lexicon"
     assert {f"{lexicons}/{file.name}" for file in (CHECKOUT / lexicons).glob("*.toml")} <= names
-    assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
+    top = {"mdmem", *(f"mdmem-{mdmem.__version__}.{end}" for end in ("dist-info", "data"))}
+    assert {name.partition("/")[0] for name in names} == top
+    topics = "mdmem/cli/topics"
+    assert {f"{topics}/{file.name}" for file in (CHECKOUT / topics).iterdir()} <= names
     assert not [name for name in names if "test" in name or name.endswith(".pyc")]
     assert Parser().parsestr(metadata)["Version"] == mdmem.__version__
-    assert "mdmem = mdmem.cli.main:program" in programs
+    assert "mdmem = mdmem.cli:program" in programs
+
+
+def it_has_man_pages(programs: Path) -> None:
+    """Beside the programs, where `man` looks for those of what is on PATH."""
+    folder = programs.parent / "share/man"
+    found = {page.relative_to(folder).as_posix(): page.read_text() for page in folder.glob("man?/*")}
+    assert found == dict(pages(app))
+    page = succeed(programs / "mdmem", "help", "--man", "search", cwd=programs)
+    assert page == found["man1/mdmem-search.1"]
 
 
 def the_program_works(programs: Path, folder: Path) -> None:
@@ -90,7 +105,7 @@ def the_program_works(programs: Path, folder: Path) -> None:
     succeed(program, "new", "decision", "notes/sqlite.md", "--var", "title=Use SQLite", cwd=folder)
     assert succeed(program, "check", cwd=folder) == ""
     found = succeed(program, "grep", "use sqlite", cwd=folder)
-    assert found.startswith("notes/sqlite.md  ")
+    assert found.startswith("notes/sqlite.md:3:")
     listed = succeed(program, "schema", "list", cwd=folder)
     assert [line.split()[0] for line in listed.splitlines()] == sorted(
         file.stem for file in (CHECKOUT / "schemas").iterdir()

@@ -89,10 +89,11 @@ def test_preferences_and_working_memory_are_one_change_which_undo_takes_back(
         },
     )
     before = [listed.path for listed in memory.ls()]
-    told: list[tuple[int, int]] = []
-    applied = memory.import_("aster", str(source), progress=lambda done, total: told.append((done, total)))
+    told: list[tuple[str, int, int]] = []
+    memory.progress = lambda *each: told.append(each)
+    applied = memory.import_("aster", str(source))
     assert not left_out(applied)
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert told == [("importing", number, 3) for number in (1, 2, 3)]
     assert memory.show("users/alice/preferences/ui/theme.md").text == (
         "---\ntype: preference\ncategory: ui\nkey: theme\nvalue: dark\nstrength: 0.6\nconfidence: 0.8\n"
         "created: 2024-01-01T08:00:00.123456789+08:00\nupdated: 2024-01-21T20:30:00.5+08:00\n"

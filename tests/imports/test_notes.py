@@ -303,8 +303,7 @@ def test_a_folder_that_is_not_there_is_refused(basic_memory_memory: Memory, tmp_
 
 
 def test_progress_is_told(basic_memory_memory: Memory, basic_memory_source: Path) -> None:
-    told: list[tuple[int, int]] = []
-    basic_memory_memory.plan.import_(
-        "basic-memory", str(basic_memory_source), progress=lambda done, total: told.append((done, total))
-    )
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    told: list[tuple[str, int, int]] = []
+    basic_memory_memory.progress = lambda *each: told.append(each)
+    basic_memory_memory.plan.import_("basic-memory", str(basic_memory_source))
+    assert told == [("importing", number, 4) for number in (1, 2, 3, 4)]

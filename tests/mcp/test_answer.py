@@ -59,8 +59,11 @@ def sparse(kind: type[MdmemError]) -> MdmemError:
 ERRORS = [*map(example, KINDS), *map(sparse, KINDS)]
 COMMANDS = "|".join(app.list_commands(click.Context(app)))
 OF_THE_PROGRAM = re.compile(rf"\bmdmem (?:{COMMANDS})\b|(?<![\w-])--[a-z]")
-# What no tool does: set-up, health, and what coding tools read.
-ELSEWHERE = {"adapters", "agents", "cli", "imports", "mcp"} | {"doctor.py", "instructions.py"}
+# What no tool does: set-up, health, git, and what coding tools read.
+ELSEWHERE = {
+    *("adapters", "agents", "cli", "git", "imports", "mcp"),
+    *("doctor.py", "instructions.py", "git.py", "commits.py", "merge_setup.py", "reverts.py"),
+}
 
 
 def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:

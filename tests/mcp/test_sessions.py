@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import mdmem
+from mdmem.mcp.resources import listed
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mdmem.memory.memory import Memory
 
 
@@ -114,3 +118,121 @@ def test_a_bound_thread_sees_no_other_session(said: Memory) -> None:
 def test_the_memory_of_a_session_is_read_as_memories_are(tools: Tools, said: Memory) -> None:
     said.summaries.summarize("t:1")
     assert tools("show", path="sessions/t%3A1.md").data["path"] == "sessions/t%3A1.md"
+
+
+SECRET = "zanzibar"
+LEFT = (
+    "sessions/other.md",
+    "observations/other/abc-1-2.md",
+    "observations/other/reflection-abc-1-1.md",
+    "working/threads/other.md",
+)
+
+
+def leave(memory: Memory, name: str, text: str, prefix: str = "") -> None:
+    """Write what a conversation leaves behind, each of which links to the others."""
+    for path in LEFT:
+        links = "".join(f"[[{each.replace('other', name)}]] " for each in LEFT)
+        memory.write(
+            prefix + path.replace("other", name), f"---\ntags: [{name}]\n---\n# {text}\n\n{text} {links}\n"
+        )
+
+
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("context", {"query": SECRET}),
+    ("search", {"query": SECRET}),
+    ("search", {"query": "zanzibr"}),
+    ("search", {"query": "plan", "tags": ["other"]}),
+    ("grep", {"pattern": SECRET}),
+    ("grep", {"pattern": SECRET, "within": "observations"}),
+    ("grep", {"pattern": SECRET, "globs": ["observations/**", "sessions/*", "working/**"]}),
+    ("ls", {}),
+    ("ls", {"within": "observations"}),
+    ("ls", {"where": ["tags=other"]}),
+    ("references", {}),
+    ("references", {"target": "#other"}),
+    ("references", {"target": "sessions/other.md"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("scope", "beside"),
+    [
+        (mdmem.Scope(), ("", "users/u/", "projects/p/", "users/u/projects/p/resources/a/b/")),
+        (mdmem.Scope(shared=True), ("", "projects/p/")),
+        (mdmem.Scope(user="u"), ("", "projects/p/")),
+        (mdmem.Scope(user="u", project="p"), ("",)),
+    ],
+    ids=str,
+)
+def test_a_bound_thread_sees_nothing_that_another_session_left_behind(
+    vault_root: Path, scope: mdmem.Scope, beside: tuple[str, ...]
+) -> None:
+    owner, memory = mdmem.open(vault_root), mdmem.open(vault_root, scope)
+    memory.write("notes/plan.md", "# Plan\n\nThe plan of all.\n")
+    leave(memory, "mine", "my plan")
+    for prefix in beside:
+        leave(memory, "other", f"{SECRET} plan {prefix}", prefix)
+    if scope.user and scope.project:
+        for prefix in ("", "projects/p/", "users/u/"):  # which it reads as well
+            leave(owner, "other", f"{SECRET} plan", prefix)
+            leave(owner, "mine", f"{SECRET} plan, of another scope", prefix)
+    assert "zanzibar" in str(Tools(memory)("search", query=SECRET).data)
+    tools = Tools(memory, thread="mine")
+    for name, given in CALLS:
+        answer = tools.box.call(name, given)
+        assert SECRET not in str((answer.texts, answer.data)).replace(str(given), ""), (name, given)
+        assert "other/" not in str(answer), (name, given)
+        assert "other.md" not in str(answer).replace(str(given), "").replace("sessions/other.md", "")
+    mine = {each.replace("other", "mine") for each in LEFT}
+    assert {each["path"] for each in tools("ls").data["memories"]} == {"notes/plan.md", *mine}
+    assert {hit["path"] for hit in tools("search", query="plan").data["hits"]} == {"notes/plan.md", *mine}
+    assert {hit["path"] for hit in tools("grep", pattern="plan").data["hits"]} == {"notes/plan.md", *mine}
+    assert tools("ls", within="observations").data["total"] == 2
+    assert {each["path"] for each in tools("ls", where=["tags=mine"]).data["memories"]} == mine
+
+
+@pytest.mark.parametrize("path", [*LEFT, "sessions/none.md", "users/u/observations/other/abc-1-2.md"])
+def test_a_bound_thread_reads_and_changes_nothing_of_another_session(memory: Memory, path: str) -> None:
+    leave(memory, "mine", "my plan")
+    leave(memory, "other", SECRET)
+    leave(memory, "other", SECRET, "users/u/")
+    tools = Tools(memory, thread="mine")
+    messages = set()
+    for name, given in (
+        ("show", {"path": path}),
+        ("write", {"path": path, "content": "x", "overwrite": True}),
+        ("write", {"path": path, "fields": {"a": 1}}),
+        ("replace", {"path": path, "old": SECRET, "new": "x"}),
+        ("section", {"path": path, "text": "x", "where": "append"}),
+        ("mv", {"source": path, "target": "notes/x.md"}),
+        ("mv", {"source": "sessions/mine.md", "target": path}),
+        ("rm", {"path": path}),
+        ("rm", {"undo": memory.history()[0].id}),
+    ):
+        refused = tools.error(name, **given)
+        messages.add(refused["message"].replace(path, "PATH"))
+        assert SECRET not in str(refused)
+    assert len(messages) == 2
+    resource = f"mdmem:///{path}"
+    assert tools.error("show", path=resource)["code"] == "path-refused"
+    assert path not in [each.path for each in listed(tools.box._bound.memory)[0]]
+    # Of its own it does all that.
+    for name, given in (
+        ("show", {"path": "observations/mine/abc-1-2.md"}),
+        ("section", {"path": "sessions/mine.md", "text": "x", "where": "append"}),
+        ("rm", {"path": "observations/mine/abc-1-2.md"}),
+        ("rm", {"undo": "last"}),
+        ("context", {}),
+    ):
+        tools(name, **given)
+
+
+def test_a_bound_thread_that_is_another_name_of_a_session_sees_what_that_left(memory: Memory) -> None:
+    leave(memory, "first", "the plan")
+    memory.sessions.add("first", "user", "one")
+    memory.sessions.alias("second", "first")
+    tools = Tools(memory, thread="second")
+    assert tools("show", path="observations/first/abc-1-2.md").data["lines"]
+    assert "the plan" not in str(tools("context").texts)
+    assert tools.error("show", path="working/threads/first.md")["code"] == "path-refused"

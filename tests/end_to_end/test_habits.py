@@ -1,0 +1,286 @@
+"""What people type who know ripgrep, git, ls and sqlite-utils, and what happens: a table, run row by row.
+
+A row is a command line as it is typed in a shell, its exit code, and patterns that are looked for (each line
+by itself) in what it prints. A line with a pipe or a redirection is run by a shell, and any other in this
+process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+import mdmem
+from mdmem.cli.main import main
+from mdmem.memory.memory import open as open_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Habit(NamedTuple):
+    """What is typed, in which folder of the repository, and what comes of it."""
+
+    typed: str
+    code: int = 0
+    out: str = ""
+    """Is found in what it prints."""
+    error: str = ""
+    """Is found on standard error; without one, nothing is asked of it."""
+    silent: str = ""
+    """Is not found in what it prints."""
+    folder: str = "."
+
+
+# ------------------------------------------------------------------------------------------------- paths
+
+PATHS = [
+    Habit("mdmem show notes/db.md", out=r"^# Database"),
+    Habit("mdmem show memories/notes/db.md", out=r"^# Database"),
+    Habit("mdmem show ./memories/notes/db.md", out=r"^# Database"),
+    Habit("mdmem show db.md", out=r"^# Database", folder="memories/notes"),
+    Habit("mdmem show ../rules/python.md", out=r"^# Python", folder="memories/notes"),
+    Habit("mdmem show memories/notes/db.md", out=r"^# Database", folder="src"),
+    Habit('mdmem show "$PWD"/memories/notes/db.md | cat', out=r"^# Database"),
+    Habit("mdmem show notes/db", out=r"^# Database"),
+    Habit("mdmem show db", out=r"^# Database", error="taken as notes/db.md"),
+    Habit("mdmem show notes/db.md notes/old.md", out=r"^# Old"),
+    Habit("mdmem show memories/notes/*.md | cat", out=r"^# Old"),
+    Habit("mdmem ls .", out=r"^notes/db\.md$", silent="rules", folder="memories/notes"),
+    Habit("mdmem ls ..", out=r"^rules/python\.md$", folder="memories/notes"),
+    Habit("mdmem --vault . ls", out=r"^notes/db\.md$"),
+    Habit("mdmem append db.md more", out=r"^changed notes/db\.md", folder="memories/notes"),
+    Habit(
+        "mdmem append AGENTS.md more",
+        code=2,
+        error=r"use \./AGENTS\.md or \.\./AGENTS\.md",
+        folder="memories/notes",
+    ),
+    Habit("mdmem replace --in . SQLite DuckDB", out="DuckDB", folder="memories/notes"),
+    Habit("mdmem mv notes/old.md notes/decisions", out=r"^created notes/decisions/old\.md"),
+    Habit("mdmem show /etc/passwd", code=2, error="not below"),
+    Habit("mdmem show ../db.md", folder="memories/notes/decisions", out=r"^# Database"),
+    Habit("mdmem show ../../etc/passwd", code=2, silent="root"),
+    Habit('mdmem show "$PWD/memories/notes/db.md" | head -1', out=r"^# Database$"),
+]
+
+# ---------------------------------------------------------------------------------------------- removing
+
+REMOVING = [
+    Habit("mdmem rm notes/old.md", out=r"^deleted notes/old\.md"),
+    Habit("mdmem rm notes/nothing.md", code=1, error="no such memory"),
+    Habit("mdmem rm notes/old.md notes/db.md", out=r"^deleted notes/db\.md"),
+    Habit("mdmem rm notes", code=2, error="-r"),
+    Habit("mdmem rm -r notes", out=r"^deleted notes/decisions/two\.md"),
+    Habit("mdmem rm --dry-run notes/old.md", out=r"^-# Old$"),
+    Habit("mdmem rm notes/old.md && mdmem undo | cat", out=r"^created notes/old\.md"),
+    Habit("mdmem rm notes/decisions", code=2, error="a folder with 2 memories"),
+    Habit("mdmem rm -r notes/decisions", out=r"^deleted notes/decisions/two\.md"),
+    Habit("mdmem rm memories/notes/*.md | cat", out=r"^deleted notes/old\.md"),
+    Habit("mdmem rm notes/old.md notes/nothing.md", code=1, error="no such memory", silent="deleted"),
+]
+
+# ----------------------------------------------------------------------------------------------- finding
+
+FINDING = [
+    Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:SQLite: one file\.$"),
+    Habit("mdmem grep nothing-like-this", code=1, silent="."),
+    Habit("mdmem search sqlite", out=r"^notes/db\.md:3:"),
+    Habit("mdmem grep -i SQLITE", out=r"^notes/db\.md:3:"),
+    Habit("mdmem grep -s sqlite", out=r"^notes/decisions/one\.md:", silent="db.md"),
+    Habit("mdmem grep -rn sqlite .", out=r"^notes/db\.md:3:"),
+    Habit("mdmem grep -l sqlite", out=r"^notes/db\.md$"),
+    Habit("mdmem grep -c sqlite", out=r"^notes/db\.md:1$"),
+    Habit("mdmem grep -o sqlite", out=r"^notes/db\.md:3:SQLite$"),
+    Habit("mdmem grep -A 2 Database", out=r"^notes/db\.md-3-SQLite"),
+    Habit("mdmem grep -B2 SQLite", out=r"^notes/db\.md-1-# Database"),
+    Habit("mdmem grep -C1 SQLite", out=r"^notes/db\.md-4-$"),
+    Habit("mdmem grep -w sql", code=1, silent="."),
+    Habit("mdmem grep -F 'one.file'", code=1, silent="."),
+    Habit("mdmem grep -E 'one.file'", out=r"^notes/db\.md:3:"),
+    Habit("mdmem grep -g '*.md' -t decision sqlite", out="one.md", silent="db.md"),
+    Habit("mdmem grep -t md sqlite", out=r"^notes/db\.md:3:"),
+    Habit("mdmem grep sqlite notes/db.md AGENTS.md", out=r"^notes/db\.md:3:", silent="one.md"),
+    Habit("mdmem grep sqlite memories/notes/decisions", out="one.md", silent="db.md"),
+    Habit("mdmem grep -e -x", code=1, silent="."),
+    Habit("mdmem grep -v sqlite", code=2, error=r"grep -v"),
+    Habit("mdmem grep -q sqlite && echo found | cat", out="^found$"),
+    Habit("mdmem grep sqlite | cut -d: -f1 | sort -u", out=r"^notes/db\.md$"),
+    Habit("mdmem grep sqlite | wc -l", out=r"^ *2$"),
+    Habit("mdmem grep sqlite nowhere.md", code=2, error="no such memory"),
+    Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:", folder="src"),
+    Habit("mdmem search nothing-like-this", code=1, silent="."),
+]
+
+# ----------------------------------------------------------------------------------------------- listing
+
+LISTING = [
+    Habit("mdmem ls", out=r"^notes/db\.md$"),
+    Habit("mdmem ls notes", out=r"^notes/db\.md$", silent="AGENTS"),
+    Habit("mdmem ls | head -1", out=r"^AGENTS\.md$"),
+    Habit("mdmem ls | wc -l", out="^ *6$"),
+    Habit("mdmem ls --glob 'two.*'", out=r"^notes/decisions/two\.md$", silent="one"),
+    Habit("mdmem ls --where type=decision", out=r"^notes/decisions/one\.md$", silent="two"),
+    Habit("mdmem ls nothing", code=1, error="nothing"),
+    Habit("mdmem ls -l", out=r"^\d+  20\d\d-\d\d-\d\d  decision  notes/decisions/one\.md  One$"),
+    Habit("mdmem ls -l notes/decisions --json | head -1", out=r'"type": "decision", "title": "One"\}$'),
+    Habit("mdmem ls --tree", out=r"^(?:└──|`--) rules/$"),
+    Habit("mdmem ls --tree notes", out=r"^notes$", silent="AGENTS"),
+    Habit("mdmem stats", out=r"^6 memories, \d+ bytes, about \d+ tokens$"),
+    Habit("mdmem stats --json | cat", out=r'^\{"memories": 6, '),
+]
+
+# ----------------------------------------------------------------------------------------------- showing
+
+SHOWING = [
+    Habit("mdmem show notes/db.md | head -1", out=r"^# Database$"),
+    Habit("mdmem history", out="write notes/db.md"),
+    Habit("mdmem history --limit 1", out="write rules/python.md", error="older changes left out"),
+    Habit("mdmem show -n notes/db.md", out=r"^ +3\tSQLite: one file\.$"),
+    Habit("mdmem show notes/db.md --heading Decision", out="^Use it", silent="SQLite"),
+    Habit("mdmem backlinks notes/db.md", out=r"^notes/old\.md:3"),
+    Habit("mdmem append notes/db.md more && mdmem undo && mdmem show notes/db.md", silent="more"),
+    Habit("echo more | mdmem append notes/db.md && mdmem show notes/db.md", out="^more$"),
+    Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
+    Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
+    Habit("mdmem --no-pager show notes/db.md", out=r"^# Database$"),
+    Habit("PAGER=false mdmem show notes/db.md | cat", out=r"^# Database$"),
+    Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
+    Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),
+    Habit("mdmem diff notes/db.md --since 00000000", code=1, error="there is: "),
+    Habit("mdmem today", code=1, error="begin it with `mdmem today TEXT`"),
+    Habit("mdmem today did it && mdmem today", out=r"^## \d\d:\d\d$"),
+    Habit("EDITOR='sed -i s/one/1/' mdmem edit notes/db.md && mdmem show notes/db.md", out="SQLite: 1 file"),
+    Habit("EDITOR=true mdmem edit notes/db.md | cat", out="^nothing to change"),
+    Habit("EDITOR=false mdmem edit notes/db.md; true", error="false: it ended with 1"),
+]
+
+# -------------------------------------------------------------------------------------------------- help
+
+HELP = [
+    Habit("mdmem --version", out=rf"^mdmem {re.escape(mdmem.__version__)}$"),
+    Habit("mdmem --help", out=r"^Usage: mdmem"),
+    Habit("mdmem -h", out=r"^Usage: mdmem"),
+    Habit("mdmem show -h", out=r"^Usage: mdmem show"),
+    Habit("mdmem -V", out=rf"^mdmem {re.escape(mdmem.__version__)}$"),
+    Habit("mdmem help", out="^Find and read:$"),
+    Habit("mdmem help search", out="^Usage: mdmem search"),
+    Habit("mdmem help inbox accept", out="^Usage: mdmem inbox accept"),
+    Habit("mdmem help query", out='^  "some words"'),
+    Habit("mdmem help --man search | head -1", out="^.TH MDMEM"),
+    Habit("mdmem help nothing", code=2, error="No help on 'nothing'"),
+    Habit("mdmem", code=2, error="^Usage: mdmem"),
+    Habit("mdmem serch sqlite", code=2, error="Did you mean 'search'"),
+    Habit("mdmem cat notes/db.md", code=2, error="Did you mean 'show'"),
+    Habit("mdmem notes ad db", code=2, error="No such command 'ad'", silent="."),
+    Habit("mdmem ls --jsn", code=2, error="--json"),
+]
+
+# -------------------------------------------------------------------------------------------------- json
+
+JSON = [
+    Habit("mdmem ls --json", out=r'^\{"path": "notes/db\.md", "size": \d+, "modified": "20.*Z"\}$'),
+    Habit("mdmem ls --json | jq -r .path", out=r"^notes/db\.md$"),
+    Habit("mdmem ls --json | jq -s length", out=r"^6$"),
+    Habit("mdmem search sqlite --json | jq -r .path", out=r"^notes/db\.md$"),
+    Habit("mdmem grep sqlite --json | jq .line", out=r"^3$"),
+    Habit("mdmem show notes/db.md --json | jq -r .text", out=r"^# Database$"),
+    Habit("mdmem tags --json", out=r'^\{"name": "a", "memories": 1\}$'),
+    Habit("mdmem append notes/db.md more --json", out=r'^\{"applied": true, "id": "'),
+    Habit("mdmem append notes/db.md more --json --dry-run", out=r'^\{"applied": false, "id": ""'),
+    Habit("mdmem rm notes/old.md --json | jq -r '.files[].path'", out=r"^notes/old\.md$"),
+    Habit("mdmem show nothing.md --json", code=1, out=r'^\{"error": \{"code": "memory-not-found"'),
+]
+
+# --------------------------------------------------------------------------------------------------- git
+
+GIT: list[Habit] = []
+
+# ---------------------------------------------------------------------------------------------- checking
+
+CHECKING = [
+    Habit("mdmem check", out=r"^notes/decisions/two\.md:3:1: dangling-link there is no memory 'gone'"),
+    Habit("mdmem check | wc -l", out="^ *1$"),
+    Habit("mdmem check --no-links", silent="."),
+    Habit("mdmem check --strict", code=1, error="^1 warning in 1 file$"),
+    Habit("mdmem check notes/db.md", silent="."),
+    Habit("mdmem check notes/decisions", out="dangling-link"),
+    Habit("mdmem check --format github", out="^::warning file=memories/notes/decisions/two.md,line=3,"),
+    Habit("mdmem check --json | jq -r .severity", out="^warning$"),
+    Habit("mdmem check nothing", code=1, error="no such memory"),
+    Habit("mdmem doctor", out=r"^memories: 6$", error="^dangling-link: make it, or remove the link$"),
+    Habit("mdmem doctor --json | jq .facts.memories", out="^6$"),
+    Habit("mdmem lint", code=2, error="Did you mean 'check'"),
+]
+
+# -------------------------------------------------------------------------------------------------------
+
+AREAS = {
+    "paths": PATHS,
+    "removing": REMOVING,
+    "finding": FINDING,
+    "listing": LISTING,
+    "showing": SHOWING,
+    "help": HELP,
+    "json": JSON,
+    "git": GIT,
+    "checking": CHECKING,
+}
+ALL = [pytest.param(habit, id=f"{area}: {habit.typed}") for area, habits in AREAS.items() for habit in habits]
+SHELL = re.compile(r"[|<>;&]|\$\(")
+PROGRAM = f'mdmem() {{ {shlex.quote(sys.executable)} -m mdmem "$@"; }}; '
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a vault of a few memories, and one with something wrong in it."""
+    for name in [name for name in os.environ if name.startswith("MDMEM_")]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    memory = open_memory(mdmem.init(folder / "memories").root)
+    memory.write("AGENTS.md", "# Demo\n\n## Decisions\n\n- Use files\n")
+    memory.write("notes/db.md", "# Database\n\nSQLite: one file.\n\n## Decision\n\nUse it.\n")
+    memory.write("notes/old.md", "# Old\n\nSee [[db#Decision]]. #storage\n")
+    memory.write("notes/decisions/one.md", "---\ntype: decision\ntags: [a]\n---\n# One\n\nWe use sqlite.\n")
+    memory.write("notes/decisions/two.md", "# Two\n\nSee [[gone]].\n")
+    memory.write("rules/python.md", "---\nglobs: ['src/**']\n---\n# Python\n\nType everything.\n")
+    (folder / "src").mkdir()
+    (folder / "src/app.py").write_text("import os\n")
+    return folder
+
+
+@pytest.mark.parametrize("habit", ALL)
+def test_what_is_typed_does_what_is_expected(
+    habit: Habit, repository: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository / habit.folder)
+    capfd.readouterr()
+    if "jq " in habit.typed and shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    if SHELL.search(habit.typed):
+        shell = shutil.which("bash") or "sh"
+        code = subprocess.run([shell, "-c", PROGRAM + habit.typed], check=False, timeout=60).returncode
+    else:
+        program, *arguments = shlex.split(habit.typed)
+        assert program == "mdmem"
+        code = main(arguments)
+    out, error = capfd.readouterr()
+    assert code == habit.code, error
+    assert re.search(habit.out, out, re.MULTILINE), out
+    assert re.search(habit.error, error, re.MULTILINE), error
+    assert not (habit.silent and re.search(habit.silent, out, re.MULTILINE)), out
+    assert "Traceback" not in error
+
+
+def test_the_table_has_sixty_habits_each_once() -> None:
+    typed = [(habit.typed, habit.folder) for habits in AREAS.values() for habit in habits]
+    assert len(typed) == len(set(typed)) >= 60

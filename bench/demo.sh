@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "$here/.venv/demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$here/CONTRIBUTING.md" "$here/docs" "$work"
+rm -rf "$work/memories/.mdmem/local" # a clone has none
 git init --quiet "$work" # the copy is its own workspace
 cd "$work"
 unset MDMEM_VAULT MDMEM_USER MDMEM_PROJECT
@@ -93,7 +94,7 @@ run sessions add review assistant 'We decided to use flock, because a crash give
 run observations observe review
 run capture run review --policy inbox
 proposal=$(mdmem inbox list --json |
-    python -c 'import json, sys; print(next(each["id"] for each in json.load(sys.stdin) if "tabs" in str(each)))')
+    python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "tabs" in line))')
 run inbox show "$proposal"
 run inbox accept "$proposal"
 run undo
@@ -104,7 +105,18 @@ run results recover "$hash" --lines 2500-2502
 mdmem results recover "$hash" | cmp - "$work/log"
 echo 'every byte of the log came back'
 
-say '10. All is well'
+say '10. Review in git: by fact, and one fact is taken back'
+git -C "$work" config user.name demo
+git -C "$work" config user.email demo@localhost
+run git commit -m 'Begin with what is known'
+run --actor claude append notes/decisions/flock.md 'Eight writers were tried.'
+run git diff
+run git commit
+run git blame notes/decisions/flock.md
+run git revert 'notes/decisions/flock.md:Eight writers'
+run git diff
+
+say '11. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md

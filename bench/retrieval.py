@@ -447,7 +447,7 @@ def observations(path: str) -> int:
         print(f"| {name} | {' | '.join(sums.cells()[:3])} |")
     times = answered["observations"] / answered["first words"]
     one, other = figures.values()
-    is_no_less = other.at_5 >= one.at_5 and other.at_10 >= one.at_10
+    is_no_less = other.at_5 >= one.at_5 and other.at_10 >= one.at_10 and other.reciprocal >= one.reciprocal
     print(
         f"\n{times:.2f} times as often; the budget is {_MORE_OFTEN}, and no less with observations than alone"
     )

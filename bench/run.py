@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import append
 import capture
 import crash
+import git
 import hooks
 import hostile_patterns
 import inbox_crash
@@ -52,6 +53,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "serving": serving.measure,
     "watching": watching.measure,
     "hooks": hooks.measure,
+    "git": git.measure,
     "moving": moving.measure,
     "protocol": protocol.measure,
     "oracle": oracle.measure,

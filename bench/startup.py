@@ -39,12 +39,12 @@ def command_{0}(path, as_json):
 def measure(setting: Setting) -> list[Row]:
     environ = environment()
     ours = program([installed("mdmem"), "--version"], environ)
-    theirs = program([sys.executable, _write_app(setting.path("click")), "--version"], environ)
+    theirs = program([sys.executable, write_app(setting.path("click")), "--version"], environ)
     pairs = paired(ours, theirs, setting.count(_PAIRS))
     return [ratio_row("`mdmem --version`, whole process", "click, 12 commands", pairs, _MOST)]
 
 
-def _write_app(folder: str) -> str:
+def write_app(folder: str) -> str:
     """The click program: a script that imports its module, as an installed program is; the script's path."""
     os.makedirs(folder)
     with open(os.path.join(folder, "noop.py"), "w", encoding="utf-8") as module:

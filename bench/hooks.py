@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import vaults
 from machine import environment, installed
 from percentiles import clock
 from table import Row, ratio_row
-from timing import Paired, program
+from timing import Paired, nothing
 
 from mdmem.memory.memory import Memory
 
@@ -63,14 +62,14 @@ def _row(setting: Setting, root: str, event: str, chance: random.Random) -> Row:
 
 def _durations(root: str, event: str, files: Iterator[str]) -> Iterator[tuple[float, float]]:
     """How long each answer takes, behind an edit that breaks a link, and Python that does nothing."""
-    nothing = partial(program([sys.executable, "-c", "pass"], environment()), 0)
+    passing = partial(nothing(), 0)
     for number, path in enumerate(files):
         _edit(path, f"\nSee [[nowhere-{number}]].\n", "confidence: 7\n" if event == _BROKEN else "")
         given = {"session_id": "bench", "cwd": root, "tool_name": "Edit", "tool_input": {"file_path": path}}
         given["prompt"] = _prompt(path)
         if not event.startswith("post-edit"):
             _answer(root, "post-edit", given)
-        yield clock(partial(_asked, root, event, given)), clock(nothing)
+        yield clock(partial(_asked, root, event, given)), clock(passing)
 
 
 def _prompt(path: str) -> str:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from functools import partial
@@ -21,7 +20,7 @@ from machine import environment, installed
 from percentiles import clock
 from sessions import write_log
 from table import Row, ratio_row
-from timing import Paired, paired, program
+from timing import Paired, nothing, paired, program
 from workers import Worker
 
 from mdmem.memory.memory import Memory
@@ -220,7 +219,7 @@ def _hook(setting: Setting) -> Row:
     root = _vault(setting.path("hook"), "[observation]\nenabled = true\n")
     memory, given = Memory(root), '{"session_id": "s", "stop_hook_active": false}'
     memory.sessions.allow_capture()
-    nothing = program([sys.executable, "-c", "pass"], environment())
+    passing = nothing()
     command = [installed("mdmem"), "--vault", root, "hook", "stop"]
     mine, theirs = [], []
     for number in range(setting.count(_HOOKS)):
@@ -232,7 +231,7 @@ def _hook(setting: Setting) -> Row:
             time.sleep(0.01)
         time.sleep(0.1)
         start = time.perf_counter()
-        nothing(0)
+        passing(0)
         theirs.append(time.perf_counter() - start)
     assert len(memory.observations.list(_KEY)) == len(mine)
     return ratio_row(

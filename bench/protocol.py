@@ -19,7 +19,7 @@ import vaults
 from machine import environment, installed
 from percentiles import clock, percentiles
 from table import Row, milliseconds, ratio_row
-from timing import paired, program
+from timing import nothing, paired, program
 
 import mdmem
 from mdmem.mcp.answer import Bound
@@ -135,7 +135,7 @@ def _beside(setting: Setting, root: str, notes: int, questions: Sequence[str]) -
     asked = [question for question in questions if question.isascii()]
     pairs = paired(
         lambda number: program([*command, asked[number % len(asked)]], environment())(number),
-        program([sys.executable, "-c", "pass"], environment()),
+        nothing(),
         setting.count(_PAIRS),
     )
     what = f"`mdmem search` in {notes:,} notes beside a running server, whole process"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from timing import Paired, Spread, spread
@@ -29,9 +29,12 @@ class Row:
         return self.what, self.ours, self.beside, self.compared, self.budget, verdict
 
 
-def ratio_row(what: str, beside: str, pairs: Paired, most: float) -> Row:
-    """A row whose budget is a ratio: as many times as long, at most."""
-    return _compared(what, beside, pairs, pairs.ratio.text(ratio), f"≤ {ratio(most)}", pairs.ratio, most)
+def ratio_row(what: str, beside: str, pairs: Paired, most: float | None) -> Row:
+    """A row whose budget is a ratio: as many times as long, at most; None where there is no budget."""
+    row = _compared(
+        what, beside, pairs, pairs.ratio.text(ratio), f"≤ {ratio(most or 0)}", pairs.ratio, most or 0
+    )
+    return row if most else replace(row, budget="", kept=None)
 
 
 def difference_row(what: str, beside: str, pairs: Paired, most: float) -> Row:

@@ -326,6 +326,9 @@ class Index:
                 lost = "INSERT OR IGNORE INTO pending SELECT path FROM documents WHERE problem = ''"
                 database.write(lost, [()])
                 database.set_value("opstamp", 0)
+        if text and not database.value("opstamp"):
+            with database.writing():
+                database.set_value("text", _identity(text))
         read = [met.path for met in found.changed if not met.problem]
         problems = [(met.path, Seen(*met.seen), met.problem) for met in found.changed if met.problem]
         work = Work(read=(*read, *_racy(database)), problems=tuple(problems), gone=tuple(found.gone))
@@ -453,14 +456,21 @@ def _unfinished(database: Database, text: TextIndex | None) -> str:
     """Whether the text index is not what the database says: its rest is "pending", or it is "lost".
 
     Where it is not asked for, it may be what it is. Where the database knows of no commit, an index that has
-    some was made for another one: what only that knew of would stay in it.
+    some was made for another one, unless it is the one that was about to be filled: what only that other one
+    knew of would stay in it.
     """
     if not text:
         return ""
     known, there = database.value("opstamp") or 0, text.opstamp
     if database.rows("SELECT 1 FROM pending LIMIT 1"):
-        return "pending" if there >= known and (known or not there) else _LOST
+        is_ours = known or not there or database.value("text") == _identity(text)
+        return "pending" if there >= known and is_ours else _LOST
     return "" if there == known else _LOST
+
+
+def _identity(text: TextIndex) -> str:
+    """What tells a text index from one that takes its place."""
+    return str(_stamp(os.path.join(text.folder, VERSION_FILE)))
 
 
 def _racy(database: Database) -> list[str]:

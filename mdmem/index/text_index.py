@@ -111,6 +111,9 @@ OBSERVED = 0.65
 VERSION = 6
 
 _META_FILE = "meta.json"
+# A thread of tantivy's looks at a new index a moment after it was opened, and leaves this lock there: also
+# where the folder has been emptied, or deleted and made anew, in the meantime.
+_LATE_FILE = ".tantivy-meta.lock"
 # Bytes for the documents that a writer has not flushed yet: the least, and what leaves fewer segments behind
 # a first run. One thread keeps up with what is parsed beside it; two took more memory, and no less time.
 _SMALL, _LARGE = 15_000_000, 50_000_000
@@ -228,7 +231,7 @@ class TextIndex:
 
     def _check_version(self) -> None:
         path = os.path.join(self.folder, VERSION_FILE)
-        if not os.listdir(self.folder):
+        if {*os.listdir(self.folder)} <= {_LATE_FILE}:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(str(VERSION))
         try:
@@ -245,11 +248,11 @@ class TextIndex:
 
     def clear(self) -> None:
         """Make it empty, as if it were new."""
-        from shutil import rmtree  # noqa: PLC0415 - start-up
-
         self.close()
         with _Translated(self, "empty the index"):
-            rmtree(self.folder)
+            # The folder itself stays: see _LATE_FILE.
+            for name in os.listdir(self.folder):
+                os.unlink(os.path.join(self.folder, name))
         self._searched = -1
         self._open()
 

@@ -920,8 +920,20 @@ def test_a_first_run_that_crashes_is_gone_on_with(sync_root: Path, sync_index: I
     put(sync_root, {f"{n}.md": f"# {n}" for n in range(5)})
     crash(sync_root, before)
     sync_index.sync()
+    assert sync_index.notes == []
     assert texts(sync_index) == [f"{n}.md" for n in range(5)]
     assert passages(sync_index) == 5
+
+
+def test_another_text_index_is_not_taken_for_the_one_that_a_crash_left(
+    sync_root: Path, sync_index: Index
+) -> None:
+    put(sync_root, {"a.md": "a"})
+    crash(sync_root, BETWEEN[1])
+    older(sync_root)
+    sync_index.sync()
+    assert len(sync_index.notes) == 1
+    assert texts(sync_index) == ["a.md"]
 
 
 def test_what_a_crash_left_undone_and_is_gone_by_then_is_forgotten(

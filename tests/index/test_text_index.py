@@ -127,6 +127,27 @@ def test_a_cleared_index_is_as_new(index: TextIndex) -> None:
     assert index.paths() == ["notes/b.md"]
 
 
+LATE = """
+import contextlib, os, sys
+while True:
+    with contextlib.suppress(FileNotFoundError):
+        os.close(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY))
+"""
+
+
+def test_a_lock_that_is_taken_late_does_not_keep_it_from_being_made_anew(tmp_path: Path) -> None:
+    """A thread of tantivy's does so now and then, where a machine has a lot to do."""
+    folder = tmp_path / "text"
+    TextIndex(str(folder))
+    with subprocess.Popen([sys.executable, "-c", LATE, str(folder / ".tantivy-meta.lock")]) as late:
+        try:
+            for _ in range(100):
+                TextIndex(str(folder)).clear()
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            late.kill()
+
+
 def test_many_small_commits_leave_few_segments(index: TextIndex) -> None:
     for number in range(40):
         index.add(memory(f"notes/{number}.md", "one\n"))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem import index, memory, schema
 from mdmem.cli.main import main as mdmem
 from mdmem.diagnostic import as_json
+from mdmem.index.index import Index
 from mdmem.memory.memory import Memory
 from mdmem.vault import files, journal, transaction, trash, vault
 from mdmem.vault.journal import STAGING
@@ -134,13 +135,21 @@ def restore(root: str, wanted: Texts) -> None:
         if now.get(path) != content:
             with open(os.path.join(root, path), "w", encoding="utf-8", newline="") as file:
                 file.write(content)
-    in_fork(lambda: len(Memory(root).sync().changed))
+    in_fork(lambda: settle(root))
+
+
+def settle(root: str) -> None:
+    """Make the index current, and sure of it: the next command reads again what it is not sure of."""
+    index = Index(root)
+    index.sync()
+    while index.rows("SELECT 1 FROM documents WHERE racy"):
+        index.sync()
 
 
 def run(root: str, old: str, new: str, kills: int) -> list[dict[str, Any]]:
     """The reports: that of the command that nobody kills comes first."""
     before = texts(root)
-    in_fork(lambda: len(Memory(root).sync().changed))
+    in_fork(lambda: settle(root))
     in_fork(lambda: moved(root, old, new, NEVER))
     reports = [{"killed": False, "amid": False, **in_fork(lambda: look(root, old, new))}]
     restore(root, before)

@@ -45,8 +45,6 @@ _SIGNS = {
 _MARKED = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 _MOST_OPERATIONS = 5  # of a commit that are named
 _MOST_EQUAL = 160  # characters of equal words that are shown between others
-_TARGET = re.compile(r"(.+?\.(?:md|json))#(.+)", re.DOTALL)
-_FACT = re.compile(r"(?s)(?P<path>.+?\.(?:md|json))(?P<which>[#:].+)")
 _MOST_FILES = 20  # of a commit that are named without --verbose
 _MOST_SECONDS = 30  # that git waits for one file
 
@@ -70,9 +68,8 @@ def git_log(memory: Memory, target: str | None, limit: int | None, as_json: bool
     TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
     that changed this section, or the fact with this block id.
     """
-    parts = _TARGET.fullmatch(target) if target else None
-    path, anchor = parts.groups() if parts else (target, "")
-    found = memory.git.log(named(memory, path, PAST) if path else None, anchor, limit=limit)
+    path, anchor = _parts(target or "", "#")
+    found = memory.git.log(named(memory, path, PAST) if path else None, anchor[1:], limit=limit)
     for number, commit in enumerate(found):
         if as_json:
             print_json(commit)
@@ -80,6 +77,12 @@ def git_log(memory: Memory, target: str | None, limit: int | None, as_json: bool
             sys.stdout.write("\n" if number else "")
             _print_commit(commit)
     return 0 if found else 1
+
+
+def _parts(text: str, signs: str) -> tuple[str, str]:
+    """A memory, and what a text names in it, from one of the signs on; empty where it names nothing there."""
+    found = re.fullmatch(rf"(?s)(.+?\.(?:md|json))([{signs}].+)", text)
+    return (found[1], found[2]) if found else (text, "")
 
 
 def _print_commit(commit: MemoryCommit) -> None:
@@ -338,9 +341,9 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...], **how: bool
     the revert back.
     """
     memory = target.open()
-    fact = _FACT.fullmatch(what)
+    path, fact = _parts(what, "#:")
     if fact:
-        what = named(memory, fact["path"], PAST_WRITE) + fact["which"]
+        what = named(memory, path, PAST_WRITE) + fact
     chosen = resolved(memory, {"paths": paths})["paths"]
     make_change(memory, lambda m: m.git.revert(what, chosen), **how)
 

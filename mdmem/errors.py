@@ -578,6 +578,14 @@ class GitFailed(Unavailable, code="git-failed"):
     reason: str
 
 
+class NoRepository(GitFailed, code="no-repository"):
+    """A folder is in no work tree of git, or there is no git."""
+
+    says = "{path}: {reason}"
+    advice = "run `git init` above it, or go to a clone that is not bare"
+    action: str = "find a repository"
+
+
 class CommitFailed(GitFailed, code="commit-failed"):
     """Git made no commit: a hook or signing refused, it knows no author, or the like."""
 

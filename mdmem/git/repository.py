@@ -12,7 +12,7 @@ import subprocess
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
-from mdmem.errors import GitFailed
+from mdmem.errors import GitFailed, NoRepository
 from mdmem.git.program import NO_WORK_TREE, Ended, command, environment, program, run
 from mdmem.text.regex import regex
 
@@ -206,6 +206,20 @@ class Repository:
                 reason = f"info/{name} is not a regular file"
                 raise GitFailed(path=folder, action="look at the repository", reason=reason)
         return cls(top, prefix, own, shallow=shallow == "true")
+
+    @classmethod
+    def around(cls, folder: str) -> Repository:
+        """As `find`, where there must be one.
+
+        Raises:
+            NoRepository: no work tree holds `folder`, or there is no git.
+        """
+        found = cls.find(folder)
+        if found is None:
+            is_missing = program(os.environ.get("PATH")) is None
+            reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
+            raise NoRepository(path=folder, reason=reason)
+        return found
 
     def name(self, path: str) -> str:
         """What git calls the file `path` of the folder: its path from the top of the work tree."""

@@ -130,10 +130,10 @@ class Commits:
         dry_run: bool = False,
         seconds: float,
     ) -> Committed:
-        repository = self._repository()
+        repository = Repository.around(self._vault.root)
         tree = WorkTree(repository, self._vault.root)
         tree.refuse(hooks=hooks or is_allowed("hooks", repository.top))
-        members = _Members(self._vault, repository, chosen)
+        members = _Members(self._vault, Tracked(self._vault, repository), chosen)
         lock = os.path.join(self._vault.disk.local("git"), "commit.lock") if not dry_run else ""
         with files.held(lock, seconds) if lock else nullcontext():
             found = list(members.of(tree.pending(members.where, self._vault.config.limits.max_bytes)))
@@ -154,13 +154,6 @@ class Commits:
             notes=() if branch or not made else (_DETACHED.format(commit=made[:12]),),
         )
 
-    def _repository(self) -> Repository:
-        repository = Repository.find(self._vault.root)
-        if repository is None:
-            reason = "it is not in a work tree of git, or there is no git"
-            raise GitRefused(path=self._vault.root, reason=reason, remedy="make a repository with `git init`")
-        return repository
-
     # -- by itself ----------------------------------------------------------------------------------------
 
     def allow(self, what: str, *, off: bool = False) -> None:
@@ -168,7 +161,7 @@ class Commits:
         if what == "commit":
             allow("commit", self._vault.root, allowed=not off)
         elif what == "hooks":
-            allow("hooks", self._repository().top, allowed=not off)
+            allow("hooks", Repository.around(self._vault.root).top, allowed=not off)
         else:
             raise Usage(problem=f"`commit` or `hooks` can be allowed, not {what!r}")
 
@@ -182,8 +175,9 @@ class Commits:
             if not is_allowed("commit", self._vault.root):
                 remedy = "if you want that, run `mdmem git allow commit`"
                 return NotAllowed(path=CONFIG_PATH, what=f"{asked}: changes go to git", remedy=remedy)
-            repository = self._repository()
-            members = _Members(self._vault.within(""), repository)
+            repository = Repository.around(self._vault.root)
+            whole = self._vault.within("")
+            members = _Members(whole, Tracked(whole, repository))
             if WorkTree(repository, self._vault.root).holds_more_than(members.where):
                 remedy = "commit with `mdmem git commit`"
                 return GitRefused(path=CONFIG_PATH, reason=f"{asked} {_HOLDS_MORE}", remedy=remedy)
@@ -309,30 +303,25 @@ class _Since:
 
 
 class _Members:
-    """What git calls the memories of a namespace."""
+    """The memories of a namespace that a commit is to take: all, or those at or below `only`."""
 
-    def __init__(self, vault: Vault, repository: Repository, only: Sequence[str] = ()) -> None:
+    def __init__(self, vault: Vault, tracked: Tracked, only: Sequence[str] = ()) -> None:
         self._vault = vault
-        self._repository = repository
-        self._tracked = Tracked(vault, repository)
+        self._tracked = tracked
         self._only = only
-        self._mounts: dict[str, str] = {}
-        self._nested: dict[str, bool] = {}
-        self.elsewhere: list[str] = []
-        for path, file in vault.mounted("").items():
-            name = os.path.relpath(file, repository.top)
-            shown = relative(path, vault.namespace)
-            if not self._is_chosen(shown):
-                continue
-            if name.split(os.sep)[0] == os.pardir or self._is_nested(name):
-                self.elsewhere.append(f"{shown}: its file is in another repository, or in none")
-            else:
-                self._mounts[name] = shown
+        self._mounted = {path: name for path, name in tracked.mounted.items() if self._is_chosen(path)}
 
     @property
     def where(self) -> list[str]:
         """The folder of the vault, and the chosen files that are mounted in it."""
-        return [self._repository.prefix.rstrip("/"), *self._mounts]
+        return [self._tracked.repository.prefix.rstrip("/"), *self._mounted.values()]
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The chosen mounts of files that the repository does not hold, in words."""
+        mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
+        lost = (path for path in mounts if self._is_chosen(path) and path not in self._mounted)
+        return [f"{path}: its file is in another repository, or in none" for path in lost]
 
     def of(self, found: Iterable[Pending]) -> Iterator[tuple[str, Pending]]:
         """The chosen memories among some files, by their paths."""
@@ -347,15 +336,11 @@ class _Members:
         Raises:
             GitFailed: git cannot say.
         """
-        taken = self._repository.taken([name or "." for name in self.where])
-        return len({*self._standing()} - {unicodedata.normalize("NFC", name) for name in taken})
-
-    def _standing(self) -> Iterator[str]:
-        mounted = {path: name for name, path in self._mounts.items()}
-        for path in self._paths():
-            name = mounted.get(path) or self._repository.name(self._vault.folder(path))
-            if not self._is_nested(name):
-                yield unicodedata.normalize("NFC", name)
+        repository = self._tracked.repository
+        taken = repository.taken([name or "." for name in self.where])
+        named = [self._mounted.get(p) or repository.name(self._vault.folder(p)) for p in self._paths()]
+        standing = {unicodedata.normalize("NFC", name) for name in named if self._tracked.holds(name)}
+        return len(standing - {unicodedata.normalize("NFC", name) for name in taken})
 
     def _paths(self) -> Iterator[str]:
         """The chosen memories that are there."""
@@ -367,16 +352,6 @@ class _Members:
 
     def _is_chosen(self, path: str) -> bool:
         return not self._only or any(is_under(path, name) for name in self._only)
-
-    def _is_nested(self, name: str) -> bool:
-        """Whether a repository inside of this one holds a file."""
-        folder = os.path.dirname(name)
-        if not folder:
-            return False
-        if folder not in self._nested:
-            inner = os.path.join(self._repository.top, folder, ".git")
-            self._nested[folder] = os.path.lexists(inner) or self._is_nested(folder)
-        return self._nested[folder]
 
 
 def _named(repository: Repository) -> set[str]:

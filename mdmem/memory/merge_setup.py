@@ -110,12 +110,12 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
         program: the command that starts mdmem.
 
     Raises:
-        EditRefused: the vault is not in a work tree of git, another driver has our name, or the marks in the
-            attributes are broken.
+        EditRefused: another driver has our name, or the marks in the attributes are broken.
+        NoRepository: the vault is not in a work tree of git.
         GitFailed: git refuses the repository, or cannot read its config.
         PathRefused: one of the files is a link.
     """
-    repository = _repository(root)
+    repository = Repository.around(root)
     attributes, before = _attributes(repository)
     name, lines, remarks = _wanted(root, repository.top)
     after = _with_block(before, name, lines)
@@ -142,7 +142,7 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
     Raises:
         As `install`.
     """
-    repository = _repository(root)
+    repository = Repository.around(root)
     attributes, before = _attributes(repository)
     name = _quoted(_folder(root, repository.top)) if is_vault else None
     after = before and _without(before, name)
@@ -160,14 +160,6 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
         settings,
         tuple(remarks),
     )
-
-
-def _repository(folder: str) -> Repository:
-    found = Repository.find(folder)
-    if found is None:
-        remedy = "run `git init` above it, or go to a clone that is not bare"
-        raise EditRefused(path=folder, reason="it is not in a work tree of git", remedy=remedy)
-    return found
 
 
 def _read(path: str) -> bytes | None:

@@ -10,9 +10,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from mdmem.errors import GitFailed, PathRefused, TooLarge
+from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
-from mdmem.git.program import program
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.vault.paths import Namespace, check_memory, join, relative
@@ -76,6 +75,7 @@ class Tracked:
     def __init__(self, vault: Vault, repository: Repository | None = None) -> None:
         self._vault = vault
         self._objects: Objects | None = None
+        self._held: dict[str, bool] = {}  # whether a folder is in the repository
         if repository is not None:
             self.repository = repository
 
@@ -91,14 +91,9 @@ class Tracked:
         """The repository that holds the vault.
 
         Raises:
-            GitFailed: there is none, or no git, or git refuses it.
+            GitFailed: there is none (`NoRepository`), or git refuses it.
         """
-        found = Repository.find(self._vault.root)
-        if found is None:
-            is_missing = program(os.environ.get("PATH")) is None
-            reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
-            raise GitFailed(path=self._vault.root, action="read the history of git", reason=reason)
-        return found
+        return Repository.around(self._vault.root)
 
     @cached_property
     def history(self) -> History:
@@ -113,19 +108,31 @@ class Tracked:
     @cached_property
     def _mounts(self) -> dict[str, str]:
         """The path in the vault of each mounted file of the repository, by its name."""
-        found = {}
-        for path, file in self._vault.disk.mounted(Namespace()).items():
-            name = os.path.relpath(file, self.repository.top)
-            if name.split(os.sep)[0] != os.pardir:
-                found[name] = path
-        return found
+        mounted = self._vault.disk.mounted(Namespace()).items()
+        named = ((os.path.relpath(file, self.repository.top), path) for path, file in mounted)
+        return {name: path for name, path in named if self.holds(name)}
+
+    @property
+    def mounted(self) -> dict[str, str]:
+        """The name of each mounted file of the repository that is in the namespace, by its path there."""
+        own = ((name, path) for name, path in self._mounts.items() if self._vault.wall.holds(path))
+        return {relative(path, self._vault.namespace): name for name, path in own}
 
     @property
     def names(self) -> list[str]:
         """The names of the folder of the namespace, and of its mounted files."""
         folder = self.repository.name(self._vault.namespace).rstrip("/")
-        mounted = [name for name, path in self._mounts.items() if self._vault.wall.holds(path)]
-        return [folder or _ALL, *mounted]
+        return [folder or _ALL, *self.mounted.values()]
+
+    def holds(self, name: str) -> bool:
+        """Whether a file is in the repository, and not in another one inside of it."""
+        if name.split(os.sep, maxsplit=1)[0] == os.pardir:
+            return False
+        folder = os.path.dirname(name)
+        if folder and folder not in self._held:
+            inner = os.path.join(self.repository.top, folder, ".git")
+            self._held[folder] = not os.path.lexists(inner) and self.holds(folder)
+        return not folder or self._held[folder]
 
     def name(self, path: str) -> str:
         """What git calls a memory, whether it is there or not.
@@ -243,15 +250,14 @@ class Tracked:
         """
         index = self.history.index(self.names)
         staged = self.history.staged(commit, self.names) if commit else dict.fromkeys(index)
-        mounted = {path: name for name, path in self._mounts.items()}
+        mounted = self.mounted
         spelled = {unicodedata.normalize("NFC", name): name for name in index if not name.isascii()}
         written = self._index_written()
         unknown: list[tuple[str, str | None]] = []
         for each in self._vault.walk():
             if each.problem:
                 continue
-            full = join(self._vault.namespace, each.path)
-            name = mounted.get(full) or self.repository.name(full)
+            name = mounted.get(each.path) or self.repository.name(join(self._vault.namespace, each.path))
             name = name if name in index else spelled.get(name, name)
             known = index.pop(name, None)
             before = staged.pop(name, known.blob if known else None)

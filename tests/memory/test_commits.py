@@ -11,7 +11,7 @@ import pytest
 
 import mdmem
 from mdmem.adapters.hooks import answer
-from mdmem.errors import GitRefused, MemoryNotFound, PathRefused, Usage
+from mdmem.errors import GitRefused, MemoryNotFound, NoRepository, PathRefused, Usage
 from mdmem.memory.commits import Commits
 from tests.git.conftest import SETTINGS
 from tests.waiting import until
@@ -185,7 +185,7 @@ def test_a_vault_that_is_the_top_of_its_repository(project: Project) -> None:
 
 def test_a_vault_in_no_repository_says_so(tmp_path: Path) -> None:
     mdmem.init(tmp_path / "memories")
-    with pytest.raises(GitRefused, match="not in a work tree"):
+    with pytest.raises(NoRepository, match="not in a work tree"):
         Commits(mdmem.open(tmp_path / "memories").vault).commit()
 
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
-from mdmem.errors import GitFailed, MemoryNotFound, NamedNotFound, PathRefused, SectionNotFound, Usage
+from mdmem.errors import (
+    GitFailed,
+    MemoryNotFound,
+    NamedNotFound,
+    NoRepository,
+    PathRefused,
+    SectionNotFound,
+    Usage,
+)
 from tests.git.conftest import SETTINGS, Tree
 
 if TYPE_CHECKING:
@@ -600,7 +608,7 @@ def test_a_vault_in_no_repository_and_no_git_are_said(
     work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mdmem.init(tmp_path / "alone")
-    with pytest.raises(GitFailed, match="not in a work tree"):
+    with pytest.raises(NoRepository, match="not in a work tree"):
         mdmem.open(tmp_path / "alone").git.log()
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from mdmem.errors import Conflict, EditRefused, MdmemError, PathRefused
+from mdmem.errors import Conflict, EditRefused, MdmemError, NoRepository, PathRefused
 from mdmem.memory.merge_setup import install, uninstall
 from mdmem.vault.config import init
 
@@ -224,12 +224,12 @@ def test_without_a_work_tree_it_is_refused(tmp_path: Path, work: Path) -> None:
     del work
     alone = tmp_path / "alone"
     init(alone)
-    with pytest.raises(EditRefused, match="not in a work tree"):
+    with pytest.raises(NoRepository, match="not in a work tree"):
         install(str(alone))
     bare = tmp_path / "bare.git"
     git(tmp_path, "init", "--quiet", "--bare", str(bare))
     init(bare / "memories")
-    with pytest.raises(EditRefused, match="not in a work tree"):
+    with pytest.raises(NoRepository, match="not in a work tree"):
         install(str(bare / "memories"))
 
 

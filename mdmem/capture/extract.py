@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.capture.lexicon import AT_HEAD, BY_ANYONE, KINDS, PARTS, Lexicon, builtin
 from mdmem.capture.sentence import Cue, SpokenClause, SpokenSentence
@@ -78,11 +78,6 @@ class Candidate:
         confidence: from 0 to 1.
         why: which rule found it.
     """
-
-    JSON: ClassVar = (
-        *("kind", "category", "key", "value", "tags"),
-        *("quote", "start", "end", "confidence", "why"),
-    )
 
     kind: str
     category: str = ""

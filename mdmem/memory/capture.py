@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.arguments import Checked, json_value
 from mdmem.capture import extract as reading
@@ -98,8 +98,6 @@ class CapturedItem:
         change: what was applied, or the plan of it; None without any.
     """
 
-    JSON: ClassVar = ("candidate", "source", "outcome", "path", "reason", "change")
-
     candidate: Candidate
     source: str
     outcome: str
@@ -120,8 +118,6 @@ class Captured:
         through: the number of the last message of the session that was read; 0 without any.
         told: in words, what was not done, and why.
     """
-
-    JSON: ClassVar = ("policy", "items", "left_out", "unread", "through", "told")
 
     policy: str
     items: tuple[CapturedItem, ...] = ()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import Checked, check_natural
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
@@ -76,11 +76,6 @@ class Observation:
         text: what it says.
     """
 
-    JSON: ClassVar = (
-        *("path", "session", "log", "first", "last", "generation", "follows", "derived_from"),
-        *("created", "tokens", "by", "asked", "answered", "problem", "text"),
-    )
-
     path: str
     session: str
     log: str
@@ -106,8 +101,6 @@ class NewestObservations:
         found: reflections and observations that no reflection covers, in the order of time.
         left_out: how many further ones there are that none covers.
     """
-
-    JSON: ClassVar = ("found", "left_out")
 
     found: tuple[Observation, ...]
     left_out: int

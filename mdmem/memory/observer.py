@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import LockTimeout, MdmemError
 from mdmem.generator import prompt
@@ -75,8 +75,6 @@ class ObservedSession:
         is_busy: whether another process observes the session, which then does what is due.
         problems: every error, in words.
     """
-
-    JSON: ClassVar = ("session", "made", "compacted", "is_busy", "problems")
 
     session: str
     made: tuple[str, ...] = ()

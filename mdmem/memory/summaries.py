@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.arguments import Checked
 from mdmem.errors import AlreadyExists, MemoryNotFound, SessionConflict, Usage
@@ -53,11 +53,6 @@ class SessionSummary:
         topics, key_points, decisions, action_items: its lists.
         hash: of the memory.
     """
-
-    JSON: ClassVar = (
-        *("key", "path", "through", "messages"),
-        *("topics", "key_points", "decisions", "action_items", "hash"),
-    )
 
     key: str
     path: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from mdmem.errors import Usage
 from mdmem.generator import Generator
@@ -41,8 +41,6 @@ class Compressed:
         left_out: how many had no room.
         problems: why a model made no summary that it was asked for.
     """
-
-    JSON: ClassVar = ("messages", "before", "after", "shortened", "whole", "left_out", "problems")
 
     messages: tuple[Mapping[str, Any], ...]
     before: int

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice, takewhile
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mdmem.arguments import check_natural
 from mdmem.errors import NamedNotFound, SessionConflict
@@ -61,8 +61,6 @@ class Compacted:
         discarded: how many summaries came to nothing because others changed what they stood for.
         problems: why a model made no summary that it was asked for.
     """
-
-    JSON: ClassVar = ("summaries", "tokens", "stuck", "discarded", "problems")
 
     summaries: tuple[RunSummary, ...] = ()
     tokens: int = 0
@@ -381,8 +379,6 @@ class Expanded:
         cut: the numbers of messages of which the middle is left out.
     """
 
-    JSON: ClassVar = ("summaries", "messages", "tokens", "left_out", "cut")
-
     summaries: tuple[RunSummary, ...]
     messages: tuple[Message, ...]
     tokens: int
@@ -522,8 +518,6 @@ class SyncedHistory:
         kept, dropped, added, amended: how many messages stayed, left the history, came, and got fields.
         seq: the number of the last message, which the host gives as `expected` the next time.
     """
-
-    JSON: ClassVar = ("kept", "dropped", "added", "amended", "seq")
 
     kept: int = 0
     dropped: int = 0

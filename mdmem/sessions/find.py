@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.errors import RipgrepFailed, Usage
 from mdmem.index import ripgrep
@@ -67,8 +67,6 @@ class SessionHit:
         score: how well it fits, where hits are ranked.
     """
 
-    JSON: ClassVar = ("key", "seq", "role", "time", "snippet", "depth", "score")
-
     key: str
     seq: int
     role: str
@@ -85,8 +83,6 @@ class SessionHits:
     `grep` counts further ones up to 10,000. `search` counts those that it has not read as well, of which some
     may have left the history, or be left out by a filter: there are so many at most.
     """
-
-    JSON: ClassVar = ("hits", "left_out", "notes")
 
     hits: tuple[SessionHit, ...]
     left_out: int = 0

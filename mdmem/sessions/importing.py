@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
@@ -39,8 +39,6 @@ _MOST_TOLD = 100  # reasons for one transcript in words
 class ImportedSession:
     """What an import brought to a session: its key, the file, and how many messages were added."""
 
-    JSON: ClassVar = ("key", "path", "messages")
-
     key: str
     path: str
     messages: int
@@ -49,8 +47,6 @@ class ImportedSession:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionImport:
     """What an import did: the sessions, those with nothing new included, and what was left out, and why."""
-
-    JSON: ClassVar = ("sessions", "left_out")
 
     sessions: tuple[ImportedSession, ...]
     left_out: tuple[str, ...]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
 from mdmem.errors import (
@@ -73,8 +73,6 @@ class SessionInfo:
         alias_of: the key that it is another name of; empty of most.
         bytes: of its log.
     """
-
-    JSON: ClassVar = ("key", "messages", "summaries", "created", "updated", "alias_of", "bytes")
 
     key: str
     messages: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 from xml.sax.saxutils import escape
 
 from mdmem.arguments import check_natural
@@ -43,8 +43,6 @@ class Assembled:
         left_out: how many messages of the history are neither here nor in a summary that is.
         cut: the numbers of messages of which the middle is left out.
     """
-
-    JSON: ClassVar = ("summary", "summaries", "messages", "tokens", "left_out", "cut")
 
     summary: str
     summaries: tuple[int, ...]

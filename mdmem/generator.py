@@ -10,7 +10,7 @@ import contextvars
 import json
 import os
 import threading
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,7 +19,6 @@ from mdmem.kind import builtin_folder
 from mdmem.program import Program
 from mdmem.text.regex import regex
 from mdmem.text.secret import ALLOW_MARK, masked
-from mdmem.text.sentences import cut_at_sentence
 from mdmem.text.tokens import clipped, estimate, in_line, visible
 
 Generator = Callable[[str, int, float, float], str]
@@ -99,22 +98,12 @@ def reply(generator: Generator, prompt: str, most: int) -> Reply:
     return asked._replace(value=text) if text else asked._replace(problem="the answer was blank")
 
 
-def structured(
-    generator: Generator,
-    prompt: str,
-    most: int,
-    schema: dict[str, Any],
-    *,
-    sources: Container[Any] | None = None,
-    longest: int = 0,
-) -> Reply:
+def structured(generator: Generator, prompt: str, most: int, schema: dict[str, Any]) -> Reply:
     """The JSON value that a generator answers, alone, in a fence or among words, and looked at as by `reply`.
 
     Args:
         generator, prompt, most: as `reply`.
         schema: JSON Schema 2020-12, of our own. Where several values follow it, the last one counts.
-        sources: what may stand under each key `sources`, as itself or in a list; without it, anything.
-        longest: tokens that one text in the value has at most; a longer one is cut at a sentence.
     """
     asked = reply(generator, prompt, most)
     if asked.problem:
@@ -124,10 +113,9 @@ def structured(
     problem = ""
     try:
         for value in reversed([*_values(asked.value)]):
-            cut = _each_text(value, lambda text: cut_at_sentence(text, longest)) if longest else value
-            wrong = fault(schema, cut) or _unknown(cut, sources)
+            wrong = fault(schema, value)
             if not wrong:
-                return asked._replace(value=cut)
+                return asked._replace(value=value)
             problem = problem or f"the answer does not fit: {in_line(wrong)}"
     except RecursionError:
         problem = "the answer is nested too deeply"
@@ -199,21 +187,3 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {change(key): _each_text(each, change) for key, each in value.items()}
     return value
-
-
-def _unknown(value: Any, sources: Container[Any] | None) -> str:
-    """Which source in a value is none; empty where all are known."""
-    waiting = [value] if sources is not None else []
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting += each
-        elif isinstance(each, dict):
-            waiting += each.values()
-            written = each.get("sources", [])
-            for source in written if isinstance(written, list) else [written]:
-                # True is 1 to Python, and no number of a message.
-                is_plain = isinstance(source, str | int) and not isinstance(source, bool)
-                if not is_plain or source not in (sources or ()):
-                    return f"there is no source {clipped(str(source), _LONGEST_NAME)}"
-    return ""

@@ -58,16 +58,16 @@ def _take_first(reading: Reading, texts: Sequence[Text | None], scope: str, reas
         reading.leave(text, scope, f"{found[0].path} is read instead")
 
 
-def _take_nearest(reading: Reading, scope: str) -> bool:
+def _take_nearest(reading: Reading) -> bool:
     """Take the `AGENTS.md` that is nearest to the file, and leave those above it; whether there is one."""
     nearest = None
     for folder in reversed(reading.chain(reading.places.workspace)):
         text = reading.read(folder, AGENTS)
         if text and nearest is None:
             nearest = text
-            reading.take(text, scope, "the nearest")
+            reading.take(text, "project", "the nearest")
         elif text and nearest:
-            reading.leave(text, scope, f"{nearest.path} is nearer")
+            reading.leave(text, "project", f"{nearest.path} is nearer")
     return nearest is not None
 
 
@@ -79,7 +79,7 @@ class Agents(ToolReader):
 
     def read(self, reading: Reading) -> None:
         """Take the nearest file."""
-        _take_nearest(reading, "project")
+        _take_nearest(reading)
 
 
 class Codex(ToolReader):
@@ -179,7 +179,7 @@ class Copilot(ToolReader):
         for text in reading.source.texts(os.path.join(github, "instructions"), ".instructions.md"):
             self._for_path(reading, text)
         _take(reading, "project", "for the whole repository", github, "copilot-instructions.md")
-        if not _take_nearest(reading, "project"):
+        if not _take_nearest(reading):
             texts = [reading.read(reading.places.workspace, name) for name in ("CLAUDE.md", "GEMINI.md")]
             _take_first(reading, texts, "project", "there is no AGENTS.md")
         if self._agent == self._REVIEW:

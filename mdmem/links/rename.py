@@ -56,8 +56,7 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     edit, after = _retitled(document, number, new.strip())
     before = anchor.headings(sections)
     renamed = _Renamed(path, before, anchor.headings(after), number)
-    own = sections[number].heading.title_span
-    return _reanchor(known, document, [edit], renamed.anchor, f"rename a heading of {path}", inside=own)
+    return _reanchor(known, document, edit, renamed.anchor, f"rename a heading of {path}")
 
 
 def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
@@ -88,7 +87,7 @@ def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
         return (BLOCK_MARK + new, not place.ambiguous) if place and means_it else None
 
     edit = TextEdit(*found[0].id_span, new)
-    return _reanchor(known, document, [edit], new_anchor, f"rename ^{old} of {path} to ^{new}")
+    return _reanchor(known, document, edit, new_anchor, f"rename ^{old} of {path} to ^{new}")
 
 
 def rename_id(known: Known, path: str, new: str) -> EditPlan:
@@ -236,17 +235,11 @@ def _retitled(document: Document, number: int, new: str) -> tuple[TextEdit, tupl
 
 
 def _reanchor(
-    known: Known,
-    document: Document,
-    own: Sequence[TextEdit],
-    new_anchor: _NewAnchor,
-    message: str,
-    *,
-    inside: tuple[int, int] = (0, 0),
+    known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
-    """The plan of the edits `own` of a document, and of every link whose anchor there becomes another.
+    """The plan of the edit `own` of a document, and of every link whose anchor there becomes another.
 
-    Links that stand in the document itself, `inside` a span that `own` replaces, are left alone.
+    Links that stand in the document itself, in the span that `own` replaces, are left alone.
     """
     names: Names = Remembered(known.names)
     keys = set(keys_of(document.path, document.fields))
@@ -257,7 +250,7 @@ def _reanchor(
         edits: dict[int, TextEdit] = {}
         for link in at.links:
             start = link.anchor_span.start
-            if not link.anchor or (is_own and inside[0] <= start < inside[1]):
+            if not link.anchor or (is_own and own.start <= start < own.end):
                 continue
             if link.target and key_of(link.target) not in keys:
                 continue
@@ -271,7 +264,7 @@ def _reanchor(
                 )
             elif new[0] != link.anchor:
                 edits[start] = _reanchored(path, at, link, new[0])
-        return sorted((*edits.values(), *own) if is_own else edits.values())
+        return sorted((*edits.values(), own) if is_own else edits.values())
 
     def read(path: str) -> Document:
         # Its edits were made for this text, whatever has become of its file since.

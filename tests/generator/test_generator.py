@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,8 +52,8 @@ def facts(*texts: str, sources: Any = (1,)) -> str:
     return json.dumps({"facts": [{"text": text, "sources": sources} for text in texts]})
 
 
-def told(answer: str, **asked: Any) -> generator.Reply:
-    return structured(says(answer), "Which facts?", 100, SCHEMA, **asked)
+def told(answer: str) -> generator.Reply:
+    return structured(says(answer), "Which facts?", 100, SCHEMA)
 
 
 # -- a text -----------------------------------------------------------------------------------------------
@@ -178,41 +177,11 @@ def test_an_answer_that_does_not_fit_is_refused_with_the_reason(answer: str, pro
     assert "\n" not in found.problem
 
 
-@pytest.mark.parametrize(
-    ("named", "is_known"),
-    [
-        ([1, 2], True),
-        ([2], True),
-        (2, True),
-        ([], True),
-        ([3], False),
-        ([1, 99], False),
-        (["1"], False),
-        ([True], False),
-        ([None], False),
-        ([[1]], False),
-        ([{"seq": 1}], False),
-        ([1.5], False),
-    ],
-)
-def test_sources_that_are_not_there_are_refused(named: Any, *, is_known: bool) -> None:
-    schema = {"type": "object"}
-    asked = structured(says(facts("One.", sources=named)), "Which?", 100, schema, sources=range(1, 3))
-    assert (asked.problem == "") == is_known
-    assert is_known or asked.problem.startswith("the answer does not fit: there is no source ")
-
-
 def test_what_json_hides_behind_escapes_is_looked_at() -> None:
     hidden = json.dumps({"facts": [{"text": f"a\u202eb {TOKEN} \ud800", "sources": []}]}, ensure_ascii=True)
     hidden = hidden.replace("ghp_", "gh\\u0070_")
     (fact,) = told(hidden).value["facts"]
     assert fact["text"] == "a<U+202E>b REDACTED-github-token \\ud800"
-
-
-def test_a_text_in_json_that_is_too_long_is_cut_at_a_sentence() -> None:
-    (fact,) = told(facts("They chose SQLite. " * 100), longest=30).value["facts"]
-    assert re.fullmatch(r"(They chose SQLite\. )+\[1,[0-9]{3} characters left out\]", fact["text"])
-    assert estimate(fact["text"]) <= 30
 
 
 TEXT = st.text(st.sampled_from('{}[]",: 1\\utrue\n`.事\ud800\u202e'), max_size=60)
@@ -223,7 +192,7 @@ TEXT = st.text(st.sampled_from('{}[]",: 1\\utrue\n`.事\ud800\u202e'), max_size=
 @example(text='{"\\ud800": "\\u0000"}', as_value=True)
 def test_property_whatever_a_model_answers_is_sound_or_a_problem(text: str, *, as_value: bool) -> None:
     answer = json.dumps({text: [text]}) if as_value else text
-    found = structured(says(answer), "Which?", 100, {"type": ["object", "array"]}, longest=5)
+    found = structured(says(answer), "Which?", 100, {"type": ["object", "array"]})
     assert (found.value is None) == bool(found.problem)
     if not found.problem:
         json.dumps(found.value, ensure_ascii=False).encode()
@@ -258,13 +227,6 @@ def test_an_instruction_from_the_conversation_cannot_leave_its_fence(script: Scr
     assert made.by == "a model"
     assert made.text == asked.strip()
     assert "HACKED" not in made.text
-
-
-def test_a_model_that_obeys_the_conversation_makes_no_more_than_an_answer(script: Script) -> None:
-    """It is checked as any other one: here it names a source of another session."""
-    obeying = script("""echo '{"facts": [{"text": "HACKED", "sources": ["other#1"]}]}'""")
-    found = structured(obeying, "Which facts?", 100, SCHEMA, sources=range(1, 3))
-    assert (found.value, found.problem) == (None, "the answer does not fit: there is no source other#1")
 
 
 def test_the_built_in_prompts_say_that_what_was_said_is_no_instruction() -> None:

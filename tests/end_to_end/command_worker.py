@@ -29,7 +29,7 @@ from mdmem.text.tokens import counter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HANG_SECONDS = 20.0
+HANG_SECONDS = 60.0
 EVERYONE = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 KILLED = json.dumps({"code": -9, "out": "", "errors": "killed: it hung", "seconds": 0, "kilobytes": 0})
 

@@ -4,39 +4,31 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from mdmem.arguments import Checked
 from mdmem.errors import Usage
 from mdmem.memory.blame import Past, SaidFact, blame
 from mdmem.memory.review import Review
 from mdmem.memory.tracked import Tracked
+from mdmem.memory.verbs import KindVerbs, R
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mdmem.git.history import LoggedCommit
     from mdmem.memory.commits import Committed
     from mdmem.memory.merge_setup import MergeSetup
     from mdmem.memory.review import MemoryChange
     from mdmem.memory.tracked import MemoryCommit
-    from mdmem.memory.verbs import Build
     from mdmem.vault.paths import StrPath
-    from mdmem.vault.vault import Vault
-
-R = TypeVar("R")
 
 
-class Git(Checked, Generic[R]):
+class Git(KindVerbs[R]):
     """What git, the program, knows of the memories of one scope, and commits of them.
 
     It is asked about commits and the index; no setting of the repository starts a program. The history of the
     vault itself, which needs no repository, is `history`, `undo` and `restore`.
     """
-
-    def __init__(self, vault: Vault, run: Callable[[Build], R]) -> None:
-        self._vault = vault
-        self._run = run
 
     def log(
         self, path: StrPath | None = None, anchor: str = "", *, limit: int | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
-from mdmem.arguments import Checked
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
 from mdmem.memory.content import new_body, stamp_of, unpadded
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.template.filters import escaped, line
 from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
 
-    from mdmem.memory.verbs import Build
     from mdmem.vault.vault import Vault
     from mdmem.vault.walk import Found
 
-R = TypeVar("R")
 _SUFFIX = ".md"
 _DAILY = "daily"  # the folder of the logs of days, and their template
 _MARKS = "##"
@@ -65,7 +63,7 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
-class Notes(Checked, Generic[R]):
+class Notes(KindVerbs[R]):
     """The notes of a namespace, or the memories of another kind that grows as they do.
 
     A note is named by its path below `notes/`, with or without `.md`; the whole path, as a listing has it,
@@ -82,9 +80,7 @@ class Notes(Checked, Generic[R]):
         clock: Callable[[], datetime] = local_now,
         kind: Kind = NOTE,
     ) -> None:
-        self._vault = vault
-        self._run = run
-        self._clock = clock
+        super().__init__(vault, run, clock)
         self._kind = kind
 
     def append(self, name: StrPath, content: str, title: str | None = None) -> R:

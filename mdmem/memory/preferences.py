@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
 from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, fitted, spliced
 from mdmem.text.field import with_field
@@ -22,12 +23,10 @@ from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from mdmem.memory.verbs import Build
     from mdmem.text.document import Document
-    from mdmem.vault.vault import Vault
 
 
 DECAY_PER_DAY = 0.01
@@ -277,7 +276,6 @@ def _body(document: Document, why: str) -> TextEdit:
     return TextEdit(at, at + len(written), why)
 
 
-R = TypeVar("R")
 Found: TypeAlias = list[Preference]  # `list` is also a verb here
 
 # A wish that is told to an agent matters, and is quite sure; both can still grow.
@@ -305,19 +303,12 @@ class PreferenceStats:
     bands: Bands
 
 
-class Preferences(Checked, Generic[R]):
+class Preferences(KindVerbs[R]):
     """The preferences of one namespace: `preferences/<category>/<key>.md`.
 
     Strengths fade by 0.01 of what they were with every day since the last update. That is computed from
     `clock` (UTC) whenever a preference is read, and never written. Below 0.1 a preference is hidden.
     """
-
-    def __init__(
-        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = content.utc_now
-    ) -> None:
-        self._vault = vault
-        self._run = run
-        self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
-from mdmem.memory.content import utc_now
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text import section as text_section
 from mdmem.text.bullets import Bullet, bullets, normal, written
@@ -22,13 +22,9 @@ from mdmem.vault.plan import Change, EditPlan, edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
-    from mdmem.memory.verbs import Build
     from mdmem.text.blocks import Section
-    from mdmem.vault.vault import Vault
 
-R = TypeVar("R")
 
 _TEMPLATE = "project"
 _TITLE = "Project memory"
@@ -45,20 +41,13 @@ _CHOICES = regex(
 _COMMENT = "<!--"
 
 
-class Project(Checked, Generic[R]):
+class Project(KindVerbs[R]):
     """The project memory of one namespace, `AGENTS.md`.
 
     Whatever stands in it stays, byte for byte: only the entry that is asked for is written. A section is
     named by its title or heading path (`Design > Index`); upper and lower case count only where titles
     differ in nothing else. A missing section is made at the end, a missing file from the template `project`.
     """
-
-    def __init__(
-        self, vault: Vault, run: Callable[[Build], R], *, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self._vault = vault
-        self._run = run
-        self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
 

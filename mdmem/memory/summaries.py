@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from mdmem.arguments import Checked
 from mdmem.errors import AlreadyExists, MemoryNotFound, SessionConflict, Usage
 from mdmem.kind import NOTE, SESSION_SUMMARY
 from mdmem.memory import history
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.outline import Outline, outline
 from mdmem.text.bullets import bullets
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     import builtins
 
     from mdmem.generator import Generator
-    from mdmem.memory.verbs import Build
     from mdmem.sessions.message import Message
     from mdmem.sessions.sessions import Sessions
     from mdmem.vault.vault import Vault
 
-R = TypeVar("R")
 _TARGET = 500  # tokens of what one time adds
 _HEADINGS = {"key_points": "Key points", "decisions": "Decisions", "action_items": "Action items"}
 _SUMMARY = "Summary"
@@ -65,12 +63,11 @@ class SessionSummary:
     hash: str
 
 
-class Summaries(Checked, Generic[R]):
+class Summaries(KindVerbs[R]):
     """The summaries of the sessions of a namespace."""
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run)
         self._sessions = sessions
 
     def summarize(self, key: str, generator: Generator | None = None) -> R:

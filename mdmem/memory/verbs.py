@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from mdmem.arguments import Checked, json_value
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
 from mdmem.memory import history
-from mdmem.memory.content import sliding, stamp_of
+from mdmem.memory.content import sliding, stamp_of, utc_now
 from mdmem.memory.history import change_named, restored, undone
 from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.document import SUFFIXES, Document, parse
@@ -118,6 +118,17 @@ _NAMED = 3  # in the message of a change
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
+
+
+class KindVerbs(Checked, Generic[R]):
+    """What the verbs of a kind have: a vault, `run` as in the module, `clock`, which says what time it is."""
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._clock = clock
 
 
 class Verbs(Checked, Generic[R]):

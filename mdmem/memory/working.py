@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value
 from mdmem.errors import DocumentRefused, EditRefused, Invalid, MemoryNotFound, PathRefused, Usage
 from mdmem.kind import WORKING
 from mdmem.memory import history
@@ -30,10 +30,10 @@ from mdmem.memory.content import (
     replaced,
     ttl_of,
     unpadded,
-    utc_now,
     with_fields_of,
     with_life,
 )
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.schema import Schemas
 from mdmem.text import edit as text_edit
 from mdmem.text.document import SUFFIXES, Document, parse_text
@@ -46,11 +46,8 @@ if TYPE_CHECKING:
     import builtins
     from datetime import datetime
 
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.vault import Vault
     from mdmem.vault.walk import Found
 
-R = TypeVar("R")
 Owner = Literal["thread", "resource"]
 _FOLDERS: dict[Owner, str] = {
     "thread": f"{WORKING.folder}/threads",
@@ -90,7 +87,7 @@ class _Slot(NamedTuple):
     live: Document | None
 
 
-class Working(Checked, Generic[R]):
+class Working(KindVerbs[R]):
     """The working memory of a namespace, one for each thread and each resource.
 
     Every verb takes either `thread` or `resource`, an id of any characters but `.` and `..`. The memory is
@@ -107,13 +104,6 @@ class Working(Checked, Generic[R]):
     `Vault.apply` raises. Where both a Markdown and a JSON file stand for one id, all but `clear` refuse.
     `clock` says what time it is.
     """
-
-    def __init__(
-        self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self._vault = vault
-        self._run = run
-        self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
 

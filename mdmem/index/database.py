@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
@@ -19,6 +18,7 @@ from mdmem.index.hit import day_of
 from mdmem.text import anchor
 from mdmem.text.citation import Citation
 from mdmem.text.document import SUFFIXES, Document
+from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -454,7 +454,7 @@ def key_of(target: str) -> str:
     """The key under which a link's target is looked up: its last part, without `.md`, NFC and casefolded."""
     last = target.rpartition("/")[2]
     last = last.removesuffix(SUFFIXES[0])
-    return last.casefold() if last.isascii() else unicodedata.normalize("NFC", last).casefold()
+    return nfc(last).casefold()
 
 
 def tag_key(name: str) -> str:
@@ -490,7 +490,7 @@ def _names(path: str, fields: Mapping[str, Any]) -> list[Row]:
 
 def alias_key(alias: str) -> str:
     """The key of an alias, or of a target that may be one: NFC and casefolded, whole."""
-    return alias.casefold() if alias.isascii() else unicodedata.normalize("NFC", alias).casefold()
+    return nfc(alias).casefold()
 
 
 def _sections(document: Document) -> list[Row]:

@@ -22,7 +22,6 @@ The other way round, `spell` says what a link has to say to mean a memory, in it
 
 from __future__ import annotations
 
-import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -30,6 +29,7 @@ from mdmem.index.database import alias_key, key_of
 from mdmem.text import citation, link as text_link
 from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
+from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -146,11 +146,6 @@ def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
 def means(resolution: Resolution, path: str | None) -> bool:
     """Whether it is `path`, and nothing else."""
     return resolution.path == path and not resolution.ambiguous
-
-
-def nfc(text: str) -> str:
-    """`text` as paths are compared."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def namespaces(path: str) -> list[str]:

@@ -47,6 +47,7 @@ from mdmem.text.bullets import bullets
 from mdmem.text.document import digest, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.regex import regex
+from mdmem.text.relink import percent
 from mdmem.text.tokens import clipped, in_line, plain, unescaped
 from mdmem.vault.config import CAPTURE_POLICIES
 from mdmem.vault.plan import Change, EditPlan, edit
@@ -355,7 +356,7 @@ class Capture(Checked, Generic[R]):
                 problems += [added.problem] if added.problem else []
                 for at, candidates in zip(places, added.candidates, strict=True):
                     found[at] = candidates
-        folder = f"sessions/{_UNSAFE.sub(_percent, name_of(key))}"
+        folder = f"sessions/{_UNSAFE.sub(percent, name_of(key))}"
         return [
             self._take(each, f"{folder}#{message.seq}", policy)
             for message, candidates in zip(messages, found, strict=True)
@@ -580,10 +581,6 @@ def _reached(conversation: Conversation) -> int:
     kept = conversation.state.cursors.get(_CURSOR)
     seq = kept.get("seq") if isinstance(kept, dict) else None
     return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0
-
-
-def _percent(found: Any) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
 
 
 def _nothing() -> Captured:

@@ -315,5 +315,5 @@ def redacted_in(
 
 
 def _warning(path: str, found: Secret) -> Diagnostic:
-    message = f"this looks like a secret: {found.kind} {found.shown}…; {found.word} is written instead"
+    message = f"{found.told}; {found.word} is written instead"
     return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)

@@ -352,9 +352,7 @@ class Observer(Observations["Applied"]):
         """A text without secrets, whatever the config has the logs keep."""
         clean, found = redacted({"text": text}, self._vault.config.secrets.allow)
         for each in found:
-            note = (
-                f"{path}: this looks like a secret: {each.kind} {each.shown}…; {each.word} is written instead"
-            )
+            note = f"{path}: {each.told}; {each.word} is written instead"
             if note not in self._vault.notes:
                 self._vault.notes.append(note)
         return str(clean["text"])

@@ -555,9 +555,8 @@ class Sessions(Checked):
             return data
         clean, found = redacted(data, config.secrets.allow)
         if found and config.sessions.secrets == "refuse":
-            path = self.logs.path(key)
-            told = [f"this looks like a secret: {each.kind} {each.shown}…" for each in found]
-            raise Invalid(findings=tuple(about_file(path, SECRETS, each, SECRETS_HINT) for each in told))
+            told = (about_file(self.logs.path(key), SECRETS, each.told, SECRETS_HINT) for each in found)
+            raise Invalid(findings=tuple(told))
         return clean
 
 

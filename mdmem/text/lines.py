@@ -54,6 +54,10 @@ class Lines:
         following = self.starts[number] if number < len(self.starts) else len(self.text)
         return Span(self.starts[number - 1], following)
 
+    def around(self, offset: int) -> Span:
+        """The span of the line that `offset` stands in, its line end included."""
+        return self.span(self.number(offset))
+
     def content(self, number: int) -> str:
         """Line `number` without its line end."""
         start, end = self.span(number)

@@ -100,9 +100,7 @@ def destination(old: str, new: str, *, in_angles: bool = False) -> str:
     )
     if in_angles or _balanced(written):
         return written
-    return _PARENTHESIS.sub(
-        _percent, "/".join(_encoded(part, "", in_angles=False) for part in new.split("/"))
-    )
+    return _PARENTHESIS.sub(percent, "/".join(_encoded(part, "", in_angles=False) for part in new.split("/")))
 
 
 def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
@@ -141,19 +139,20 @@ def _in_destination(text: str, start: int, span: Span, new: str) -> str:
 
 
 def _encoded(part: str, old: str, *, in_angles: bool) -> str:
-    part = _ENCODED.sub(_percent, part)
+    part = _ENCODED.sub(percent, part)
     if not in_angles or "%20" in old:
-        part = _BLANK.sub(_percent, part)
+        part = _BLANK.sub(percent, part)
     if not in_angles and ("\\(" in old or "\\)" in old):
         part = _PARENTHESIS.sub(r"\\\g<0>", part)
     elif "%28" in old or "%29" in old:
-        part = _PARENTHESIS.sub(_percent, part)
+        part = _PARENTHESIS.sub(percent, part)
     if _ENCODED_LETTER.search(old) and old.isascii():
-        part = _OTHER_LETTERS.sub(_percent, part)
+        part = _OTHER_LETTERS.sub(percent, part)
     return part
 
 
-def _percent(character: re.Match[str]) -> str:
+def percent(character: re.Match[str]) -> str:
+    """A character as a URL has it, percent-encoded."""
     return "".join(f"%{byte:02X}" for byte in character[0].encode())
 
 
@@ -183,7 +182,7 @@ def _in_field(link: Link, text: str, span: Span, new: str) -> str:
     if not forbidden or not forbidden.search(new):
         return new
     if not is_wikilink(link, text):
-        return forbidden.sub(_percent, new)
+        return forbidden.sub(percent, new)
     raise _needs_escapes(link, new)
 
 

@@ -244,6 +244,11 @@ class Secret(NamedTuple):
     digest: str
 
     @property
+    def told(self) -> str:
+        """What is said of it, without it."""
+        return f"this looks like a secret: {self.kind} {self.shown}…"
+
+    @property
     def word(self) -> str:
         """What stands for it where it is taken out: one word in Markdown, YAML, JSON and a URL alike."""
         return f"REDACTED-{self.kind.lower().replace(' ', '-')}"

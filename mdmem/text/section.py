@@ -93,7 +93,7 @@ def replace_section(
     if content.start == content.end:
         return _settled(document, section, _block_at(document, region.start, new)) if new else []
     if not new:
-        end = _line_end(document, content.end)
+        end = document.lines.around(content.end).end
         return _settled(document, section, TextEdit(region.start, end, ""))
     return _settled(document, section, TextEdit(content.start, content.end, new))
 
@@ -173,11 +173,6 @@ def _trimmed(text: str, region: Span) -> Span:
     # Blanks at the end of the last line belong to that line.
     ending = LINE_END.search(text, end, region.end)
     return Span(start, ending.start() if ending else region.end)
-
-
-def _line_end(document: Document, offset: int) -> int:
-    """Where the line of `offset` ends, its line end included."""
-    return document.lines.span(document.lines.number(offset)).end
 
 
 def _gap(document: Document, content: Span, new: str) -> str:

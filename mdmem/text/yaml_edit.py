@@ -37,7 +37,7 @@ class Layout:
 
     def line_start(self, at: int) -> int:
         """The beginning of the line that `at` stands in."""
-        return self.lines.span(self.lines.number(at)).start
+        return self.lines.around(at).start
 
     def content_end(self, at: int) -> int:
         """The end of the line that `at` stands in, before its line end."""
@@ -46,7 +46,7 @@ class Layout:
 
     def following_line(self, at: int) -> int:
         """The beginning of the line behind the one that `at` stands in."""
-        return self.lines.span(self.lines.number(at)).end
+        return self.lines.around(at).end
 
     def column(self, at: int) -> int:
         """How many characters stand before `at` in its line."""

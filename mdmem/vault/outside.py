@@ -18,7 +18,7 @@ from mdmem.text.document import digest
 from mdmem.vault import files, mark
 from mdmem.vault.files import BUSY_SECONDS, Content, Place, Raced, take
 from mdmem.vault.paths import above
-from mdmem.vault.store import FileChange, new_entry
+from mdmem.vault.store import FileChange, hashed, new_entry
 
 if TYPE_CHECKING:
     from mdmem.vault.trash import TrashFolder
@@ -116,7 +116,7 @@ def replace(
             files.remove(folder, staged)
         os.fsync(folder)
     if kept:
-        changed = FileChange(path=shown, before=_hashed(before), after=_hashed(after))
+        changed = FileChange(path=shown, before=hashed(before), after=hashed(after))
         kept.record(new_entry("", message, (changed,)))
 
 
@@ -165,8 +165,4 @@ def _clear(folder: int, kept: TrashFolder | None) -> None:
 def conflict(shown: str, before: bytes | None, now: bytes | None) -> Conflict:
     """The error that says how a file differs from what was shown."""
     old, new = (None if data is None else data.decode("utf-8", "replace") for data in (before, now))
-    return Conflict(path=shown, base=_hashed(before), actual=_hashed(now), diff=unified(old, new, shown))
-
-
-def _hashed(data: bytes | None) -> str | None:
-    return None if data is None else digest(data)
+    return Conflict(path=shown, base=hashed(before), actual=hashed(now), diff=unified(old, new, shown))

@@ -59,9 +59,14 @@ def check_memory(path: str) -> str:
     return path
 
 
+def nfc(text: str) -> str:
+    """A text in the form in which names are compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 @lru_cache(maxsize=4096)
 def _check(path: str) -> str:
-    path = unicodedata.normalize("NFC", path)
+    path = nfc(path)
     reason = _fault(path)
     if reason:
         remedy = "give a path inside the vault, such as notes/decisions.md"

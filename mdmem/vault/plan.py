@@ -425,7 +425,7 @@ def _finding(document: Document, found: Secret, policy: str) -> Diagnostic:
         span=found.span,
         position=document.lines.position(found.span.start),
         code=SECRETS,
-        message=f"this looks like a secret: {found.kind} {found.shown}…{outcome.get(policy, '')}",
+        message=found.told + outcome.get(policy, ""),
         hint=(
             f"{SECRETS_HINT}; to allow it, write "
             f"{secret.ALLOW_MARK} in its line, or add {found.digest!r} to [secrets] allow in {CONFIG_PATH}"

@@ -182,13 +182,18 @@ class Entry:
     is_part: bool = False
 
 
+def hashed(data: bytes | None) -> str | None:
+    """The hash of what a file holds; None where there is none."""
+    return None if data is None else digest(data)
+
+
 def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
     """What some steps change, for the entry that tells of them."""
     return tuple(
         FileChange(
             path=step.path,
             before=digest(step.before.data) if step.before else None,
-            after=None if step.after is None else digest(step.after),
+            after=hashed(step.after),
             spelled=step.spelled,
             mode=step.before.mode if step.before and step.after is None else 0,
         )

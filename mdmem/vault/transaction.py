@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, Limits, digest, parse, parse_text
+from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.lines import LINE_END
 from mdmem.text.merge import merge
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import check_memory, join, relative, seen_from
 from mdmem.vault.plan import change_shape
-from mdmem.vault.store import Entry, FileChange, Step, changed_by, new_entry
+from mdmem.vault.store import Entry, FileChange, Step, changed_by, hashed, new_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -192,7 +192,7 @@ class Transaction:
             text = None
         if text is None:
             diff = unified(now.decode("utf-8", "replace"), late.decode("utf-8", "replace"), path)
-            raise Conflict(path=path, base=_hash(late), actual=_hash(now), diff=diff)
+            raise Conflict(path=path, base=hashed(late), actual=hashed(now), diff=diff)
         return text.encode()
 
 
@@ -213,7 +213,3 @@ def _holds(now: bytes, base: bytes, new: bytes) -> bool:
     )
     added = all(present[line] >= wanted[line] for line in wanted - old)
     return added and all(present[line] <= wanted[line] for line in old - wanted)
-
-
-def _hash(data: bytes | None) -> str | None:
-    return None if data is None else digest(data)

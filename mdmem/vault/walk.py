@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from mdmem.errors import PathRefused
 from mdmem.text.document import SUFFIXES
 from mdmem.vault import files
-from mdmem.vault.paths import MAX_PATH_BYTES, check_memory
+from mdmem.vault.paths import MAX_PATH_BYTES, check_memory, nfc
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -129,7 +129,7 @@ def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str
     """As `look`, at `paths` only: of memories, and of folders, with everything below them."""
     if "" in paths:
         return look(root, known, mounts)
-    wanted = frozenset(map(_nfc, paths))
+    wanted = frozenset(map(nfc, paths))
     inside = {path: file for path, file in (mounts or {}).items() if _covers(wanted, path)}
     search = _Search(known, inside)
     search.run(_Folder(root, ""), _tree(wanted))
@@ -217,7 +217,7 @@ def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEnt
     """Some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
-    shadowed = {name for name in odd if name != _nfc(name) and _nfc(name) in names}
+    shadowed = {name for name in odd if name != nfc(name) and nfc(name) in names}
     for entry in some:
         yield _Met(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
 
@@ -241,7 +241,7 @@ def _in_order(
             if isinstance(entries, str):
                 yield below.left_out(entries)
             else:
-                backwards = sorted(entries, key=lambda entry: _nfc(entry.name), reverse=True)
+                backwards = sorted(entries, key=lambda entry: nfc(entry.name), reverse=True)
                 pending += _met(below, backwards, entries)
         elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
             found = met.file(checked=checked)
@@ -349,7 +349,7 @@ def _tree(paths: Iterable[str]) -> _Tree:
 
 def _key(name: str) -> str:
     """A name as a wanted path has it."""
-    return name if name.isascii() and name.isprintable() else _nfc(_shown(name))
+    return name if name.isascii() and name.isprintable() else nfc(_shown(name))
 
 
 def _covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
@@ -364,14 +364,14 @@ def _covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) ->
         inside = is_inside.get(folder)
         if inside is None:
             inside = is_inside[folder] = _covers(wanted, folder)
-        if inside or _nfc(path) in wanted:
+        if inside or nfc(path) in wanted:
             covered.append(path)
     return covered
 
 
 def _covers(wanted: frozenset[str], path: str) -> bool:
     """Whether a path, or a folder above it, is wanted."""
-    path = _nfc(path)
+    path = nfc(path)
     while path and path not in wanted:
         path = path.rpartition("/")[0]
     return bool(path)
@@ -384,7 +384,7 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
             with contextlib.suppress(*_GONE), _translated(folder, "list it"):
-                name = next((n for n in os.listdir(folder) if _nfc(n) == part), part)
+                name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
             return None
@@ -452,10 +452,6 @@ def _translated(path: str, action: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise files.failure(error, _shown(path), action) from None
-
-
-def _nfc(name: str) -> str:
-    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def _shown(path: str) -> str:

@@ -192,12 +192,13 @@ def _encodable(text: str) -> bool:
 class _Match(NamedTuple):
     """What ripgrep printed about a line that matches, and the parts of the line's vault path.
 
-    `hits` are what it comes to, once its memory has been read.
+    `hits` are what it comes to, once its memory has been read, and `lines` those that no hit is made of yet.
     """
 
     path: tuple[str, ...]
     printed: bytes
     hits: Iterable[Hit] | None = None
+    lines: Iterator[ripgrep.Line] = iter(())
 
 
 _BY_PATH = itemgetter(0)
@@ -231,11 +232,11 @@ class _GrepRun(NamedTuple):
         matches = self._matches()
         try:
             for match in self._looked_up(matches):
-                hits = iter(match.hits or ())
-                for hit in hits:
+                for hit in match.hits or ():
                     given += 1
                     if given == self.limit:
-                        left_out = min(COUNTED, sum(1 for _ in islice(hits, COUNTED)) + _count(matches))
+                        further = sum(1 for _ in islice(match.lines, COUNTED))
+                        left_out = min(COUNTED, further + _count(matches))
                         yield replace(hit, left_out=left_out)
                         return
                     yield hit
@@ -267,7 +268,7 @@ class _GrepRun(NamedTuple):
             hits = map(memory.hit, lines, repeat(self.before), repeat(self.after))
             # The one line is looked up now; of the many of a text without line feeds, each when it is given.
             several = ripgrep.may_be_several(match.printed)
-            yield match._replace(hits=hits if several else list(hits))
+            yield match._replace(hits=hits if several else list(hits), lines=lines)
 
     def _file(self, path: str) -> str:
         return self.mounts.get(path) or os.path.join(self.root, path)
@@ -294,10 +295,11 @@ class _GrepRun(NamedTuple):
             most = min(_READ_EARLY, self.limit or _READ_EARLY) if reads else 0
             early = islice(self._looked_up(found), most)
             for match in chain(early, found):
+                # The last one may be of any size: it is here, and to search again would bring it once more.
+                if len(gathered) == GATHERED or size > _GATHERED_BYTES:
+                    return None
                 gathered.append(match)
                 size += len(match.printed)
-                if len(gathered) > GATHERED or size > _GATHERED_BYTES:
-                    return None
         return gathered
 
     def _mounted(self) -> dict[str, str]:

@@ -264,9 +264,7 @@ def _first_lines(text: str) -> list[int]:
     r"""The number of the first line in each stretch that ends at `\n`; empty where every line does."""
     if text.count("\r") == text.count("\r\n"):
         return []
-    firsts, number = [1], 1
-    for ending in LINE_END.findall(text):
-        number += 1
-        if ending != "\r":
-            firsts.append(number)
+    firsts = [1]
+    for stretch in text.split("\n")[:-1]:
+        firsts.append(firsts[-1] + 1 + stretch.count("\r") - stretch.endswith("\r"))
     return firsts

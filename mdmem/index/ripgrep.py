@@ -10,7 +10,7 @@ import subprocess
 import sys
 from binascii import a2b_base64
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
 from mdmem.text.regex import regex
@@ -28,6 +28,7 @@ _FILE_ERROR = regex(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-
 # Bytes of a printed line that are read at once, and the most that stand before its matches: a memory that is
 # as large as is allowed has 25 MB, all of it escapes.
 _LONG, _LONGEST = 1 << 20, 1 << 26
+_BUFFER = 1 << 16  # what a pipe holds
 # Where the matches begin, and one of them. No string holds either: there, quotes are escaped.
 _SUBMATCHES = b'"submatches":['
 _SPAN = regex(rb'"start":([0-9]+),"end":([0-9]+)\}')
@@ -81,6 +82,7 @@ class Process:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list, no shell; the pattern stands behind --
                 command,
+                bufsize=_BUFFER,
                 cwd=cwd,
                 stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -170,7 +172,7 @@ def _long_line(begun: bytes, stream: IO[bytes]) -> bytes:
             wanted = sys.maxsize if may_be_several(line[:at]) else 0
         looked = max(0, len(line) - len(_SUBMATCHES))
         if part.endswith(b"\n") or not (part := stream.readline(_LONG)):
-            return bytes(line)
+            return cast("bytes", line)  # a copy would be as large again
         if len(line) < wanted:
             line += part
 

@@ -148,6 +148,24 @@ def test_a_line_of_megabytes_with_a_match_everywhere_is_searched_at_once(vault: 
     assert hits[-1].left_out == (COUNTED if ending == "\r" else 0)
 
 
+@pytest.mark.parametrize("others", [(), ("a.md", "c.md")], ids=repr)
+def test_lines_beside_one_of_megabytes_keep_their_order(vault: Folder, others: tuple[str, ...]) -> None:
+    vault.write("b.md", "é\r" * 200_000 + "é")
+    for path in others:
+        vault.write(path, "é\n")
+
+    hits = list(vault.grep("é", limit=3))
+
+    assert [hit.path for hit in hits] == [
+        *(path for path in others if path == "a.md"),
+        "b.md",
+        "b.md",
+        "b.md",
+    ][:3]
+    assert hits[-1].left_out == COUNTED
+    assert list(vault.grep("é").counts()) == sorted([("b.md", 200_001), *((path, 1) for path in others)])
+
+
 def test_a_match_in_the_frontmatter_or_above_the_first_heading_has_no_heading(vault: Folder) -> None:
     vault.write("a.md", "---\ntitle: needle\n---\nneedle\n# H\nneedle\n")
     assert [(hit.line, hit.heading) for hit in vault.grep("needle")] == [(2, ()), (4, ()), (6, ("H",))]

@@ -129,3 +129,17 @@ def test_lone_carriage_returns_count_as_line_ends() -> None:
     memory = reader("a\rb\nneedle\rneedle\n")
     assert [memory.hit(Line(2, piece, "needle", ()), 1, 1).line for piece in (0, 1)] == [3, 4]
     assert memory.hit(Line(2, 1, "needle", ()), 1, 1).before == ("needle",)
+
+
+@given(st.lists(st.sampled_from(("a", "b c", "", "\n", "\r\n", "\r")), max_size=30).map("".join))
+@settings(deadline=None)
+def test_a_line_that_ripgrep_found_is_that_of_the_memory(text: str) -> None:
+    """ripgrep counts line feeds; a lone carriage return, wherever it stands, ends a line of the memory."""
+    memory, document = reader(text), parse_text("a.md", text)
+    numbers = []
+    for number, stretch in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
+        for piece, line in enumerate(stretch.removesuffix("\r").split("\r")):
+            hit = memory.hit(Line(number, piece, line, ()), 0, 0)
+            numbers.append(hit.line)
+            assert line == line_text(document, hit.line)
+    assert numbers == list(range(1, len(numbers) + 1))

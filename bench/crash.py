@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
 
+import vaults
 from table import Row, milliseconds
-from workers import Worker
+from workers import Worker, kill_after
 
 from mdmem.memory.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
@@ -44,11 +44,8 @@ class _Vault:
         self.root = root
         self.size = size
         self.generation = 1
-        shutil.rmtree(root, ignore_errors=True)
-        os.makedirs(os.path.join(root, ".mdmem"))
+        vaults.empty(root)
         os.makedirs(os.path.join(root, "notes"))
-        with open(os.path.join(root, ".mdmem", "config.toml"), "wb"):
-            pass
         for number in range(size):
             with open(os.path.join(root, _name(number)), "wb") as file:
                 file.write(_content(number, 0))
@@ -140,11 +137,7 @@ def _duration(root: str, size: int) -> float:
 
 def _kill(vault: _Vault, pause: float) -> Counter[str]:
     """Kill a process `pause` seconds after it began to make generations, open the vault, and look at it."""
-    worker = Worker(vault.make_generations)
-    worker.go()
-    time.sleep(pause)
-    reports = worker.kill()
-    done = max((report for report in reports if isinstance(report, int)), default=vault.generation)
+    done = kill_after(vault.make_generations, pause, vault.generation)
     amid = vault.is_amid()
     Memory(vault.root).ls()  # the next command, whichever it is
     state = "before" if vault.is_of(done) else "after" if vault.is_of(done + 1) else "between"

@@ -7,15 +7,13 @@ preference; and each decision in one place: the inbox before it is accepted, the
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import vaults
 from table import Row
-from workers import Worker
+from workers import kill_after
 
 from mdmem.memory.memory import Memory
 from mdmem.memory.statement import said_in
@@ -46,10 +44,7 @@ class _Inbox:
     def __init__(self, root: str, seed: str) -> None:
         self.root = root
         self._seed = seed
-        shutil.rmtree(root, ignore_errors=True)
-        os.makedirs(os.path.join(root, ".mdmem"))
-        with open(os.path.join(root, ".mdmem", "config.toml"), "w", encoding="utf-8") as file:
-            file.write('[capture]\npolicy = "inbox"\nmax_open = 100000\n')
+        vaults.empty(root, '[capture]\npolicy = "inbox"\nmax_open = 100000\n')
 
     def go_on(self, pipe: Connection) -> None:
         """What the process does that is killed."""
@@ -116,11 +111,7 @@ def measure(setting: Setting) -> list[Row]:
     counted: Counter[str] = Counter()
     inbox = _Inbox(setting.path("inbox-crash"), "0")
     for number in range(1, count + 1):
-        worker = Worker(inbox.go_on)
-        worker.go()
-        time.sleep(chance.uniform(0, _LONGEST))
-        done = max((each for each in worker.kill() if isinstance(each, int)), default=0)
-        counted += inbox.look(done)
+        counted += inbox.look(kill_after(inbox.go_on, chance.uniform(0, _LONGEST), 0))
         if number % _KILLS_OF_A_VAULT == 0 or number == count:
             memory = Memory(inbox.root)
             counted["messages"] += inbox.numbers(memory)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
+import vaults
 from machine import environment, installed
 from percentiles import clock
 from sessions import write_log
 from table import Row, ratio_row
 from timing import Paired, nothing, paired, program
-from workers import Worker
+from workers import kill_after
 
 from mdmem.memory.memory import Memory
 from mdmem.memory.observations import CURSOR
@@ -52,13 +52,6 @@ _SAID = (
 
 def measure(setting: Setting) -> list[Row]:
     return [*crash(setting), _observe(setting), _due(setting), _context(setting), _hook(setting)]
-
-
-def _vault(root: str, config: str = "") -> str:
-    os.makedirs(os.path.join(root, ".mdmem"))
-    with open(os.path.join(root, ".mdmem", "config.toml"), "w", encoding="utf-8") as file:
-        file.write(config)
-    return root
 
 
 def _messages(first: int, count: int) -> list[dict[str, str]]:
@@ -112,13 +105,9 @@ def crash(setting: Setting) -> list[Row]:
     root, said, wrong, made = setting.path("crash"), 0, Counter[str](), 0
     for number in range(count):
         if number % _KILLS_OF_A_VAULT == 0:
-            shutil.rmtree(root, ignore_errors=True)
-            _vault(root, _CONFIG)
+            vaults.empty(root, _CONFIG)
             said = 0
-        worker = Worker(_go_on(root, said))
-        worker.go()
-        time.sleep(chance.uniform(0, _LONGEST))
-        said = max((each for each in worker.kill() if isinstance(each, int)), default=said)
+        said = kill_after(_go_on(root, said), chance.uniform(0, _LONGEST), said)
         memory = Memory(root)
         wrong += _wrong(memory, said) if memory.sessions.history(_KEY, last=1) else Counter()
         said = len(memory.sessions.history(_KEY))
@@ -135,7 +124,7 @@ def crash(setting: Setting) -> list[Row]:
 
 def _observe(setting: Setting) -> Row:
     """Observing what was said, beside reading it from the log, splitting it into words, and two writes."""
-    memory = Memory(_vault(setting.path("observe")))
+    memory = Memory(vaults.empty(setting.path("observe")))
     plain = setting.path("plain")
     os.makedirs(plain)
     mine, theirs = [], []
@@ -198,7 +187,7 @@ def _context(setting: Setting) -> Row:
     little, much = setting.count(_LITTLE), setting.count(_MUCH)
     sides = {}
     for count in (little, much):
-        memory = Memory(_vault(setting.path(f"context {count}")))
+        memory = Memory(vaults.empty(setting.path(f"context {count}")))
         for number in range(count):
             memory.sessions.extend(_KEY, _messages(3 * number, 3))
             memory.observations.observe(_KEY)
@@ -216,7 +205,7 @@ def _context(setting: Setting) -> Row:
 
 def _hook(setting: Setting) -> Row:
     """A turn ends, its conversation is due, and a process that observes it is started each time."""
-    root = _vault(setting.path("hook"), "[observation]\nenabled = true\n")
+    root = vaults.empty(setting.path("hook"), "[observation]\nenabled = true\n")
     memory, given = Memory(root), '{"session_id": "s", "stop_hook_active": false}'
     memory.sessions.allow_capture()
     passing = nothing()

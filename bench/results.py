@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sqlite3
-import time
 from collections import Counter
 from glob import glob
 from typing import TYPE_CHECKING
 
+import vaults
 from table import Row, difference_row
 from timing import Paired, paired
-from workers import Worker
+from workers import kill_after
 
 from mdmem.memory.memory import Memory
 from mdmem.text.document import digest
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 _MEGABYTE, _PAIRS, _TIMES, _MORE = 1_000_000, 40, 2, 0.020
 _KILLS, _KILLS_OF_A_VAULT, _LONGEST = 1_000, 10, 0.2
 _MOST_BYTES = 400_000
+_CONFIG = f"[results]\nmax_bytes = {_MOST_BYTES}\n"
 _AFTERWARDS = b"x" * 3_000
 
 
@@ -58,7 +58,7 @@ def _log(number: int, size: int) -> str:
 
 
 def storing(setting: Setting) -> Row:
-    root = _vault(setting.path("results-storing"))
+    root = vaults.empty(setting.path("results-storing"), _CONFIG)
     results, count = Memory(root).results, setting.count(_PAIRS)
     outputs = [_log(number, _MEGABYTE) for number in range(count + 5)]
 
@@ -79,14 +79,6 @@ def storing(setting: Setting) -> Row:
 # -- kills --------------------------------------------------------------------------------------------------
 
 
-def _vault(root: str) -> str:
-    shutil.rmtree(root, ignore_errors=True)
-    os.makedirs(os.path.join(root, ".mdmem"))
-    with open(os.path.join(root, ".mdmem", "config.toml"), "w", encoding="utf-8") as file:
-        file.write(f"[results]\nmax_bytes = {_MOST_BYTES}\n")
-    return root
-
-
 def output_of(number: int) -> bytes:
     """The output that a step stores: every third one again what an earlier step has stored."""
     number = _named(number)
@@ -99,7 +91,7 @@ class _Steps:
     """A vault in which results are stored, step by step."""
 
     def __init__(self, root: str) -> None:
-        self.root = _vault(root)
+        self.root = vaults.empty(root, _CONFIG)
         self.number = 0
 
     def go_on(self, pipe: Connection) -> None:
@@ -165,11 +157,7 @@ def killed(setting: Setting, kills: int) -> Row:
     counted: Counter[str] = Counter()
     steps, done = _Steps(setting.path("results-killed")), 0
     for number in range(1, kills + 1):
-        worker = Worker(steps.go_on)
-        worker.go()
-        time.sleep(chance.uniform(0, _LONGEST))
-        reports = [each for each in worker.kill() if isinstance(each, int)]
-        counted += steps.look(max(reports, default=steps.number))
+        counted += steps.look(kill_after(steps.go_on, chance.uniform(0, _LONGEST), steps.number))
         if number % _KILLS_OF_A_VAULT == 0:
             done += steps.number
             steps = _Steps(steps.root)

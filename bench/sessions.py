@@ -49,10 +49,7 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def _vault(root: str) -> str:
-    os.makedirs(os.path.join(root, ".mdmem"))
-    os.makedirs(os.path.join(root, "sessions"))
-    with open(os.path.join(root, ".mdmem", "config.toml"), "wb"):
-        pass
+    os.makedirs(os.path.join(vaults.empty(root), "sessions"))
     return root
 
 

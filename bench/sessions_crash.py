@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+import vaults
 from table import Row
-from workers import Worker
+from workers import kill_after
 
 from mdmem.memory.memory import Memory
 from mdmem.sessions import state
@@ -95,10 +94,7 @@ class _Session:
         self.root = root
         self.number, self.history = 0, list[str]()
         self._seed, self.summaries = seed, 0
-        shutil.rmtree(root, ignore_errors=True)
-        os.makedirs(os.path.join(root, ".mdmem"))
-        with open(os.path.join(root, ".mdmem", "config.toml"), "wb"):
-            pass
+        vaults.empty(root)
 
     def step(self, number: int) -> _Step:
         return random.Random(f"{self._seed} {number}").choice(_STEPS)
@@ -156,11 +152,7 @@ def measure(setting: Setting) -> list[Row]:
     counted: Counter[str] = Counter()
     session = _Session(setting.path("sessions-crash"), "0")
     for number in range(1, count + 1):
-        worker = Worker(session.go_on)
-        worker.go()
-        time.sleep(chance.uniform(0, _LONGEST))
-        done = max((each for each in worker.kill() if isinstance(each, int)), default=session.number)
-        outcome = session.look(done)
+        outcome = session.look(kill_after(session.go_on, chance.uniform(0, _LONGEST), session.number))
         counted.update({outcome: 1, "findings": session.findings(), "hidden": session.hidden()})
         if number % _KILLS_OF_A_SESSION == 0 or outcome == "between":
             counted.update({"steps": session.number, "summaries": session.summaries})

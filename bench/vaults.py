@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from itertools import accumulate, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,6 +58,14 @@ _OTHERS = {
 }
 
 
+def empty(root: str, config: str = "") -> str:
+    """Make a vault without memories in `root`, in the place of what is there; the folder again."""
+    shutil.rmtree(root, ignore_errors=True)
+    os.makedirs(os.path.join(root, ".mdmem"))
+    write(os.path.join(root, ".mdmem", "config.toml"), config)
+    return root
+
+
 def make(root: str, notes: int, seed: int, planted: Mapping[str, int] | None = None) -> None:
     """Make a vault in `root` with so many notes, about 1.2 KB each, in folders of 100.
 
@@ -69,8 +78,7 @@ def make(root: str, notes: int, seed: int, planted: Mapping[str, int] | None = N
         planted: words that are not in the vocabulary, each with the number of notes that hold it once.
     """
     words = _places(random.Random(seed), notes, planted or {})
-    os.makedirs(os.path.join(root, ".mdmem"))
-    write(os.path.join(root, ".mdmem", "config.toml"), "")
+    empty(root)
     for number in range(notes):
         if number % PER_FOLDER == 0:
             os.makedirs(os.path.join(root, os.path.dirname(path(number))))

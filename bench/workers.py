@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ class Worker:
                 reports.append(self._ours.recv())
         self._process.join()
         return reports
+
+
+def kill_after(work: Callable[[Connection], None], seconds: float, done: int) -> int:
+    """The last number that `work` reported before it was killed after so many seconds; else `done`."""
+    worker = Worker(work)
+    worker.go()
+    time.sleep(seconds)
+    return max((each for each in worker.kill() if isinstance(each, int)), default=done)
 
 
 def _run(work: Callable[[Connection], None], pipe: Connection) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import vaults
 from table import Row, seconds
 from timing import spread
 from workers import Worker
@@ -125,10 +126,7 @@ def _open_mark(writer: str, number: int) -> str:
 
 def _round(root: str, each: int, works: Sequence[Work]) -> _Round:
     """Let writers loose on the note of a fresh vault, all at one moment."""
-    os.makedirs(os.path.join(root, ".mdmem"))
-    os.makedirs(os.path.join(root, "notes"))
-    with open(os.path.join(root, ".mdmem", "config.toml"), "wb"):
-        pass
+    os.makedirs(os.path.join(vaults.empty(root), "notes"))
     with open(os.path.join(root, _NOTE), "w", encoding="utf-8") as file:
         file.writelines(f"{_open_mark(name, number)}\n" for name in _WRITERS for number in range(each))
     workers = [Worker(partial(work, root, each)) for work in works]

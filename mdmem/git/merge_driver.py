@@ -1,15 +1,14 @@
 """The merge driver: what git asks to merge the three versions of one file.
 
 A memory is merged as the vault merges concurrent changes, and the result is checked before git is told that
-it is clean: it must read as a memory, keep its schema as well as both sides do, and hold what each side
-added. Where one of these does not hold, and in what is not a memory, git's own merge of lines decides. Ours
-is never left without the other side: where they cannot be merged, both stand between markers.
+it is clean: it must read as a memory, and keep its schema as well as both sides do. Where one of these does
+not hold, and in what is not a memory, git's own merge of lines decides. Ours is never left without the other
+side: where they cannot be merged, both stand between markers.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
@@ -18,7 +17,6 @@ from mdmem.text.conflict import Markers
 from mdmem.text.diff import Versions
 from mdmem.text.document import SUFFIXES, Document, parse, parse_text
 from mdmem.text.merge import merge
-from mdmem.text.regex import regex
 from mdmem.vault import config, outside
 from mdmem.vault.vault import Vault
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from mdmem.vault.files import Place
 
 _MOST_SIZE = 1_000  # of a marker: attributes come with the files
-_WORD = regex(r"\w+")
 _SHOWING_BASE = ("diff3", "zdiff3")
 _CONFLICTS = range(1, 128)  # what `git merge-file` ends with
 
@@ -108,15 +105,17 @@ class _Work(NamedTuple):
         vault, name = _memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
         merged = merge(*documents)
+        if merged.text is None:
+            reason = merged.conflicts[0].reason
+        else:
+            reason = _broken(documents, merged.text, self._checked(vault))
+        if reason:
+            self.notes.append(f"the clean merge was discarded: it {reason}")
+            return None
         if merged.conflicts:
             merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
             if merged.text is None:
                 self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
-        elif merged.text is not None:
-            reason = _broken(documents, merged.text, self._checked(vault))
-            if reason:
-                self.notes.append(f"the clean merge was discarded: it {reason}")
-                return None
         return None if merged.text is None else _Outcome(merged.text.encode(), len(merged.conflicts))
 
     def _shows_base(self) -> bool:
@@ -183,9 +182,6 @@ def _memory(path: str) -> tuple[Vault, str] | None:
 
 def _broken(documents: Versions[Document], text: str, vault: Vault | None) -> str:
     """Why a clean merge is not to be trusted, in words that follow "it"; empty when nothing is wrong."""
-    lost = _lost(documents.map(lambda document: document.text), text)
-    if lost:
-        return lost
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)
         found = vault.check(after) if vault else after.findings
@@ -200,24 +196,3 @@ def _broken(documents: Versions[Document], text: str, vault: Vault | None) -> st
         return f"is not a memory: {error.message}"
     new = [finding for finding in errors if (finding.code, finding.rule) not in known]
     return f"is not valid: {new[0].message}" if new else ""
-
-
-def _lost(texts: Versions[str], after: str) -> str:
-    """Whether a word that a side brought is missing, or one stands that no side would have, in words."""
-    base, ours, theirs = texts.map(_words)
-    result = _words(after)
-    for word in (ours | theirs).keys() - base.keys():
-        if result[word] < max(ours[word], theirs[word]):
-            return f"has lost {word!r}, which one side wrote"
-    for word in base:
-        gone = 0 in (ours[word], theirs[word]) and max(ours[word], theirs[word]) <= base[word]
-        if gone and result[word]:
-            return f"still has {word!r}, which one side removed"
-    # What is left of the first version, and what each side added to it: no merge has a word more often.
-    most = base + (ours - base) + (theirs - base)
-    twice = next(iter(result - most), "")
-    return f"has {twice!r} more often than both sides together" if twice else ""
-
-
-def _words(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text))

@@ -25,6 +25,7 @@ class MergeConflict:
         where: the heading path (`Design > Index`) or the dotted key; may be empty.
         line: where it stands in theirs, 1-based.
         base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
+        reason: what is wrong with a merge of the place, in words that follow "it"; else empty.
     """
 
     kind: ConflictKind
@@ -33,15 +34,22 @@ class MergeConflict:
     base: str
     ours: str
     theirs: str
+    reason: str = ""
 
 
 def value_conflict(
-    kind: ConflictKind, path: KeyPath, theirs: Document, texts: Versions[str] | Versions[str | None]
+    kind: ConflictKind,
+    path: KeyPath,
+    theirs: Document,
+    texts: Versions[str] | Versions[str | None],
+    reason: str = "",
 ) -> MergeConflict:
     """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
     line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
     before, mine, yours = (text or "" for text in texts)
-    return MergeConflict(kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours)
+    return MergeConflict(
+        kind=kind, where=dotted(path), line=line, base=before, ours=mine, theirs=yours, reason=reason
+    )
 
 
 class Markers(NamedTuple):

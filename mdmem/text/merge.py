@@ -1,10 +1,11 @@
 """Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay; a
-body by lines, and where changed lines touch by section. Two insertions at one place are both kept, theirs
-first. When they are identical they are one: the same change often arrives twice (a retried write, a
-cherry-picked commit), and two sides that are equal as a whole merge to themselves as well. Whoever means a
-second equal line must append again to what is there, rather than merge.
+body by lines, and where changed lines touch by section; where the result is not what both changes come to, it
+is a conflict as a whole. Two insertions at one place are both kept, theirs first if that is right. When they
+are identical they are one: the same change often arrives twice (a retried write, a cherry-picked commit), and
+two sides that are equal as a whole merge to themselves as well. Whoever means a second equal line must append
+again to what is there, rather than merge.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
-from mdmem.text.blocks import Heading, may_have_headings, sections
+from mdmem.text.blocks import Heading, Scan, may_have_headings, scan, sections
 from mdmem.text.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.text.diff import Versions, complete, hunks, merged_order, regions, shared
 from mdmem.text.edit import TextEdit, splice
@@ -69,28 +70,40 @@ def merge(base: Document, ours: Document, theirs: Document, *, markers: Markers 
     whole = versions.map(lambda document: document.text).agreed()
     if whole:
         return Merged(text=whole[0])
-    merged = _merged(versions, markers)
-    again = merged.conflicts or merged.text is None or _misplaced(versions, merged.text)
-    alike = _by_block(versions) if again else None
+    merged = _merged_somehow(versions, markers)
+    if any(found.reason for found in merged.conflicts):
+        # Of two insertions at one place, one may be right only in front of the other.
+        other = _merged_somehow(Versions(base, theirs, ours), None)
+        merged = merged if other.conflicts else other
+    return merged
+
+
+def _merged_somehow(versions: Versions[Document], markers: Markers | None) -> Merged:
+    """The merge of versions as they are written, or else with their blocks alike."""
+    merged = _merged(versions, versions, markers)
+    alike = _by_block(versions) if merged.conflicts else None
     if alike:
-        other = _merged(alike, markers)
+        other = _merged(alike, versions, markers)
         # The lines of its conflicts are not those of theirs.
         if not other.conflicts or (markers and other.text is not None):
             return other
     return merged
 
 
-def _merged(versions: Versions[Document], markers: Markers | None) -> Merged:
+def _merged(versions: Versions[Document], written: Versions[Document], markers: Markers | None) -> Merged:
+    """The merge of versions; that of their lines is held to how they were `written`."""
     conflicts = Conflicts(markers)
     text = merged_json(versions, conflicts)
     if text is None and not conflicts:
-        text = _merged_markdown(versions, conflicts)
+        text = _merged_markdown(versions, written, conflicts)
     elif conflicts:
         text = None
     return Merged(text=text, conflicts=tuple(conflicts.found))
 
 
-def _merged_markdown(versions: Versions[Document], conflicts: Conflicts) -> str | None:
+def _merged_markdown(
+    versions: Versions[Document], written: Versions[Document], conflicts: Conflicts
+) -> str | None:
     ended = versions.map(lambda document: _ends_line(document.text)).agreed()
     versions = _terminated(versions)
     sound = complete(versions.map(_sound_frontmatter))
@@ -115,14 +128,18 @@ def _merged_markdown(versions: Versions[Document], conflicts: Conflicts) -> str 
         # Behind a byte-order mark, a marker would be none.
         can_mark = conflicts.markers and not text.startswith(frontmatter.BOM + "<" * conflicts.markers.size)
         return text if can_mark else None
-    if sound:
-        found = _sound_frontmatter(_with_text(versions.theirs, text))
-        kept = found and (not fields or (found.span.end == len(front) and same(found.values, fields.value)))
-        if not kept:
-            whole = versions.map(lambda document: document.text)
-            kind: ConflictKind = "field" if fields else "lines"
-            conflicts.take(value_conflict(kind, (), versions.theirs, whole), "\n")
-            return None
+    result = _with_text(versions.theirs, text)
+    found = _sound_frontmatter(result) if sound else None
+    kept = found and (not fields or (found.span.end == len(front) and same(found.values, fields.value)))
+    if sound and not kept:
+        reason = "has frontmatter that neither side wrote"
+    else:
+        reason = _wrong(written.paired(starts, _Body), _Body(result, len(front)))
+    if reason:
+        kind: ConflictKind = "field" if fields and not kept else "lines"
+        whole = versions.map(lambda document: document.text)
+        conflicts.take(value_conflict(kind, (), versions.theirs, whole, reason), "\n")
+        return None
     return _FINAL_LINE_END.sub("", text) if ended == (False,) else text
 
 
@@ -220,22 +237,6 @@ def _changed_lines(base: Document, side: Document) -> set[int]:
     return {number for hunk in found for number in range(hunk.start + 1, hunk.end + 1)}
 
 
-def _misplaced(versions: Versions[Document], text: str) -> bool:
-    """Whether what carries a block id stands twice in a clean merge, or there though a side removed it."""
-    if "^" not in versions.base.text or "^" not in text or len(text) > MOST_COMPARED:
-        return False
-    try:
-        ids = versions.map(lambda document: Counter(block.id for block in document.blocks))
-        result = Counter(block.id for block in _with_text(versions.ours, text).blocks)
-    except DocumentRefused:
-        return False
-    return any(
-        count > max(ids.ours[name], ids.theirs[name]) or not (ids.ours[name] and ids.theirs[name])
-        for name, count in result.items()
-        if name in ids.base
-    )
-
-
 def _line(document: Document, offset: int) -> Span:
     return document.lines.span(document.lines.number(offset))
 
@@ -259,6 +260,85 @@ def _block_places(document: Document) -> dict[str, Span]:
         end = lines.span(block.line).start + len(lines.content(block.line))
         found.setdefault(block.id, []).append(Span(lines.span(first).start, end))
     return {name: spans[0] for name, spans in found.items() if len(spans) == 1}
+
+
+# ------------------------------------------------------------------------------------------------- result
+
+# Where links lead is no word: one side may lead the links elsewhere that the other one wrote.
+_WORD = regex(r"(?:\[\[|\]\()[^\[\]()|\r\n]*|((?<= )\^[A-Za-z0-9-]+|\w+)")
+_MAY_HIDE = regex(r"```|~~~|<|(?:\A|[\r\n])(?: {4}| {0,3}\t)")
+_BEHIND = "\n\nwhat follows\n"
+_LONGEST = 60
+
+
+class _Body(NamedTuple):
+    """What of a document is merged by lines: all from `start` on."""
+
+    document: Document
+    start: int
+
+    def counts(self, *, hides: bool) -> Counter[tuple[str, str]]:
+        """How often each word stands, and each line as what it is; where none `hides` any, all are text.
+
+        Behind all lines stands one more, which is text unless something is left open.
+        """
+        text = self.document.text + _BEHIND
+        found = Counter((word, "") for word in _WORD.findall(self.document.text, self.start) if word)
+        outline = scan(text, frontmatter.locate(self.document.text)[0].end) if hides else Scan()
+        texts = ((start, end, "text") for start, end in outline.texts)
+        spans = sorted([*texts, *((start, end, "code") for start, end in outline.fences)])
+        at, number = self.start, 0
+        for line in whole_lines(text, at):
+            end = at + len(line)
+            while number < len(spans) and spans[number][1] <= at:
+                number += 1
+            kind = spans[number][2] if number < len(spans) and spans[number][0] < end else "no text"
+            if line.strip():
+                found[line.strip("\r\n"), kind if hides else "text"] += 1
+            at = end
+        return found
+
+
+def _wrong(versions: Versions[_Body], result: _Body) -> str:
+    """Why a clean merge is not to be trusted, in words that follow "it"; empty where nothing is wrong.
+
+    A merge of lines may have a line twice that both sides moved, keep one that one side removed and the
+    other moved, and make code of text where both moved fences. So each word that names something, since it
+    stood once at most, and each line, as text or as code, has to stand as often as both changes say.
+    """
+    bodies = [*versions, result]
+    if any(len(body.document.text) > MOST_COMPARED for body in bodies):
+        return ""
+    hides = any(_MAY_HIDE.search(body.document.text, body.start) for body in bodies)
+    try:
+        base, ours, theirs, after = (body.counts(hides=hides) for body in bodies)
+    except DocumentRefused:
+        return ""
+    known = base | ours | theirs
+    lines = {line for line, kind in known if kind}
+    for unit in after | known:
+        (said, kind), before, times = unit, base[unit], after[unit]
+        least, most = _limits(before, ours[unit], theirs[unit])
+        # A line that no side wrote was put together from both.
+        if unit not in known:
+            if kind and said in lines:
+                return f"makes {kind} of {said.strip()[:_LONGEST]!r}"
+        elif before > 1 and not kind:
+            continue
+        elif times > most or (times < least and (before or not kind)):
+            told = "has lost {}" if times < least else "has {} more often than both sides together"
+            told = told if most else "still has {}, which one side removed"
+            return told.format(repr(said.strip()[:_LONGEST]))
+    return ""
+
+
+def _limits(base: int, ours: int, theirs: int) -> tuple[int, int]:
+    """How often what each side has so often may stand in their merge: it may be one change or two."""
+    two = ours + theirs - base
+    if min(ours, theirs) < base < max(ours, theirs):
+        return two, two
+    one = min(ours, theirs) if min(ours, theirs) < base else max(ours, theirs)
+    return min(one, two), max(one, two)
 
 
 # -------------------------------------------------------------------------------------------------- lines
@@ -409,7 +489,7 @@ class _LinesMerge:
         order = merged_order(Versions(base, ours, theirs))
         if (
             order is None
-            or _replaced_twice(Versions(base, ours, theirs))
+            or _replaced(Versions(base, ours, theirs))
             or (region.base.start < self.append_from and order != merged_order(Versions(base, theirs, ours)))
         ):
             return self._conflict("section", region)
@@ -465,8 +545,8 @@ class _LinesMerge:
         return [self.conflicts.take(found, theirs.document.lines.newline)]
 
 
-def _replaced_twice(keys: Versions[list[_PieceKey]]) -> bool:
-    """Whether a section has gone from both sides, and each has another in its place: it may be that one."""
+def _replaced(keys: Versions[list[_PieceKey]]) -> bool:
+    """Whether a section has gone from both sides, and one has another in its place: it may be that one."""
     base, ours, theirs = keys.map(set)
     common = base & ours & theirs
 
@@ -481,7 +561,7 @@ def _replaced_twice(keys: Versions[list[_PieceKey]]) -> bool:
         return found
 
     gone, mine, yours = base - ours - theirs, ours - base - theirs, theirs - base - ours
-    return bool(places(keys.base, gone) & places(keys.ours, mine) & places(keys.theirs, yours))
+    return bool(places(keys.base, gone) & (places(keys.ours, mine) | places(keys.theirs, yours)))
 
 
 def _items(lines: list[str]) -> list[str] | None:

@@ -113,8 +113,15 @@ def test_json_that_git_would_merge_into_nonsense_is_a_conflict(driver: Driver) -
     [
         ("- a\n", "- a\n- o ^x\n", "- t ^x\n- a\n", "twice"),
         ("# A\n- one gone\n- b\n\n# B\n", "# A\n- b\n\n# B\n", "# A\n- b\n\n# B\n- one gone\n", "'one'"),
+        (
+            "w0\nw1\nw2\nw3\nw4\n",
+            "w0\nw1\nw2\nw4\nw3\n",
+            "w0\nw1\nw2\nw4\nw3\nn0 n1\n",
+            "'w3' more often than both sides together",
+        ),
+        ("# A\n- a\n- b\n", "- a\n# A\n\n- b\n", "# A\n- a\n```\n- b\n```\n", "code of '# A'"),
     ],
-    ids=["an id twice", "removed and moved"],
+    ids=["an id twice", "removed and moved", "moved by both", "a heading into code"],
 )
 def test_what_merges_cleanly_and_is_not_right_is_a_conflict(
     driver: Driver, base: str, ours: str, theirs: str, told: str

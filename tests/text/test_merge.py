@@ -129,6 +129,26 @@ def test_one_section_that_both_added_with_other_blank_lines_before_it_is_written
     assert result == Merged(text="# A\n\n## B\n- b\n")
 
 
+def test_of_two_insertions_the_one_goes_first_that_would_be_another_thing_behind_the_other() -> None:
+    """Behind the item, the indented line would be a part of it, and no code."""
+    assert merged("", "- a\n", "    text\n").text == "    text\n- a\n"
+    assert merged("", "    text\n", "- a\n").text == "    text\n- a\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "reason"),
+    [
+        ("a\nb\nc\n", "b\nc\na\n", "b\na\nc\n", "has 'a' more often than both sides together"),
+        ("a\nb\nc\n", "b\nc\na\n", "b\nc\n", "still has 'a', which one side removed"),
+        ("a\nb\n", "```\na\nb\n```\n", "a\nt\nb\n", "makes code of 't'"),
+    ],
+)
+def test_a_merge_that_is_not_right_says_why(base: str, ours: str, theirs: str, reason: str) -> None:
+    for sides in (ours, theirs), (theirs, ours):
+        result = merged(base, *sides)
+        assert (result.text, [found.reason for found in result.conflicts]) == (None, [reason])
+
+
 def test_sections_of_one_name_are_told_apart_by_their_order() -> None:
     base = "# A\n## Notes\n- a\n# B\n## Notes\n- b\n"
     ours, theirs = base.replace("- a", "- ours"), base.replace("# B\n", "# B2\n")
@@ -215,6 +235,27 @@ def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides
         kept = split(result.text)
         assert (split(ours) | split(theirs)) - split(base) <= kept
         assert kept <= split(base) | split(ours) | split(theirs)
+
+
+FACTS = [f"- {n} ^i{n}\n" if n % 4 == 0 else f"line {n}\n" for n in range(9)]
+
+
+@st.composite
+def moved(draw: st.DrawFn) -> list[str]:
+    lines = list(FACTS)
+    for _ in range(draw(st.integers(1, 2))):
+        lines.insert(draw(st.integers(0, 8)), lines.pop(draw(st.integers(0, 8))))
+    return lines
+
+
+@settings(max_examples=200)
+@given(moved(), moved(), st.sets(st.sampled_from(FACTS), max_size=2))
+def test_what_was_moved_stands_once_and_what_was_removed_is_gone(
+    ours: list[str], theirs: list[str], gone: set[str]
+) -> None:
+    result = merged("".join(FACTS), "".join(line for line in ours if line not in gone), "".join(theirs))
+    if result.text is not None:
+        assert sorted(result.text.splitlines(keepends=True)) == sorted(set(FACTS) - gone)
 
 
 def split(text: str) -> set[str]:

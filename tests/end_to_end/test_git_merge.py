@@ -11,8 +11,9 @@ import random
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -21,6 +22,10 @@ import mdmem
 from mdmem.cli.main import main
 from tests.git.conftest import SETTINGS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WORKER = Path(__file__).with_name("merge_worker.py")
 BIN = Path(sys.executable).parent
 MARKS = re.compile(r"^(?:<{7} ours|={7}|>{7} theirs)$", re.MULTILINE)
 SECTIONS = ("Facts", "Decisions", "Log")
@@ -202,6 +207,18 @@ def install(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["git", "install", "--yes"]) == 0
 
 
+@contextmanager
+def answering(root: Path, folder: Path) -> Iterator[str]:
+    """A PATH on which `mdmem` is one that need not start anew each time; see `merge_worker.py`."""
+    folder.mkdir()
+    command = [sys.executable, str(WORKER), str(folder)]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        yield f"{folder}{os.pathsep}{os.environ['PATH']}"
+        process.kill()
+
+
 def words(text: str) -> list[str]:
     return re.findall(r"\b[bot]word\d{6}\b", text)
 
@@ -235,7 +252,8 @@ def test_concurrent_edits_merge_without_loss(tmp_path: Path, monkeypatch: pytest
     """400 pairs; what both sides changed, each in its own way, is a conflict, and nothing else is."""
     made = branches(tmp_path / "work", seed=0, count=PAIRS)
     install(made.root, monkeypatch)
-    made.git("merge", "--quiet", "--no-edit", "theirs", check=False)
+    with answering(made.root, tmp_path / "bin") as path:
+        made.git("merge", "--quiet", "--no-edit", "theirs", path=path, check=False)
     conflicts = made.conflicts()
     for path in made.base:
         held(made, path, clean=path not in conflicts)

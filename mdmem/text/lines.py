@@ -83,7 +83,15 @@ def line_ends(text: str) -> dict[str, int]:
 
 def whole_lines(text: str, start: int = 0, end: int = sys.maxsize) -> list[str]:
     """The lines of `text` from `start` to `end`, with their line ends."""
-    return _LINE.findall(text, start, end)
+    end = min(end, len(text))
+    lines: list[str] = []
+    while end - start > _STRETCH:
+        # Of a million lines most are alike, or are those of another version: each is kept once.
+        cut = LINE_END.search(text, start + _STRETCH, end)
+        stop = cut.end() if cut else end
+        lines += map(sys.intern, _LINE.findall(text, start, stop))
+        start = stop
+    return lines + _LINE.findall(text, start, end)
 
 
 def with_newline(text: str, newline: str) -> str:

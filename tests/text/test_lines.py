@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mdmem.text.lines import Lines, whole_lines, with_newline
 
@@ -74,6 +74,22 @@ def test_newline_is_the_most_frequent_line_end_and_uniform_says_whether_it_is_th
 ) -> None:
     lines = Lines(text)
     assert (lines.newline, lines.uniform) == (newline, uniform)
+
+
+@given(
+    st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=9), st.text("a\r", max_size=5), st.integers(0, 9)
+)
+@settings(deadline=None, max_examples=50)
+def test_of_a_long_text_the_lines_are_those_of_a_short_one(unit: str, tail: str, start: int) -> None:
+    text = unit * (100_000 // len(unit)) + tail
+    assert whole_lines(text, start, len(text) - 1) == text[start:-1].splitlines(keepends=True)
+
+
+def test_lines_that_are_equal_are_kept_once() -> None:
+    """Three versions of a memory of two million lines would take 600 MB."""
+    lines = whole_lines("a\r" * 500_000)
+    assert len(lines) == 500_000
+    assert len(set(map(id, lines[:400_000]))) == 1
 
 
 @given(TEXTS, st.sampled_from(["\n", "\r\n", "\r"]))

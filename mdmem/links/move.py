@@ -103,12 +103,15 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
     documents = {old: known.read(old) for old in moves}
     names = Remembered(known.names)
     shift = Shift(known, names, Moved(names, moves), moves)
-    changes = []
-    for old, document in documents.items():
-        edits = shift.edits(document, old, moves[old])
-        changes.append(Change(path=old, before=document, edits=tuple(edits), move_to=moves[old]))
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
     keys |= {key_of(new) for new in moves.values()}
+    changes = []
+    for old, document in documents.items():
+        new = moves[old]
+        # Seen from the same folder, only what moves is elsewhere.
+        only = keys if old.rpartition("/")[0] == new.rpartition("/")[0] else None
+        edits = shift.edits(document, old, new, only)
+        changes.append(Change(path=old, before=document, edits=tuple(edits), move_to=new))
     changes += shift.others(keys, moves)
     return EditPlan(changes=tuple(changes), message=_message("move", moves), left_out=tuple(shift.left_out))
 

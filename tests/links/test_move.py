@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from mdmem.errors import AlreadyExists, EditRefused, MemoryNotFound, PathRefused
-from mdmem.links.move import move, repair
+from mdmem.links.move import Moved, Shift, move, repair
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import TextEdit, splice
 
@@ -451,6 +451,20 @@ def test_after_any_move_every_link_means_what_it_meant(notes: type[Notes], case:
                 )
             else:
                 assert (now.path, now.ambiguous) == (moves.get(was.path, was.path), False)
+
+
+@given(vaults([*IDENTIFIERS, *PATHS]), st.sampled_from(NAMES))
+@settings(deadline=None, max_examples=150)
+def test_a_new_name_in_its_folder_changes_as_many_links_as_if_all_were_asked(
+    notes: type[Notes], texts: Texts, name: str
+) -> None:
+    """Only links with a key of what moves are asked then: of 100,000 others none can mean something else."""
+    vault, old = notes(texts), min(texts)
+    moves = {old: f"{old.rpartition('/')[0]}/{name}.md".removeprefix("/")}
+    assume(moves[old].casefold() not in map(str.casefold, texts))
+    change = move(vault.known, moves).changes[0]
+    shift = Shift(vault.known, vault, Moved(vault, moves), moves)
+    assert list(change.edits) == shift.edits(vault.documents[old], old, moves[old])
 
 
 @given(vaults(PATHS, dangling=False).flatmap(lambda texts: st.tuples(st.just(texts), moves_in(texts))))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import CommitFailed, GitFailed, GitRefused
 from mdmem.git.program import Ended, run_as_user
+from mdmem.git.repository import unreadable
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ class WorkTree:
                 programs and may not.
             GitFailed: git cannot say.
         """
-        top, own = self._repository.top, self._repository.folder
-        common = self._path(["--git-common-dir"])
+        top, own, common = self._repository.top, self._repository.folder, self._repository.common
         for name, (what, end) in _UNDER_WAY.items():
             if os.path.lexists(os.path.join(own, name)):
                 remedy = f"finish it, or give it up with `{end}`"
@@ -109,7 +109,9 @@ class WorkTree:
             reason = f"{link}, so that a commit would be written elsewhere"
             raise GitRefused(path=top, reason=reason, remedy="if that is intended, commit with git itself")
         settings = list(self._listed())
-        unread = next(_unreadable(settings, self._folder), "") or next(_endless(top, self._folder), "")
+        unread = next(_unread(settings, self._folder), "") or next(
+            self._repository.endless([self._repository.prefix], every=True), ""
+        )
         if unread:
             raise GitRefused(path=top, reason=unread, remedy="correct it, or remove it")
         if hooks:
@@ -389,26 +391,12 @@ def _started(settings: Sequence[tuple[str, str, str]]) -> Iterator[str]:
             yield key
 
 
-def _unreadable(settings: Sequence[tuple[str, str, str]], folder: str) -> Iterator[str]:
+def _unread(settings: Sequence[tuple[str, str, str]], folder: str) -> Iterator[str]:
     """The files that a repository itself has git read whole, and that never end; in words."""
     for scope, key, value in settings:
-        path = os.path.join(folder, os.path.expanduser(value))
-        if scope in _OWN and key in _READ_WHOLE and os.path.exists(path) and not os.path.isfile(path):
-            yield f"its setting {key} names {value}, which is not a regular file"
-
-
-def _endless(top: str, folder: str) -> Iterator[str]:
-    """The files that git would read at, above and below a folder, and that never end; in words."""
-    above = [folder]
-    while above[-1] not in {top, os.path.dirname(above[-1])}:
-        above.append(os.path.dirname(above[-1]))
-    for place in (*above, *(found for found, _, _ in os.walk(folder))):
-        for name in (".gitattributes", ".gitignore"):
-            path = os.path.join(place, name)
-            with suppress(OSError):
-                mode = os.lstat(path).st_mode
-                if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-                    yield f"{os.path.relpath(path, top)} is not a regular file"
+        reason = unreadable(os.path.join(folder, os.path.expanduser(value)))
+        if scope in _OWN and key in _READ_WHOLE and reason:
+            yield f"its setting {key} names {value}, which {reason}"
 
 
 def _told(ended: Ended) -> str:

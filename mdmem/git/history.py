@@ -14,8 +14,8 @@ from contextlib import closing
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import GitFailed, NamedNotFound
-from mdmem.git.program import NO_WORK_TREE, command, environment, run
-from mdmem.git.repository import OBJECT_ID
+from mdmem.git.program import NO_WORK_TREE, command, environment
+from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class History:
             "--end-of-options",
             *(f"{each}^{{commit}}" for each in revisions),
         ]
-        ended = run(asked, NO_WORK_TREE, "resolve revisions", own=self.repository.folder)
+        ended = self.repository.ask(asked, "resolve revisions")
         found = ended.printed.decode("ascii", "replace").split()
         if len(found) != len(revisions) or not all(map(OBJECT_ID.fullmatch, found)):
             if len(revisions) == 1:
@@ -256,7 +256,7 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
-        ended = run(asked, NO_WORK_TREE, "read the index", own=self.repository.folder)
+        ended = self.repository.ask(asked, "read the index")
         if ended.status:
             raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
         found = {}
@@ -280,7 +280,7 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["-c", "diff.orderFile=/dev/null", "diff-index", "--cached", "--raw", "--no-abbrev", "-z"]
+        asked = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
         with closing(self._words([*asked, "--no-renames", commit, "--", *names], "read the index")) as words:
             return {file.name: file.before or None for word in words for file in _touched(word, words)}
 

@@ -53,7 +53,7 @@ _OFF = (
 _OPTIONS = ("--no-pager", "-c", "core.quotePath=false", *(part for name in _OFF for part in ("-c", name)))
 # What a commit is made with: the user's own settings hold, so that git takes files as it does for its user.
 # What it starts gets the user's environment, but for what would have somebody asked.
-_OF_A_USER = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "i18n.commitEncoding=UTF-8")
+_OF_A_USER = ("core.fsmonitor=false", "i18n.commitEncoding=UTF-8", "diff.orderFile=/dev/null")
 _KINDS_OF_PATHSPECS = tuple(f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE"))
 _ASK_NOBODY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}
 _TO_END_SECONDS = 5.0  # that git has to take its locks away, once it is told to end
@@ -174,7 +174,7 @@ def run_as_user(
         ):
             stdin.write(given)
             stdin.seek(0)
-            line = [git, *_OF_A_USER, *arguments]
+            line = [git, "--no-pager", *(part for each in _OF_A_USER for part in ("-c", each)), *arguments]
             status = _waited_for(
                 subprocess.Popen(line, cwd=folder, env=environ, stdin=stdin, stdout=out, stderr=said),  # noqa: S603 - as above
                 seconds,

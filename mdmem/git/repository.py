@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
@@ -17,7 +18,7 @@ from mdmem.git.program import NO_WORK_TREE, Ended, command, environment, program
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -154,7 +155,12 @@ def _skip(stream: IO[bytes], size: int) -> None:
 
 _NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
 _NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
-_NO_LIST = regex(r"could not open object name list")
+_MOST_READ = 100 << 20  # bytes of a file that git reads whole; of attributes git takes no more itself
+# What git reads of the work tree, whatever it is asked, and where git keeps what it reads at every start.
+_READ = (".gitattributes", ".gitignore", ".mailmap")
+_OWN_FOLDERS = ("", "info", "objects/info", "objects/pack")
+# It reads what is to be ignored for a comparison of the index as well.
+OF_THE_INDEX = ("-c", "core.excludesFile=/dev/null", "diff-index", "--cached")
 _BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
 _TWO_NAMES = regex(r"[RC][0-9]+")
 
@@ -173,13 +179,15 @@ class Repository:
         top: the absolute path of its work tree.
         prefix: the folder from there, ending with "/"; empty when it is the work tree itself.
         folder: the absolute path of git's own folder.
+        common: the same of the one that all work trees of the repository share.
         shallow: whether its history is cut off, so that an old line seems to come from where it is cut.
     """
 
-    def __init__(self, top: str, prefix: str, folder: str, *, shallow: bool) -> None:
+    def __init__(self, top: str, prefix: str, folder: str, common: str, *, shallow: bool) -> None:
         self.top = top
         self.prefix = prefix
         self.folder = folder
+        self.common = common
         self.shallow = shallow
 
     @classmethod
@@ -187,25 +195,26 @@ class Repository:
         """The repository whose work tree holds `folder`; None when none does, or there is no git.
 
         Raises:
-            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
+            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it; or would
+                wait for a pipe in its folder.
         """
         if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
             return None
         asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
-        ended = run([*asked, "--is-inside-work-tree", "--show-prefix"], folder, "look at the repository")
+        asked += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
+        ended = run(asked, folder, "look at the repository")
         if ended.status:
             if _NOT_A_REPOSITORY.search(ended.errors):
                 return None
             raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
         # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
         printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
-        top, shallow, own, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=2)
-        for name in ("attributes", "exclude", "grafts"):
-            file = os.path.join(own, "info", name)
-            if os.path.exists(file) and not os.path.isfile(file):  # it would be waited for
-                reason = f"info/{name} is not a regular file"
-                raise GitFailed(path=folder, action="look at the repository", reason=reason)
-        return cls(top, prefix, own, shallow=shallow == "true")
+        top, shallow, own, _, shared, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=3)
+        common = os.path.normpath(os.path.join(folder, shared))
+        for path, reason in _endless(dict.fromkeys((own, common))):
+            said = f"{os.path.relpath(path, top)} {reason}"
+            raise GitFailed(path=folder, action="look at the repository", reason=said)
+        return cls(top, prefix, own, common, shallow=shallow == "true")
 
     @classmethod
     def around(cls, folder: str) -> Repository:
@@ -231,7 +240,7 @@ class Repository:
 
     def head(self) -> str | None:
         """The id of the commit that is checked out; None before the first."""
-        ended = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
+        ended = self.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
         found = ended.printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
@@ -248,10 +257,10 @@ class Repository:
         # name takes back those that the settings name.
         asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
         asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
-        ended = self._run(asked, f"blame {name}")
-        if _NO_LIST.search(ended.errors):
-            # The file that the setting names has to be there, though it is not used.
-            ended = run(asked, self.top, f"blame {name}", own=self.folder)
+        # The files that the setting names have to be there, though they are not used.
+        is_named = self._named_by("blame.ignoreRevsFile")
+        tree = self._whole_tree([name], f"blame {name}") if is_named else NO_WORK_TREE
+        ended = self.ask(asked, f"blame {name}", tree)
         if ended.status:
             if _NOT_COMMITTED.search(ended.errors):
                 return ()
@@ -284,7 +293,7 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z"]
+        asked = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
         ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
         return tuple(_renamed(ended.printed))
 
@@ -303,14 +312,17 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
+        action = "look for what it ignores"
+        self._named_by("core.excludesFile")
+        tree = self._whole_tree(names, action)
         asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self._done(asked, "look for what it ignores").printed
+        printed = self._done(asked, action, tree).printed
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
         """The last commit that took `name` away, by deletion or rename; None when none did."""
         asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
-        found = self._run(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
+        found = self.ask(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
     def renames_in(self, commit: str) -> tuple[Renamed, ...]:
@@ -323,15 +335,89 @@ class Repository:
         ended = self._done([*asked, _known(commit), "--"], f"read the commit {commit[:12]}")
         return tuple(_renamed(ended.printed))
 
-    def _run(self, arguments: list[str], action: str) -> Ended:
-        tree = self.top if "--others" in arguments else NO_WORK_TREE
-        return run(arguments, tree, action, own=self.folder)
+    def endless(self, names: Sequence[str], *, every: bool = False) -> Iterator[str]:
+        """Why git should not be let read the work tree at and below `names`: what never ends there, in words.
 
-    def _done(self, arguments: list[str], action: str) -> Ended:
-        ended = self._run(arguments, action)
+        With `every`, nor where else the index has files.
+        """
+        walked = [os.path.normpath(os.path.join(self.top, name)) for name in names]
+        found = (folder for path in walked for folder, _, _ in os.walk(path))
+        folders = {folder[len(self.top) :].lstrip(os.sep) for folder in found}
+        folders |= {os.path.dirname(name) for name in (self._listed() if every else names)}
+        for above in [*folders]:
+            while (above := os.path.dirname(above)) not in folders:
+                folders.add(above)
+        for path in (os.path.join(folder, name) for folder in sorted(folders) for name in _READ):
+            reason = unreadable(os.path.join(self.top, path), follow=False)
+            if reason:
+                yield f"{path} {reason}"
+
+    def _whole_tree(self, names: Sequence[str], action: str) -> str:
+        """The work tree, for a git that is to read it at and below `names`."""
+        for reason in self.endless(names):
+            raise GitFailed(path=self.top, action=action, reason=reason)
+        return self.top
+
+    def _listed(self) -> Iterator[str]:
+        """The names of the files that the index has."""
+        printed = self._done(["ls-files", "-z", "--full-name"], "list the files").printed
+        return map(os.fsdecode, filter(None, printed.split(b"\0")))
+
+    def _named_by(self, setting: str) -> list[str]:
+        """The files that a setting names.
+
+        Raises:
+            GitFailed: one of them never ends.
+        """
+        ended = self.ask(["config", "-z", "--get-all", setting], "read the settings")
+        found = [os.fsdecode(value) for value in ended.printed.split(b"\0") if value]
+        for value in found:
+            reason = unreadable(os.path.join(self.top, os.path.expanduser(value)))
+            if reason:
+                reason = f"its setting {setting} names {value}, which {reason}"
+                raise GitFailed(path=self.top, action="read the settings", reason=reason)
+        return found
+
+    def ask(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
+        """Run git in the repository, with `tree` as its work tree.
+
+        Raises:
+            GitFailed: as `run`.
+        """
+        try:
+            return run(arguments, tree, action, own=self.folder)
+        except GitFailed as error:
+            raise error.but(path=self.top) from None
+
+    def _done(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
+        ended = self.ask(arguments, action, tree)
         if ended.status:
             raise GitFailed(path=self.top, action=action, reason=ended.reason)
         return ended
+
+
+def _endless(folders: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What never ends among the files that git itself has, and why it is not to be read."""
+    for folder in (os.path.join(each, name) for each in folders for name in _OWN_FOLDERS):
+        with suppress(OSError), os.scandir(folder) as entries:
+            others = [entry.path for entry in entries if not (entry.is_dir() or entry.is_file())]
+            yield from ((path, reason) for path in others if (reason := unreadable(path)))
+
+
+def unreadable(path: str, *, follow: bool = True) -> str:
+    """Why git should not be let read a file whole, in words behind its name; empty when it may.
+
+    What is not there is not read, nor is a folder or a socket; and the null device ends at once.
+    """
+    with suppress(OSError):
+        status = os.stat(path, follow_symlinks=follow)
+        mode, size = status.st_mode, status.st_size
+        if stat.S_ISREG(mode) and size > _MOST_READ:
+            return f"has {size:,} bytes; the limit is {_MOST_READ:,}"
+        is_read = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+        if is_read and os.path.realpath(path) != os.devnull:
+            return "is not a regular file"
+    return ""
 
 
 def _known(commit: str) -> str:

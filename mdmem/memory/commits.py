@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.errors import GitRefused, MdmemError, MemoryNotFound, NotAllowed, Usage
 from mdmem.git.commit import Pending, PendingKind, WorkTree
 from mdmem.git.history import AGENT, ID, OP, SESSION
-from mdmem.git.program import run
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.memory.tracked import Tracked
 from mdmem.text.document import SUFFIXES, digest
@@ -357,11 +356,7 @@ class _Members:
 def _named(repository: Repository) -> set[str]:
     """The ids of changes that the last commits name."""
     asked = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
-    return {
-        *run(asked, repository.top, "read the history", own=repository.folder)
-        .printed.decode("utf-8", "replace")
-        .split()
-    }
+    return {*repository.ask(asked, "read the history").printed.decode("utf-8", "replace").split()}
 
 
 def _trailers(entry: Entry) -> Iterator[str]:

@@ -301,9 +301,7 @@ def _broken(mark: str) -> EditRefused:
 
 def _config(repository: Repository) -> str:
     """The config that all work trees of a repository share."""
-    ended = _done(["rev-parse", "--git-common-dir"], repository.top, own=repository.folder)
-    folder = os.path.join(repository.top, os.fsdecode(ended.removesuffix(b"\n")))
-    return os.path.join(os.path.realpath(folder), "config")
+    return os.path.join(os.path.realpath(repository.common), "config")
 
 
 def _value(config: str) -> str:
@@ -332,8 +330,7 @@ def _configured(config: str, settings: Mapping[str, str | None]) -> ChangedFile 
     return ChangedFile(config, before, after) if after != (before or b"") else None
 
 
-def _done(arguments: list[str], folder: str, own: str = "", missing: int = 0) -> bytes:
-    ended = run(arguments, folder, "set up its merges", own=own)
+def _done(arguments: list[str], folder: str, missing: int = 0) -> None:
+    ended = run(arguments, folder, "set up its merges")
     if ended.status not in {0, missing}:
         raise GitFailed(path=folder, action="set up its merges", reason=ended.reason)
-    return ended.printed

@@ -460,7 +460,7 @@ def test_a_pipe_in_gits_folder_is_not_waited_for(tree: Any) -> None:
     tree.write("notes/a.md", "a\n")
     (tree.root / ".git/COMMIT_EDITMSG").unlink()
     os.mkfifo(tree.root / ".git/COMMIT_EDITMSG")
-    with pytest.raises(GitRefused, match="COMMIT_EDITMSG is not a file"):
+    with pytest.raises(GitFailed, match="COMMIT_EDITMSG is not a regular file"):
         commit(tree)
 
 
@@ -477,6 +477,21 @@ def test_a_folder_of_another_repository_is_not_committed_to(tree: Any, tmp_path:
         with pytest.raises(GitRefused, match=r"is a link|does not name this work tree"):
             commit(other)
     assert tree.git("rev-parse", "HEAD") == head
+
+
+def test_a_pipe_that_git_would_wait_for_elsewhere_is_refused(tree: Any) -> None:
+    """Git looks at every file that its index knows, and at what attributes it has."""
+    tree.write("src/a.py", "a\n")
+    tree.commit()
+    tree.write("src/a.py", "b\n")
+    tree.write("notes/a.md", "a\n")
+    os.mkfifo(tree.root / "src/.gitattributes")
+    with pytest.raises(GitRefused, match=r"src/\.gitattributes is not a regular file"):
+        commit(tree)
+    (tree.root / "src/.gitattributes").unlink()
+    os.mkfifo(tree.root / "src/pipe")
+    tree.git("config", "diff.orderFile", str(tree.root / "src/pipe"))
+    assert commit(tree) == tree.git("rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize("setting", ["core.attributesFile", "core.excludesFile"])

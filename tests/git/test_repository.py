@@ -11,6 +11,7 @@ import pytest
 
 from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
+from mdmem.git.history import History
 from mdmem.git.repository import Objects, Renamed, Repository, TooLong
 
 if TYPE_CHECKING:
@@ -286,13 +287,6 @@ PROGRAMS = (
 )
 
 
-def test_a_pipe_among_the_files_of_git_is_not_waited_for(tree: Any) -> None:
-    (tree.root / ".git/info/attributes").unlink(missing_ok=True)
-    os.mkfifo(tree.root / ".git/info/attributes")
-    with pytest.raises(GitFailed, match="not a regular file"):
-        found(tree)
-
-
 # ------------------------------------------------------------------------------------------------ objects
 
 
@@ -397,10 +391,63 @@ def test_blame_reads_nothing_of_the_work_tree(tree: Any) -> None:
     assert found(tree).blame("a.py") == (commit,)
 
 
-@pytest.mark.parametrize("name", ["grafts", "exclude"])
-def test_a_pipe_in_the_folder_of_git_is_refused(tree: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["info/attributes", "info/exclude", "packed-refs", "objects/info/alternates"]
+)
+def test_a_pipe_in_the_folder_of_git_is_refused(tree: Any, tmp_path: Path, name: str) -> None:
     tree.commit()
-    (tree.root / ".git/info" / name).unlink(missing_ok=True)
-    os.mkfifo(tree.root / ".git/info" / name)
-    with pytest.raises(GitFailed, match="not a regular file"):
-        Repository.find(str(tree.root))
+    tree.git("worktree", "add", "-q", str(tmp_path / "side"))
+    pipe = tree.root / ".git" / name
+    pipe.parent.mkdir(exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    for folder in (tree.root, tmp_path / "side"):
+        with pytest.raises(GitFailed, match=f"{name} is not a regular file"):
+            Repository.find(str(folder))
+
+
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".gitattributes", "notes/.gitignore", "notes/deep/.gitignore"]
+)
+def test_what_never_ends_in_the_work_tree_is_named_and_not_read(tree: Any, name: str) -> None:
+    tree.write("notes/deep/a.md", "a\n")
+    repository = found(tree)
+    os.mkfifo(tree.root / name)
+    with pytest.raises(GitFailed, match=f"{name} is not a regular file"):
+        repository.taken(["notes"])
+    (tree.root / name).unlink()
+    (tree.root / name).touch()
+    os.truncate(tree.root / name, 1 << 34)
+    with pytest.raises(GitFailed, match=rf"{name} has 17,179,869,184 bytes"):
+        repository.taken(["notes"])
+
+
+def test_settings_that_name_what_never_ends_are_not_followed(tree: Any, tmp_path: Path) -> None:
+    tree.write("a.md", "a\n")
+    head = tree.commit()
+    os.mkfifo(tmp_path / "pipe")
+    tree.git("config", "core.excludesFile", str(tmp_path / "pipe"))
+    repository = found(tree)
+    assert list(History(repository).staged(head, ["."])) == []
+    with pytest.raises(GitFailed, match=r"core\.excludesFile names .*pipe, which is not a regular file"):
+        repository.taken(["."])
+    tree.git("config", "core.excludesFile", os.devnull)
+    assert repository.taken(["."]) == ("a.md",)
+    tree.git("config", "blame.ignoreRevsFile", "/dev/zero")
+    with pytest.raises(
+        GitFailed, match=r"blame\.ignoreRevsFile names /dev/zero, which is not a regular file"
+    ):
+        repository.blame("a.md")
+
+
+def test_a_git_that_takes_too_long_is_said_of_the_work_tree(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.commit()
+    repository = found(tree)
+    monkeypatch.setattr("mdmem.git.program._SECONDS", 0.2)
+    (tree.root / ".git/refs/heads/main").unlink()
+    os.mkfifo(tree.root / ".git/refs/heads/main")
+    with pytest.raises(GitFailed, match=r"took longer") as caught:
+        repository.head()
+    assert caught.value.path == str(tree.root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
@@ -17,9 +18,13 @@ from mdmem.cli.options import read_command
 from mdmem.cli.render import go_on, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from mdmem import Event
     from mdmem.cli.main import Target
     from mdmem.memory.memory import Memory
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")
@@ -60,19 +65,43 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
     gc.freeze()
     gc.enable()
     say = partial(print, "mdmem:", file=sys.stderr, flush=True)
-    if port is not None:
-        from mdmem.mcp.http import serve_http
+    with _leaving_nothing(bound.memory, say):
+        if port is not None:
+            from mdmem.mcp.http import serve_http
 
-        serve_http(server, port, say)
-    else:
-        # The thread that reads standard input cannot be interrupted; a vault survives the end of a process.
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-        try:
+            serve_http(server, port, say)
+        else:
             anyio.run(server.serve_stdio)
+
+
+@contextmanager
+def _leaving_nothing(memory: Memory, say: Callable[[str], None]) -> Iterator[None]:
+    """Commit to git what a server leaves, where the config asks for that, also when a signal ends it.
+
+    A signal ends the process, and does not wait for the server: the thread that reads standard input cannot
+    be interrupted, and a vault survives that.
+    """
+
+    def leave() -> None:
+        if word := memory.commit_left():
+            say(word)
+
+    def ended(number: int, _: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        try:
+            leave()
         finally:
-            signal.signal(signal.SIGINT, before)
-    if word := bound.memory.commit_left():
-        say(word)
+            signal.raise_signal(number)
+
+    ours = (each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)
+    before = {each: signal.signal(each, ended) for each in ours}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    leave()
 
 
 @command("index", epilog="Example: mdmem index --rebuild")

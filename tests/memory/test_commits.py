@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +17,12 @@ from mdmem.adapters.hooks import answer
 from mdmem.errors import GitRefused, MemoryNotFound, NoRepository, PathRefused, Usage
 from mdmem.memory.commits import Commits
 from tests.git.conftest import SETTINGS
+from tests.mcp.conftest import command
+from tests.mcp.test_stdio import lines_of
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mdmem.memory.commits import Committed
@@ -505,3 +511,55 @@ def test_one_that_is_killed_leaves_no_lock_and_loses_nothing(project: Project) -
     assert paths(project.commit()) == []  # git has made the commit
     assert project.git("show", "--name-only", "--format=", "HEAD") == "memories/notes/a-0.md"
     assert project.git("status", "--porcelain", "src", "memories/notes") == "A  src/a.py"
+
+
+@pytest.mark.parametrize(
+    ("number", "options"),
+    [(signal.SIGTERM, ()), (signal.SIGTERM, ("--http", "0")), (signal.SIGINT, ()), (signal.SIGHUP, ())],
+)
+def test_a_server_that_is_told_to_end_commits_what_it_leaves(
+    project: Project, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    project.config('# commit = "off"', 'commit = "batch"')
+    project.memory.git.allow("commit")
+    with served(project, *options) as process:
+        project.memory.append("notes/a.md", "One.")
+        process.send_signal(number)
+        assert process.wait(30) == -number
+    assert project.git("log", "--format=%s") == "Append to notes/a.md"
+
+
+def test_what_a_killed_server_leaves_is_in_the_next_batch(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "batch"')
+    project.memory.git.allow("commit")
+    with served(project) as process:
+        project.memory.append("notes/a.md", "One.")
+        process.kill()
+    assert project.git("rev-list", "--all") == ""
+    with served(project) as process:
+        project.memory.append("notes/b.md", "Two.")
+        process.terminate()
+    assert project.git("show", "--name-only", "--format=", "HEAD").split() == [
+        "memories/notes/a.md",
+        "memories/notes/b.md",
+    ]
+    assert len(project.trailers("Mdmem-Id")) == 2
+
+
+@contextmanager
+def served(project: Project, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server of the project that has answered once."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command(project.root / "memories", *options), stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
+        if options:
+            assert process.stderr
+            assert b"serving at" in process.stderr.readline()
+        else:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(lines_of({"id": 1, "method": "tools/list"}))
+            process.stdin.flush()
+            assert [json.loads(process.stdout.readline())["id"] for _ in range(2)] == [0, 1]
+        yield process

@@ -33,7 +33,7 @@ _TIMED = 15
 _BEYOND = 1.2  # some plans take longer than the median: their ends must be hit as well
 _STAGING = ".mdmem/local/staging"
 _EXPECTED = re.compile(
-    r"notes/[0-9]+\.md|\.mdmem/config\.toml|\.mdmem/local/(?:\.gitignore|lock|trash/(?:log\.jsonl|[0-9a-f]{64}))"
+    r"notes/[0-9]+\.md|\.mdmem/config\.toml|\.mdmem/local/(?:\.gitignore|lock|trash\.size|trash/(?:log\.jsonl|[0-9a-f]{64}))"
 )
 
 

@@ -183,7 +183,7 @@ _MOVES: Mapping[str, str] = {
 }
 # What only the user can mend, who has the program.
 _OF_THE_USER = (
-    *("config-invalid", "extra-missing", "git-failed", "not-utf8", "storage-failed"),
+    *("config-invalid", "extra-missing", "git-failed", "no-repository", "not-utf8", "storage-failed"),
     *("template-failed", "vault-not-found"),
 )
 # A command of the program in a hint, and the tool that does the same.

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+import mdmem
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 # A property whose rarer paths a hundred examples seldom reach says how many it takes.
 settings.register_profile("mdmem", deadline=None, max_examples=100)
@@ -62,6 +66,12 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """The memories of a vault as `mdmem init` makes it."""
+    return mdmem.open(mdmem.init(tmp_path / "memories").root)
 
 
 @pytest.fixture

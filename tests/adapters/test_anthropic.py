@@ -51,11 +51,6 @@ commands = st.one_of(
 )
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> mdmem.Memory:
-    return mdmem.open(mdmem.init(tmp_path / "vault").root)
-
-
 def answer(tool: Any, command: object) -> tuple[bool, str]:
     """Whether a command failed, and what the model is told."""
     try:

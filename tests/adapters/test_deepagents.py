@@ -15,14 +15,8 @@ from mdmem.adapters.deepagents import VaultBackend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from langchain_core.callbacks import CallbackManagerForLLMRun
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> mdmem.Memory:
-    return mdmem.open(mdmem.init(tmp_path / "vault").root)
 
 
 @pytest.fixture

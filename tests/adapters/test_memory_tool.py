@@ -13,11 +13,6 @@ from mdmem.errors import ToolRefused
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> mdmem.Memory:
-    return mdmem.open(mdmem.init(tmp_path / "vault").root)
-
-
-@pytest.fixture
 def tool(memory: mdmem.Memory) -> Tool:
     return Tool(memory)
 

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 set_tracing_disabled(True)
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> mdmem.Memory:
-    return mdmem.open(mdmem.init(tmp_path / "vault").root)
-
-
 def test_without_the_package_the_extra_is_named() -> None:
     code = "import sys; sys.modules['agents'] = None; import mdmem.adapters.openai_agents"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.git.conftest import SETTINGS, Tree
+from tests.git.conftest import Tree, set_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,7 @@ NEW = (
 
 @pytest.fixture
 def tree(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     monkeypatch.chdir(tmp_path)
     tree = Tree(tmp_path)
     tree.git("init", "--quiet", "--initial-branch=main")

@@ -22,6 +22,7 @@ from mdmem.index.index import Index
 from mdmem.index.view import View
 from mdmem.text.inline import Citation
 from mdmem.vault.vault import Vault
+from tests.git.conftest import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,26 +52,11 @@ def cite(written: str, *, line: int = 1, pin: str = "", in_link: bool = False) -
     return Citation(found["path"], first, last, symbol, empty, line, empty, pin, empty, in_link)
 
 
-class Project:
+class Project(Tree):
     """A workspace with a note that cites code; every question is asked anew."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
-        return done.stdout.decode().strip()
-
     def write(self, path: str, content: str | bytes | list[str]) -> None:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        data = text(content) if isinstance(content, list) else content
-        file.write_bytes(data if isinstance(data, bytes) else data.encode())
-
-    def commit(self) -> str:
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", "m")
-        return self.git("rev-parse", "HEAD")
+        super().write(path, text(content) if isinstance(content, list) else content)
 
     def noted(self, path: str, content: str | bytes | list[str]) -> str:
         """Commit a file together with the note that cites it."""

@@ -45,7 +45,8 @@ def serve(folder: Path) -> None:
     program.chmod(0o755)
     for name in "bot":
         (folder / name).write_text(f"---\ntags: [{name}]\n---\n# A\n\n- {name} ^{name}\n")
-    merge_files(*(str(folder / name) for name in "bot"), "memories/notes/a.md")
+    base, ours, theirs = (str(folder / name) for name in "bot")
+    merge_files(base, ours, theirs, "memories/notes/a.md")
     gc.freeze()  # a collection would copy the memory that the forks share
     print("ready", flush=True)  # noqa: T201 - whoever started this waits for it
     while True:

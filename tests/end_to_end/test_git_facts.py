@@ -18,7 +18,7 @@ import pytest
 import mdmem
 from mdmem.text.document import parse
 from mdmem.text.facts import facts
-from tests.git.conftest import SETTINGS
+from tests.git.conftest import set_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -203,8 +203,7 @@ def imported(made: History, folder: Path) -> Memory:
 
 @pytest.fixture(params=[notes, documentation])
 def history(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     return imported(request.param(70), tmp_path / "work")
 
 

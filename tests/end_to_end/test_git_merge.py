@@ -20,7 +20,7 @@ import yaml
 
 import mdmem
 from mdmem.cli.main import main
-from tests.git.conftest import SETTINGS
+from tests.git.conftest import SETTINGS, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,8 +202,7 @@ def written(made: Branches, texts: dict[str, str]) -> None:
 def install(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
     monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     assert main(["git", "install", "--yes"]) == 0
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import mdmem
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mdmem.memory.memory import Memory
 
 SETTINGS = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -43,10 +47,31 @@ class Tree:
         return self.git("rev-parse", "HEAD")
 
 
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+class VaultTree(Tree):
+    """A work tree with a vault in it."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        root.mkdir(exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.memory = mdmem.open(mdmem.init(root / "memories").root)
+
+    def open(self, actor: str = "", **scope: Any) -> Memory:
+        return mdmem.open(self.root / "memories", mdmem.Scope(**scope), actor=actor)
+
+    def note(self, path: str, text: str) -> None:
+        self.write(f"memories/{path}", text)
+
+
+def set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git read nobody's settings, and know who commits."""
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    set_up(monkeypatch)
     root = tmp_path / "work"
     root.mkdir()
     tree = Tree(root)

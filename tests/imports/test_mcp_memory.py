@@ -11,16 +11,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import mdmem
 from mdmem.errors import Invalid, Usage
 from mdmem.imports.mcp_memory import convert
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.memory.memory import Memory
 from mdmem.text.document import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return open_memory(mdmem.init(tmp_path / "memories").root)
 
 
 @pytest.fixture

@@ -29,11 +29,6 @@ aliases: [Start]
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return open_memory(mdmem.init(tmp_path / "memories").root)
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     root = tmp_path / "vault"
     for path, text in {

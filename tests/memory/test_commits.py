@@ -16,7 +16,7 @@ import mdmem
 from mdmem.adapters.hooks import answer
 from mdmem.errors import GitRefused, MemoryNotFound, NoRepository, PathRefused, Usage
 from mdmem.memory.commits import Commits
-from tests.git.conftest import SETTINGS
+from tests.git.conftest import VaultTree, set_up
 from tests.mcp.conftest import command
 from tests.mcp.test_stdio import lines_of
 from tests.waiting import until
@@ -29,27 +29,8 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-class Project:
-    """A repository with a vault in it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        root.mkdir(exist_ok=True)
-        self.git("init", "--quiet", "--initial-branch=main")
-        mdmem.init(root / "memories")
-        self.memory = self.open()
-
-    def open(self, actor: str = "", **scope: Any) -> Memory:
-        return mdmem.open(self.root / "memories", mdmem.Scope(**scope), actor=actor)
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
-        return done.stdout.decode("utf-8", "surrogateescape").strip()
-
-    def write(self, path: str, text: str) -> None:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+class Project(VaultTree):
+    """A repository with a vault in it, whose memories mdmem commits."""
 
     def config(self, old: str, new: str) -> None:
         file = self.root / "memories/.mdmem/config.toml"
@@ -58,7 +39,7 @@ class Project:
         file.write_text(text.replace(old, new), encoding="utf-8")
         self.memory = self.open()
 
-    def commit(self, message: str = "", memory: Memory | None = None, **given: Any) -> Committed:
+    def committed(self, message: str = "", memory: Memory | None = None, **given: Any) -> Committed:
         return Commits((memory or self.memory).vault).commit(message, **given)
 
     def trailers(self, key: str, commit: str = "HEAD") -> list[str]:
@@ -67,8 +48,7 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     return Project(tmp_path / "project")
 
 
@@ -87,7 +67,7 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     project.memory.append("working/threads/t.md", "State.")
     project.write("memories/notes/.hidden.md", "a\n")
     project.write("memories/notes/image.png", "a\n")
-    done = project.commit()
+    done = project.committed()
     assert paths(done) == [("AGENTS.md", "added"), ("notes/db.md", "added")]
     assert (done.branch, done.ignored, done.left_out) == ("main", 1, ())
     assert done.commit == project.git("rev-parse", "HEAD")
@@ -97,12 +77,12 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     ]
     assert project.git("diff", "--cached", "--name-only") == "src/a.py"
     project.memory.rm("notes/db.md")
-    assert paths(project.commit()) == [("notes/db.md", "removed")]
-    assert paths(project.commit()) == []
+    assert paths(project.committed()) == [("notes/db.md", "removed")]
+    assert paths(project.committed()) == []
 
 
 def test_nothing_changed_is_no_commit(project: Project) -> None:
-    done = project.commit()
+    done = project.committed()
     assert (done.commit, done.files, done.message) == (None, (), "")
     assert project.git("rev-list", "--all") == ""
 
@@ -123,9 +103,9 @@ def test_a_pipe_that_git_would_wait_for_is_refused(project: Project, name: str) 
 
 def test_a_dry_run_says_what_would_be_committed(project: Project) -> None:
     project.memory.append("notes/db.md", "One.")
-    told = project.commit(dry_run=True)
+    told = project.committed(dry_run=True)
     assert told.commit is None
-    done = project.commit()
+    done = project.committed()
     assert (told.files, told.message) == (done.files, done.message)
     assert mdmem.as_json(done)["files"] == [{"path": "notes/db.md", "kind": "added"}]
 
@@ -133,14 +113,14 @@ def test_a_dry_run_says_what_would_be_committed(project: Project) -> None:
 def test_only_some_memories_or_folders(project: Project) -> None:
     for path in ("notes/a.md", "notes/sub/b.md", "rules/c.md", "notes.md"):
         project.memory.append(path, "One.")
-    assert paths(project.commit(only=["notes/sub"])) == [("notes/sub/b.md", "added")]
-    assert paths(project.commit(only=["notes/a.md", "notes/"])) == [("notes/a.md", "added")]
+    assert paths(project.committed(only=["notes/sub"])) == [("notes/sub/b.md", "added")]
+    assert paths(project.committed(only=["notes/a.md", "notes/"])) == [("notes/a.md", "added")]
     with pytest.raises(MemoryNotFound):
-        project.commit(only=["notes/absent.md"])
+        project.committed(only=["notes/absent.md"])
     with pytest.raises(PathRefused):
-        project.commit(only=["../outside.md"])
+        project.committed(only=["../outside.md"])
     project.memory.rm("notes/a.md")
-    assert paths(project.commit(only=["notes/a.md"])) == [("notes/a.md", "removed")]
+    assert paths(project.committed(only=["notes/a.md"])) == [("notes/a.md", "removed")]
 
 
 def test_a_namespace_is_a_wall(project: Project) -> None:
@@ -148,11 +128,11 @@ def test_a_namespace_is_a_wall(project: Project) -> None:
     alice.append("notes/a.md", "One.")
     bob.append("notes/b.md", "One.")
     project.write("AGENTS.md", "# A\n")
-    done = project.commit(memory=alice)
+    done = project.committed(memory=alice)
     assert paths(done) == [("notes/a.md", "added")]
     assert "bob" not in str(done)
-    assert paths(project.commit(memory=project.open(shared=True))) == [("AGENTS.md", "added")]
-    assert paths(project.commit()) == [("users/bob/notes/b.md", "added")]
+    assert paths(project.committed(memory=project.open(shared=True))) == [("AGENTS.md", "added")]
+    assert paths(project.committed()) == [("users/bob/notes/b.md", "added")]
 
 
 def test_what_is_staged_otherwise_is_left_out_with_the_reason(project: Project) -> None:
@@ -160,7 +140,7 @@ def test_what_is_staged_otherwise_is_left_out_with_the_reason(project: Project) 
     project.memory.append("notes/b.md", "One.")
     project.git("add", "memories/notes/a.md")
     project.memory.append("notes/a.md", "Two.")
-    done = project.commit()
+    done = project.committed()
     assert paths(done) == [("notes/b.md", "added")]
     assert [line.partition(":")[0] for line in done.left_out] == ["notes/a.md"]
     assert project.git("show", ":memories/notes/a.md") == "One."
@@ -172,7 +152,7 @@ def test_repositories_inside_of_the_vault_are_left_alone(project: Project) -> No
     project.write("sub/X.md", "x\n")
     subprocess.run(["git", "init", "-q"], cwd=project.root / "sub", check=True)
     project.config("[mounts]\n", '[mounts]\n"x.md" = "../sub/X.md"\n')
-    done = project.commit()
+    done = project.committed()
     assert done.files == ()
     assert [line.partition(":")[0] for line in done.left_out] == ["x.md"]
 
@@ -184,9 +164,9 @@ def test_a_vault_that_is_the_top_of_its_repository(project: Project) -> None:
     mdmem.init(root)
     memory = mdmem.open(root)
     memory.append("notes/a.md", "One.")
-    assert paths(project.commit(memory=memory)) == [("notes/a.md", "added")]
+    assert paths(project.committed(memory=memory)) == [("notes/a.md", "added")]
     project.memory.append("notes/b.md", "One.")
-    assert paths(project.commit()) == [("notes/b.md", "added")]
+    assert paths(project.committed()) == [("notes/b.md", "added")]
 
 
 def test_a_vault_in_no_repository_says_so(tmp_path: Path) -> None:
@@ -197,17 +177,17 @@ def test_a_vault_in_no_repository_says_so(tmp_path: Path) -> None:
 
 def test_names_of_another_spelling_are_committed(project: Project) -> None:
     project.write("memories/notes/u\u0308.md", "a\n")  # as macOS writes it
-    assert paths(project.commit()) == [("notes/ü.md", "added")]
+    assert paths(project.committed()) == [("notes/ü.md", "added")]
     project.write("memories/notes/u\u0308.md", "b\n")
-    assert paths(project.commit(only=["notes/ü.md"])) == [("notes/ü.md", "changed")]
+    assert paths(project.committed(only=["notes/ü.md"])) == [("notes/ü.md", "changed")]
 
 
 def test_a_detached_head_is_told_of(project: Project) -> None:
     project.memory.append("notes/a.md", "One.")
-    project.commit()
+    project.committed()
     project.git("checkout", "-q", "--detach")
     project.memory.append("notes/a.md", "Two.")
-    done = project.commit()
+    done = project.committed()
     assert done.branch == ""
     assert "git branch NAME" in done.notes[0]
 
@@ -218,13 +198,13 @@ def test_a_detached_head_is_told_of(project: Project) -> None:
 def test_the_trailers_name_what_led_from_the_head_to_now(project: Project) -> None:
     claude = project.open("claude")
     first = claude.append("notes/a.md", "One.")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Op") == ["append to notes/a.md"]
     assert project.trailers("Mdmem-Id") == [first.id]
     assert project.trailers("Mdmem-Agent") == ["claude"]
     second = claude.append("notes/a.md", "Two.")
     third = project.memory.set("notes/a.md", {"title": "A"})
-    done = project.commit("My words.\n\nAnd more.")
+    done = project.committed("My words.\n\nAnd more.")
     assert done.message.startswith("My words.\n\nAnd more.\n\nMdmem-Op: append")
     assert project.trailers("Mdmem-Id") == [second.id, third.id]
     assert project.trailers("Mdmem-Agent") == ["claude"]
@@ -233,35 +213,35 @@ def test_the_trailers_name_what_led_from_the_head_to_now(project: Project) -> No
 
 def test_the_default_message_says_what_was_done(project: Project) -> None:
     project.memory.append("notes/a.md", "One.")
-    assert project.commit(dry_run=True).message.splitlines()[0] == "Append to notes/a.md"
+    assert project.committed(dry_run=True).message.splitlines()[0] == "Append to notes/a.md"
     project.memory.set("notes/a.md", {"title": "A"})
-    told = project.commit().message.splitlines()
+    told = project.committed().message.splitlines()
     assert told[:4] == ["Add notes/a.md", "", "- append to notes/a.md", "- set fields of notes/a.md"]
     project.write("memories/notes/b.md", "direct\n")
     project.write("memories/notes/c.md", "direct\n")
     project.write("memories/notes/a.md", "direct\n")
-    assert project.commit().message == "Change 3 memories"
+    assert project.committed().message == "Change 3 memories"
     assert project.trailers("Mdmem-Id") == [""]
 
 
 def test_a_direct_edit_has_no_operation_and_hides_none(project: Project) -> None:
     project.memory.append("notes/a.md", "One.")
-    project.commit()
+    project.committed()
     second = project.memory.append("notes/a.md", "Two.")
     project.write("memories/notes/a.md", "One.\nTwo.\nBy hand.\n")
     third = project.memory.append("notes/a.md", "Three.")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Id") == [second.id, third.id]
     assert project.trailers("Mdmem-Op")[2:] == ["edit notes/a.md directly"]
     project.write("memories/notes/a.md", "By hand.\n")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Id") == [""]
     fourth = project.memory.append("notes/a.md", "Four.")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Id") == [fourth.id]
     project.memory.append("notes/a.md", "Five.")
     project.write("memories/notes/b.md", "By hand.\n")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Op") == ["append to notes/a.md", "edit notes/b.md directly"]
     assert [said.agent for said in project.memory.git.blame("notes/b.md")] == [""]
 
@@ -269,10 +249,10 @@ def test_a_direct_edit_has_no_operation_and_hides_none(project: Project) -> None
 def test_a_change_of_two_memories_explains_both_in_turn(project: Project) -> None:
     project.memory.append("notes/a.md", "See [[b]].")
     project.memory.append("notes/b.md", "B.")
-    project.commit()
+    project.committed()
     moved = project.memory.mv("notes/b.md", "notes/c.md")
     for path in ("notes/a.md", "notes/b.md", "notes/c.md"):
-        project.commit(only=[path])
+        project.committed(only=[path])
         assert project.trailers("Mdmem-Id") == [moved.id]
 
 
@@ -281,27 +261,27 @@ def test_what_git_converts_is_explained_by_what_was_not_committed_yet(project: P
     project.write(".gitattributes", "*.md text eol=crlf\n")
     project.write("memories/notes/a.md", "One.\r\n")
     first = project.memory.append("notes/a.md", "Two.")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Id") == [first.id]
     second = project.memory.append("notes/a.md", "Three.")
-    project.commit()
+    project.committed()
     assert project.trailers("Mdmem-Id") == [second.id]
 
 
 def test_what_is_said_of_an_operation_stays_in_its_line(project: Project) -> None:
     evil = project.open("x\nMdmem-Agent: claude\u2028Mdmem-Id: 1")
     evil.append("notes/a.md", "One.")
-    done = project.commit(session="t1\n\nSigned-off-by: x")
+    done = project.committed(session="t1\n\nSigned-off-by: x")
     assert project.trailers("Mdmem-Agent") == ["x Mdmem-Agent: claude Mdmem-Id: 1"]
     assert project.trailers("Mdmem-Session") == ["t1 Signed-off-by: x"]
     assert project.trailers("Signed-off-by") == [""]
-    assert "Mdmem-Session" not in project.commit("again", dry_run=True).message
+    assert "Mdmem-Session" not in project.committed("again", dry_run=True).message
     assert done.commit
 
 
 def test_trailers_of_a_message_stay_trailers(project: Project) -> None:
     done = project.memory.append("notes/a.md", "One.")
-    project.commit("Subject\n\nSigned-off-by: A <a@example.org>")
+    project.committed("Subject\n\nSigned-off-by: A <a@example.org>")
     assert project.trailers("Signed-off-by") == ["A <a@example.org>"]
     assert project.trailers("Mdmem-Id") == [done.id]
 
@@ -312,7 +292,7 @@ def test_many_operations_are_counted(project: Project) -> None:
     project.memory.replace(None, "a", "b")
     for number in range(205):
         project.memory.append("notes/1.md", str(number))
-    done = project.commit()
+    done = project.committed()
     assert len(done.files) == 205
     assert done.message.count("Mdmem-Id: ") == 200
 
@@ -344,7 +324,7 @@ def test_it_is_asked_for_and_allowed_or_it_says_why_not(project: Project) -> Non
 def test_a_namespace_commits_by_itself_where_the_vault_has_mounts(project: Project) -> None:
     project.write("AGENTS.md", "# A\n")
     project.config('# commit = "off"', 'commit = "auto"')
-    project.commit()
+    project.committed()
     alice = project.open(user="alice")
     alice.append("notes/a.md", "One.")
     commits = Commits(alice.vault)
@@ -369,13 +349,13 @@ def test_hooks_of_the_repository_run_once_allowed(project: Project) -> None:
     hook.chmod(0o755)
     project.memory.append("notes/a.md", "One.")
     with pytest.raises(GitRefused, match="hook pre-commit"):
-        project.commit()
-    project.commit(hooks=True)
+        project.committed()
+    project.committed(hooks=True)
     assert (project.root / "ran").read_text() == "ran\n"
     (project.root / "ran").unlink()
     Commits(project.memory.vault).allow("hooks")
     project.memory.append("notes/a.md", "Two.")
-    project.commit()
+    project.committed()
     assert (project.root / "ran").exists()
 
 
@@ -508,7 +488,7 @@ def test_one_that_is_killed_leaves_no_lock_and_loses_nothing(project: Project) -
     process.wait()
     go.touch()
     until(lambda: not os.path.lexists(project.root / ".git/index.lock"))
-    assert paths(project.commit()) == []  # git has made the commit
+    assert paths(project.committed()) == []  # git has made the commit
     assert project.git("show", "--name-only", "--format=", "HEAD") == "memories/notes/a-0.md"
     assert project.git("status", "--porcelain", "src", "memories/notes") == "A  src/a.py"
 

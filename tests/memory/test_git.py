@@ -18,7 +18,7 @@ from mdmem.errors import (
     SectionNotFound,
     Usage,
 )
-from tests.git.conftest import SETTINGS, Tree
+from tests.git.conftest import Tree, VaultTree, set_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,20 +41,8 @@ We looked at [[old]] before we chose it.
 """
 
 
-class Work(Tree):
-    """A repository with a vault in it."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        root.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
-        mdmem.init(root / "memories")
-
-    def memory(self, **scope: Any) -> Memory:
-        return mdmem.open(self.root / "memories", mdmem.Scope(**scope))
-
-    def note(self, path: str, text: str) -> None:
-        self.write(f"memories/{path}", text)
+class Work(VaultTree):
+    """A repository with a vault in it, whose commits have trailers."""
 
     def save(self, message: str = "m", **trailers: str) -> str:
         lines = [f"Mdmem-{name.capitalize()}: {value}" for name, value in trailers.items()]
@@ -63,8 +51,7 @@ class Work(Tree):
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     return Work(tmp_path / "work")
 
 
@@ -82,13 +69,13 @@ def test_the_log_tells_who_did_what_to_which_memory(work: Work) -> None:
     work.save("Code only")
     work.note("notes/db.md", NOTE + "More.\n")
     id_ = work.save("Add more", op="append notes/db.md", id="20260101", agent="claude", session="s1")
-    found = work.memory().git.log()
+    found = work.open().git.log()
     assert [commit.subject for commit in found] == ["Add more", "Begin"]
     last = found[0]
     assert (last.commit, last.agent, last.author, last.session) == (id_, "claude", "A", "s1")
     assert (last.operations, last.ids) == (("append notes/db.md",), ("20260101",))
     assert [(each.path, each.status) for each in last.memories] == [("notes/db.md", "changed")]
-    assert len(work.memory().git.log(limit=1)) == 1
+    assert len(work.open().git.log(limit=1)) == 1
 
 
 def test_a_memory_is_followed_through_renames_and_its_end(work: Work) -> None:
@@ -96,17 +83,17 @@ def test_a_memory_is_followed_through_renames_and_its_end(work: Work) -> None:
     work.save("add")
     work.git("mv", "memories/notes/a.md", "memories/notes/b.md")
     work.save("move")
-    assert [commit.subject for commit in work.memory().git.log("notes/b.md")] == ["move", "add"]
+    assert [commit.subject for commit in work.open().git.log("notes/b.md")] == ["move", "add"]
     work.git("rm", "--quiet", "memories/notes/b.md")
     work.save("remove")
-    assert [commit.subject for commit in work.memory().git.log("notes/b.md")] == ["remove", "move", "add"]
+    assert [commit.subject for commit in work.open().git.log("notes/b.md")] == ["remove", "move", "add"]
 
 
 def test_a_mounted_file_is_a_memory_under_its_path_in_the_vault(work: Work) -> None:
     work.write("AGENTS.md", "# Project\n\n- Use SQLite\n")
     work.write("README.md", "no memory\n")
     work.save("add")
-    memory = work.memory()
+    memory = work.open()
     assert [each.path for each in memory.git.log()[0].memories] == ["AGENTS.md"]
     assert memory.git.log("AGENTS.md")
     work.write("AGENTS.md", "# Project\n\n- Use SQLite\n- And tests\n")
@@ -127,7 +114,7 @@ def test_a_section_and_a_block_have_a_log_of_their_own(work: Work) -> None:
         "notes/db.md", NOTE.replace("## Why", "## Reasons").replace("one file", "a file") + "\nMore of it.\n"
     )
     work.save("reword the fact")
-    git = work.memory().git
+    git = work.open().git
     assert [each.subject for each in git.log("notes/db.md", "^one")] == [
         "reword the fact",
         "give an id",
@@ -153,7 +140,7 @@ def test_what_is_gone_has_a_log(work: Work) -> None:
     work.save("begin")
     work.note("notes/db.md", NOTE.replace("- SQLite is one file. ^one\n", ""))
     work.save("take away")
-    assert [each.subject for each in work.memory().git.log("notes/db.md", "^one")] == ["take away", "begin"]
+    assert [each.subject for each in work.open().git.log("notes/db.md", "^one")] == ["take away", "begin"]
 
 
 # --------------------------------------------------------------------------------------------------- diff
@@ -188,7 +175,7 @@ def test_a_diff_names_fields_facts_and_links(work: Work) -> None:
         ("notes/new.md", "memory-added", None, None),
         ("notes/new.md", "fact-added", None, "new"),
     ]
-    git = work.memory().git
+    git = work.open().git
     assert told(git.diff()) == told(git.diff("HEAD")) == told(git.diff(first)) == expected
     second = work.save()
     assert git.diff() == []
@@ -205,7 +192,7 @@ def test_a_diff_is_of_some_memories(work: Work) -> None:
     work.save()
     for name in ("notes/a.md", "notes/b.md", "c.md"):
         work.note(name, "- two\n")
-    git = work.memory().git
+    git = work.open().git
     assert {change.path for change in git.diff(paths=["notes"])} == {"notes/a.md", "notes/b.md"}
     assert {change.path for change in git.diff("HEAD", ["notes/a.md"])} == {"notes/a.md"}
     work.save()
@@ -229,7 +216,7 @@ def test_a_renamed_memory_is_one(work: Work) -> None:
     (work.root / "memories/notes/a.md").rename(work.root / "memories/notes/c.md")
     (work.root / "memories/notes/b.md").unlink()
     work.note("notes/d.md", "---\nid: b1\n---\n- said in other words\n")
-    git = work.memory().git
+    git = work.open().git
     renamed = [(c.old_path, c.path, c.sure) for c in git.diff() if c.change == "memory-renamed"]
     assert renamed == [("notes/a.md", "notes/c.md", True), ("notes/b.md", "notes/d.md", True)]
     work.save()
@@ -245,7 +232,7 @@ def test_a_fact_that_goes_to_another_memory_is_named_once(work: Work) -> None:
     work.save()
     work.note("notes/a.md", "- k\n")
     work.note("notes/b.md", "- j\n- SQLite is a single file.\n")
-    (change,) = work.memory().git.diff()
+    (change,) = work.open().git.diff()
     assert (change.path, change.change, change.old_path) == ("notes/b.md", "fact-moved", "notes/a.md")
 
 
@@ -254,16 +241,16 @@ def test_what_git_ignores_is_no_difference(work: Work) -> None:
     work.note("working/threads/t.md", "Green.\n")
     work.note("notes/mine.md", "x\n")
     work.write(".gitignore", "mine.md\n")
-    assert work.memory().git.diff() == []
+    assert work.open().git.diff() == []
     work.git("add", "--force", "memories/notes/mine.md")
-    assert [change.change for change in work.memory().git.diff()] == ["memory-added", "fact-added"]
+    assert [change.change for change in work.open().git.diff()] == ["memory-added", "fact-added"]
 
 
 def test_line_ends_that_git_may_have_made_are_no_difference(work: Work) -> None:
     work.note("notes/a.md", "- one\n- two\n")
     work.save()
     work.note("notes/a.md", "- one\r\n- two\r\n")
-    assert work.memory().git.diff() == []
+    assert work.open().git.diff() == []
 
 
 def test_a_change_that_keeps_size_and_time_is_seen(work: Work) -> None:
@@ -273,7 +260,7 @@ def test_a_change_that_keeps_size_and_time_is_seen(work: Work) -> None:
     work.save()
     file.write_text("- two\n")
     os.utime(file, ns=(10**18, 10**18))
-    assert [change.change for change in work.memory().git.diff()] == ["fact-removed", "fact-added"]
+    assert [change.change for change in work.open().git.diff()] == ["fact-removed", "fact-added"]
 
 
 def test_what_cannot_be_a_memory_is_said(work: Work) -> None:
@@ -282,7 +269,7 @@ def test_what_cannot_be_a_memory_is_said(work: Work) -> None:
     work.save()
     work.write("memories/notes/a.md", b"\xff\xfe")
     work.note("notes/b.md", "---\na: [\n---\n")
-    changes = work.memory().git.diff()
+    changes = work.open().git.diff()
     assert [(change.path, change.change) for change in changes] == [
         ("notes/a.md", "not-compared"),
         ("notes/b.md", "fact-reworded"),
@@ -294,7 +281,7 @@ def test_only_the_layout_is_said_to_differ(work: Work) -> None:
     work.note("notes/a.md", "- one\n- two\n")
     work.save()
     work.note("notes/a.md", "- two\n\n- one\n")
-    (change,) = work.memory().git.diff()
+    (change,) = work.open().git.diff()
     assert (change.change, bool(change.note)) == ("layout", True)
 
 
@@ -304,13 +291,13 @@ def test_only_the_layout_is_said_to_differ(work: Work) -> None:
 def test_what_names_no_commit_is_refused(work: Work, revisions: str) -> None:
     work.save()
     with pytest.raises(NamedNotFound):
-        work.memory().git.diff(revisions)
+        work.open().git.diff(revisions)
 
 
 def test_what_two_commits_have_in_common_is_not_asked(work: Work) -> None:
     work.save()
     with pytest.raises(Usage):
-        work.memory().git.diff("HEAD...HEAD")
+        work.open().git.diff("HEAD...HEAD")
 
 
 # -------------------------------------------------------------------------------------------------- blame
@@ -322,7 +309,7 @@ def test_each_fact_has_who_said_it(work: Work) -> None:
     work.note("notes/db.md", NOTE.replace("one file", "a file"))
     second = work.save("reword", op="replace notes/db.md", agent="claude")
     work.note("notes/db.md", NOTE.replace("one file", "a file") + "\n- Not yet said.\n")
-    said = {each.text: each for each in work.memory().git.blame("notes/db.md")}
+    said = {each.text: each for each in work.open().git.blame("notes/db.md")}
     assert {text: each.commit for text, each in said.items()} == {
         "title: Database": first,
         "tags: [a]": first,
@@ -349,7 +336,7 @@ def test_who_moved_or_indented_a_fact_has_not_said_it(work: Work) -> None:
     first = work.save()
     work.note("notes/a.md", "# A\n\n# B\n\n- other\n  - a fact that is long enough to be known again\n")
     work.save()
-    assert {each.commit for each in work.memory().git.blame("notes/a.md")} == {first}
+    assert {each.commit for each in work.open().git.blame("notes/a.md")} == {first}
 
 
 def test_the_last_of_several_commits_counts(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,7 +345,7 @@ def test_the_last_of_several_commits_counts(work: Work, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-02-01T00:00:00Z")
     work.note("notes/a.md", "one\n2\nthree\n")
     second = work.save()
-    (said,) = work.memory().git.blame("notes/a.md")
+    (said,) = work.open().git.blame("notes/a.md")
     assert (said.text, said.commit) == ("one 2 three", second)
 
 
@@ -367,7 +354,7 @@ def test_a_carriage_return_ends_no_line_of_git(work: Work) -> None:
     first = work.save()
     work.write("memories/notes/a.md", b"\xef\xbb\xbf- a\r- b\r\n- d\n")
     second = work.save()
-    assert [each.commit for each in work.memory().git.blame("notes/a.md")] == [first, first, second]
+    assert [each.commit for each in work.open().git.blame("notes/a.md")] == [first, first, second]
 
 
 def test_blame_leaves_out_what_was_done_to_other_memories(work: Work) -> None:
@@ -377,14 +364,14 @@ def test_blame_leaves_out_what_was_done_to_other_memories(work: Work) -> None:
     trailers = [f"Mdmem-Op: {operation}\nMdmem-Agent: {agent}" for operation, agent in done]
     work.git("add", "--all")
     work.git("commit", "--quiet", "--message", "\n".join(("both", "", *trailers)))
-    blamed = {name: work.memory().git.blame(f"notes/{name}.md")[0] for name in "ab"}
+    blamed = {name: work.open().git.blame(f"notes/{name}.md")[0] for name in "ab"}
     assert [(said.agent, said.operations) for said in blamed.values()] == [
         ("claude, ann", ("write notes/a.md", "replace in notes")),
         ("codex, ann", ("append to notes/b.md", "replace in notes")),
     ]
     work.git("mv", "memories/notes/b.md", "memories/notes/c.md")
     work.save("moved")
-    assert work.memory().git.blame("notes/c.md")[0].agent == "ann"
+    assert work.open().git.blame("notes/c.md")[0].agent == "ann"
 
 
 def test_of_commits_of_one_second_the_later_one_said_it(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +381,7 @@ def test_of_commits_of_one_second_the_later_one_said_it(work: Work, monkeypatch:
         lines = [f"line {each} {'new' if each < number else 'old'}\n" for each in range(4)]
         work.note("notes/a.md", "".join(lines if number % 2 else reversed(lines)))
         commits.append(work.save(f"{number}"))
-    (said,) = work.memory().git.blame("notes/a.md")
+    (said,) = work.open().git.blame("notes/a.md")
     assert said.commit == commits[-1]
 
 
@@ -402,7 +389,7 @@ def test_a_json_memory_is_blamed_by_field(work: Work) -> None:
     work.note("a.json", '{\n  "a": 1,\n  "b": [1]\n}\n')
     first = work.save()
     work.note("a.json", '{\n  "a": 1,\n  "b": [2]\n}\n')
-    said = work.memory().git.blame("a.json")
+    said = work.open().git.blame("a.json")
     assert [(each.heading, each.commit, each.kind) for each in said] == [
         (("a",), first, "field"),
         (("b",), None, "field"),
@@ -410,7 +397,7 @@ def test_a_json_memory_is_blamed_by_field(work: Work) -> None:
 
 
 def test_a_new_memory_is_not_committed_and_none_is_not_found(work: Work) -> None:
-    memory = work.memory()
+    memory = work.open()
     work.note("notes/a.md", "- a\n")
     assert [each.note for each in memory.git.blame("notes/a.md")] == [
         "not committed yet"
@@ -433,7 +420,7 @@ def test_a_scope_sees_its_own_memories_alone(work: Work) -> None:
     own = work.save("alice only", op="append notes/a.md")
     work.git("mv", "memories/users/bob/notes/b.md", "memories/users/alice/notes/c.md")
     work.save("from bob")
-    git = work.memory(user="alice").git
+    git = work.open(user="alice").git
     from_bob, second, first = git.log()
     assert (second.commit, second.subject, second.operations) == (own, "alice only", ("append notes/a.md",))
     assert (first.commit, first.is_part, first.subject, first.operations, first.ids) == (
@@ -455,12 +442,12 @@ def test_a_scope_sees_its_own_memories_alone(work: Work) -> None:
         ("notes/c.md", "memory-added", None, None),
         ("notes/c.md", "fact-added", None, "bob alone knows of that"),
     ]
-    assert {each.path for each in work.memory(shared=True).git.diff("HEAD~2..")} == set()
-    assert [each.path for commit in work.memory(shared=True).git.log() for each in commit.memories] == [
+    assert {each.path for each in work.open(shared=True).git.diff("HEAD~2..")} == set()
+    assert [each.path for commit in work.open(shared=True).git.log() for each in commit.memories] == [
         "notes/shared.md"
     ]
     with pytest.raises(PathRefused):
-        work.memory(shared=True).git.log("users/bob/notes/b.md")
+        work.open(shared=True).git.log("users/bob/notes/b.md")
     with pytest.raises(PathRefused):
         git.blame("../bob/notes/b.md")
 
@@ -471,9 +458,9 @@ def test_who_else_is_in_a_commit_is_not_told(work: Work) -> None:
     work.git("add", "--all")
     message = "m\n\nMdmem-Agent: alices\nMdmem-Agent: bobs\nMdmem-Session: s1"
     work.git("commit", "--quiet", "--message", message)
-    git = work.memory(user="alice").git
+    git = work.open(user="alice").git
     assert (git.log()[0].agent, git.log()[0].session, git.blame("a.md")[0].agent) == ("", "", "")
-    assert work.memory().git.log()[0].agent == "alices, bobs"
+    assert work.open().git.log()[0].agent == "alices, bobs"
 
 
 def test_a_link_in_a_commit_leads_nowhere(work: Work) -> None:
@@ -484,7 +471,7 @@ def test_a_link_in_a_commit_leads_nowhere(work: Work) -> None:
     (work.root / "memories/users/alice/x.md").unlink()
     (work.root / "memories/users/alice/x.md").symlink_to("../bob/secret.md")
     work.save("only a link")
-    git = work.memory(user="alice").git
+    git = work.open(user="alice").git
     assert told(git.diff("HEAD~1..")) == [
         ("x.md", "memory-removed", None, None),
         ("x.md", "fact-removed", "a", None),
@@ -508,8 +495,8 @@ def test_a_merge_of_others_is_not_told(work: Work) -> None:
     )
     work.note("users/alice/a.md", "- both\n")
     work.save("Merge branch 'bobs-secret'")
-    assert "secret" not in str(work.memory(user="alice").git.log())
-    assert "secret" in str(work.memory().git.log())
+    assert "secret" not in str(work.open(user="alice").git.log())
+    assert "secret" in str(work.open().git.log())
 
 
 # --------------------------------------------------------------------------------- states of a repository
@@ -530,11 +517,11 @@ def asked(memory: Memory) -> Asked:
 def test_an_unborn_branch(work: Work) -> None:
     work.note("notes/a.md", "- a\n")
     expected: Asked = ([], ["memory-added", "fact-added"], ["not committed yet"])
-    assert asked(work.memory()) == expected
+    assert asked(work.open()) == expected
     work.git("add", "--all")
-    assert asked(work.memory()) == expected
+    assert asked(work.open()) == expected
     with pytest.raises(NamedNotFound):
-        work.memory().git.diff("HEAD..")
+        work.open().git.diff("HEAD..")
 
 
 def test_a_detached_head_a_linked_work_tree_and_a_submodule(work: Work, tmp_path: Path) -> None:
@@ -549,7 +536,7 @@ def test_a_detached_head_a_linked_work_tree_and_a_submodule(work: Work, tmp_path
     outer.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(work.root), "sub")
     assert asked(mdmem.open(tmp_path / "outer/sub/memories")) == expected
     work.git("checkout", "--quiet", "--detach")
-    assert asked(work.memory()) == expected
+    assert asked(work.open()) == expected
 
 
 def test_a_shallow_clone(work: Work, tmp_path: Path) -> None:
@@ -567,8 +554,7 @@ def test_a_shallow_clone(work: Work, tmp_path: Path) -> None:
 
 
 def test_a_vault_that_is_a_work_tree_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     tree = Tree(tmp_path / "vault")
     mdmem.init(tree.root)
     tree.git("init", "--quiet")
@@ -587,12 +573,12 @@ def test_in_the_middle_of_a_merge(work: Work) -> None:
     work.note("notes/a.md", "- main\n")
     work.save("main")
     subprocess.run(["git", "merge", "--quiet", "side"], cwd=work.root, check=False, capture_output=True)
-    log, diff, notes = asked(work.memory())
+    log, diff, notes = asked(work.open())
     assert log == ["main", "base"]
     assert diff
     assert set(notes) == {"not committed yet"}  # nothing but what git has put there
     subprocess.run(["git", "rebase", "side"], cwd=work.root, check=False, capture_output=True)
-    assert asked(work.memory())[0] == log
+    assert asked(work.open())[0] == log
 
 
 def test_a_sparse_work_tree_has_removed_nothing(work: Work) -> None:
@@ -601,7 +587,7 @@ def test_a_sparse_work_tree_has_removed_nothing(work: Work) -> None:
     work.save("one")
     work.git("sparse-checkout", "set", "memories/notes", "memories/.mdmem")
     assert not (work.root / "memories/more").exists()
-    assert asked(work.memory()) == (["one"], [], [""])
+    assert asked(work.open()) == (["one"], [], [""])
 
 
 def test_a_vault_in_no_repository_and_no_git_are_said(
@@ -613,4 +599,4 @@ def test_a_vault_in_no_repository_and_no_git_are_said(
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(GitFailed, match="git was not found"):
-        work.memory().git.diff()
+        work.open().git.diff()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +11,7 @@ import mdmem
 from mdmem.diagnostic import as_json
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
 from mdmem.links.graph import Triple
+from tests.git.conftest import VaultTree, set_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,28 +59,8 @@ FILES = {
 }
 
 
-class Workspace:
+class Workspace(VaultTree):
     """A repository with a vault in it, and code that memories cite."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.git("init", "--quiet", "--initial-branch=main")
-        self.memory = mdmem.open(mdmem.init(root / "memories").root)
-
-    def git(self, *arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
-
-    def commit(self) -> None:
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", "m")
-
-    def write(self, path: str, text: str) -> None:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
-
-    def note(self, path: str, text: str) -> None:
-        self.write(f"memories/{path}", text)
 
     def text(self, path: str) -> str:
         return (self.root / path).read_bytes().decode()
@@ -89,11 +68,7 @@ class Workspace:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "A")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@example.org")
+    set_up(monkeypatch)
     work = Workspace(tmp_path)
     work.write("src/app.py", APP)
     for path, text in FILES.items():

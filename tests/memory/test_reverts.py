@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import mdmem
 from mdmem.errors import GitRefused, MemoryNotFound, NamedNotFound, PathRefused, RevertRefused, Usage
 from mdmem.memory.reverts import target_of
-from tests.git.conftest import SETTINGS, Tree
+from tests.git.conftest import VaultTree, set_up
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
 
-
-class Notes(Tree):
+class Notes(VaultTree):
     """A vault in a repository, whose notes tests write directly."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        root.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
-        mdmem.init(root / "memories")
-        self.memory = mdmem.open(root / "memories")
 
     def file(self, path: str) -> Path:
         return self.root / "memories" / path
@@ -41,14 +32,10 @@ class Notes(Tree):
         self.write(path, text)
         return self.commit()
 
-    def open(self, **scope: Any) -> Memory:
-        return mdmem.open(self.root / "memories", mdmem.Scope(**scope))
-
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Notes:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
+    set_up(monkeypatch)
     return Notes(tmp_path / "work")
 
 

@@ -11,17 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import mdmem
 from mdmem.errors import PatternInvalid, Usage
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.memory.memory import Memory
 from mdmem.sessions.find import SessionHits, parse_last, snippet
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return open_memory(mdmem.init(tmp_path / "memories").root)
 
 
 @pytest.fixture

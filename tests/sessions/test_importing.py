@@ -12,18 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import mdmem
 from mdmem.errors import StorageFailed, Usage
 from mdmem.memory.memory import Memory, open as open_memory
 from mdmem.sessions.importing import SessionImport
 from mdmem.sessions.transcripts import transcripts
 
 TOKEN = "ghp_" + "Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return open_memory(mdmem.init(tmp_path / "memories").root)
 
 
 @pytest.fixture

@@ -21,11 +21,6 @@ from mdmem.sessions.sessions import Sessions
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return open_memory(mdmem.init(tmp_path / "memories").root)
-
-
-@pytest.fixture
 def sessions(memory: Memory) -> Sessions:
     return memory.sessions
 

@@ -186,7 +186,8 @@ def _indented(text: str) -> str:
 def git_blame(memory: Memory, path: str, as_json: bool) -> None:
     """Show who last changed each fact of a memory: which agent or author, when, and in which commit.
 
-    What was done in a commit is printed where the commit comes first.
+    What was done to the memory in a commit is printed where the commit comes first. Git knows lines and
+    commits: of several operations in one commit, it cannot say which of them changed a fact.
     """
     met: set[str | None] = set()
     for said in memory.git.blame(path):
@@ -203,6 +204,8 @@ def git_blame(memory: Memory, path: str, as_json: bool) -> None:
 
 
 def _print_operations(operations: Sequence[str]) -> None:
+    if len(operations) > 1:
+        print(f"      by one or more of {len(operations):,} operations:")
     for operation in operations[:_MOST_OPERATIONS]:
         print(f"      {operation}")
     if len(operations) > _MOST_OPERATIONS:

@@ -42,8 +42,9 @@ class SaidFact:
         commit: the last one that changed it; None where `note` says why it is not known.
         date: when that was written, in ISO 8601.
         author, email: who wrote it.
-        agent: who made the change, as the commit says; empty where it does not.
-        operations: what the commit says was done in it, to this memory or to what it does not name.
+        agent: who made the change, as the commit says, or who made changes in it; empty where it does not.
+        operations: what the commit says was done in it, to this memory or to what it does not name; of
+            several, nobody knows which of them changed this fact.
         note: that it is not committed yet, or older than what the repository has.
     """
 

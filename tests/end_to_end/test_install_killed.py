@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.vault import files
+from tests.killing import killed
 
-CALLS = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir")
 HOW = ("claude-code", "--yes")
 UNINSTALLED_EVERY = 3  # kills behind which it is taken out again
 State = dict[str, bytes]
@@ -22,32 +19,13 @@ State = dict[str, bytes]
 
 def installed(root: Path, where: str, stop: int = 0, verb: str = "install") -> bool:
     """Whether a process that installs was killed, before its call of the system number `stop`."""
-    child = os.fork()
-    if child:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code in {0, -signal.SIGKILL}
-        return code != 0
-    status, count = 1, 0
 
-    def stepped(call: Any) -> Any:
-        def step(*given: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == stop:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*given, **named)
-
-        return step
-
-    try:
+    def work() -> int:
         os.chdir(root / "work")
         os.environ["HOME"] = str(root / "home")
-        for name in CALLS:
-            setattr(os, name, stepped(getattr(os, name)))
-        files._rename = stepped(files._rename)
-        status = main(["--vault", str(root / "work/memories"), verb, *HOW, where])
-    finally:
-        os._exit(status)
+        return main(["--vault", str(root / "work/memories"), verb, *HOW, where])
+
+    return killed(work, stop)
 
 
 def made(root: Path) -> State:
@@ -83,11 +61,11 @@ def test_killed_at_any_step_each_file_is_old_or_new(
     changed = {name for name in after if after[name] != before.get(name)}
     assert len(changed) > 1
     seen: set[frozenset[str]] = set()
-    killed, stop = True, 0
-    while killed:
+    was_killed, stop = True, 0
+    while was_killed:
         stop += 1
         made(root)
-        killed = installed(root, where, stop)
+        was_killed = installed(root, where, stop)
         now = state(root)
         for name in before.keys() | after.keys():
             assert now.get(name) in {before.get(name), after.get(name)}, (stop, name)

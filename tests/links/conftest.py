@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from mdmem.text.document import Document, Limits, parse_text
 from mdmem.vault.plan import EditPlan, refuse_repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
 
 class Notes:
@@ -27,7 +28,8 @@ class Notes:
         reads: the paths that were read, in order.
     """
 
-    def __init__(self, texts: Mapping[str, str], others: Iterable[str] = ()) -> None:
+    def __init__(self, texts: Mapping[str, str] | Sequence[str], others: Iterable[str] = ()) -> None:
+        texts = texts if isinstance(texts, Mapping) else dict.fromkeys(texts, "")
         self.documents = {path: parse_text(path, text) for path, text in texts.items()}
         self.others = tuple(others)
         self.reads: list[str] = []

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.index.database import record
 from mdmem.links.resolve import Resolution, namespaces, place_of, resolve, resolve_link, shortest
 from mdmem.text.document import parse_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-class Notes:
-    """What there is to link to: memories with their texts, and files that are none."""
-
-    def __init__(self, texts: dict[str, str] | Sequence[str], others: Sequence[str] = ()) -> None:
-        texts = texts if isinstance(texts, dict) else dict.fromkeys(texts, "")
-        self.documents = {path: parse_text(path, text) for path, text in texts.items()}
-        self.others = others
-        self._names = {path: record(each, 0).names for path, each in self.documents.items()}
-
-    def named(self, kind: str, key: str) -> list[str]:
-        return [path for path, names in self._names.items() if (kind, key) in names]
-
-    def exists(self, path: str) -> bool:
-        every = (*self.documents, *self.others)
-        return any(each == path or each.startswith(f"{path}/") for each in every)
-
+from tests.links.conftest import Notes
 
 VAULT = Notes(
     {

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mdmem.errors import Conflict, EditRefused, FileBusy, MdmemError, PathRefused, StorageFailed
-from mdmem.vault import config, files, mark, outside
+from mdmem.vault import config, mark, outside
 from mdmem.vault.trash import TrashFolder
+from tests.killing import killed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,36 +126,6 @@ def test_what_only_looks_like_ours_stays(project: Path) -> None:
     assert set(os.listdir(project)) == planted | {"a.md"}
 
 
-def killed_at(stop: int, root: Path, before: Held, after: Held, *, plain: bool) -> bool:
-    """Whether a process that replaces a file was killed, before its call of the system number `stop`."""
-    child = os.fork()
-    if child:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code <= 0
-        return code < 0
-    status, count = 1, 0
-
-    def stepped(call: Any) -> Any:
-        def step(*given: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == stop:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*given, **named)
-
-        return step
-
-    try:
-        for name in ("open", "write", "fsync", "rename", "link", "unlink", "mkdir"):
-            setattr(os, name, stepped(getattr(os, name)))
-        rename = stepped(files._rename)
-        files._rename = (lambda *_, **__: False) if plain else rename
-        replace(root / "project", "sub/a.md", before, after)
-        status = 0
-    finally:
-        os._exit(status)
-
-
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(("before", "after"), [(None, NEW), (OLD, NEW), (OLD, None)])
 def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
@@ -162,8 +133,8 @@ def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
 ) -> None:
     mark.own_name()  # the key is there
     seen: list[Held] = []
-    killed = True
-    while killed:
+    was_killed = True
+    while was_killed:
         root = tmp_path / str(len(seen))
         project = root / "project"
         (project / "sub").mkdir(parents=True)
@@ -171,7 +142,8 @@ def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
         file = project / "sub/a.md"
         if before is not None:
             file.write_bytes(before)
-        killed = killed_at(len(seen) + 1, root, before, after, plain=plain)
+        work = partial(replace, project, "sub/a.md", before, after)
+        was_killed = killed(work, len(seen) + 1, exchanges=not plain)
         now = file.read_bytes() if file.exists() else None
         assert now in {before, after}
         replace(project, "sub/b.md", None, LATE)

@@ -10,7 +10,7 @@ import click
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
 from mdmem.cli.options import format_option, path_argument, read_command, verbose_option
-from mdmem.cli.paths import CHECKED, READ_FOLDER, OutsideFile
+from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES, OutsideFile
 from mdmem.cli.render import print_document, print_json, print_long, print_tree
 
 if TYPE_CHECKING:
@@ -39,27 +39,52 @@ def show_command(
         print_document(document, span, number=number, as_json=as_json)
 
 
-@command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
-@path_argument("within", READ_FOLDER, default="", metavar="[FOLDER]")
-@click.option("--glob", "globs", multiple=True, help="Only memories that fit.")
+# What ls has, and `mdmem ls` does otherwise.
+_OTHERWISE = {
+    "-a -A --all": "hidden files are not memories, and all others are listed",
+    "-d --directory": "--tree shows the folders",
+    "-r --reverse": "use --sort -path",
+    "-S": "use --sort -size",
+    "-t": "use --sort -date",
+    "-n --limit": "pipe the lines through `head`",
+}
+
+
+@command(
+    "ls", otherwise=_OTHERWISE, epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created"
+)
+@path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
+@click.option("--glob", "-g", "globs", multiple=True, help="Only memories that fit.")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Only memories of which this is true.")
 @click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
 @click.option("--long", "-l", is_flag=True, help="Print columns: bytes, day, type, path, title.")
 @click.option("--tree", is_flag=True, help="Print a tree of the folders.")
+@click.option(
+    *("-1", "-R", "--recursive", "same"), is_flag=True, help="Accepted without effect: this is the default."
+)
 @read_command
-def ls_command(memory: Memory, as_json: bool, tree: bool, **options: Any) -> None:
-    """List the memories below a folder.
+def ls_command(
+    memory: Memory,
+    paths: tuple[str, ...],
+    tree: bool,
+    same: bool,  # noqa: ARG001 - it is so anyway
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """List memories: all, or those that PATHs name, which are folders and memories.
 
     A CONDITION is FIELD=VALUE, or with !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it
     is not. Fields may be dotted; path, title, size, date and tag need no field.
     """
-    listed = memory.ls(**options)
+    # Of one folder, globs are seen from there.
+    within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(SUFFIXES) else ""
+    listed = memory.ls(within, paths=() if within else paths, **options)
     if as_json:
         print_json(listed)
         return
     memories = [entry for entry in listed if not entry.problem]
     if tree or options["long"]:
-        print_tree(memories, options["within"].strip("/")) if tree else print_long(memories)
+        print_tree(memories, within) if tree else print_long(memories)
     else:
         for entry in memories:
             print(entry.path)

@@ -22,8 +22,9 @@ from mdmem.cli.options import (
     read_command,
     verbose_option,
 )
-from mdmem.cli.paths import PAST, PAST_ANY, PAST_WRITE, named, resolved
+from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolved, stands
 from mdmem.cli.render import print_coloured, print_json
+from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
     from mdmem.cli.main import Target
@@ -58,11 +59,34 @@ def git_command() -> None:
     """
 
 
-@git_command.command("log", epilog="Example: mdmem git log notes/db.md --limit 5")
+# What git has, and `mdmem git` does otherwise.
+_LOG_OTHERWISE = {
+    "-1 -2 -3 -4 -5 -6 -7 -8 -9": "use -n N",
+    "-p -u --patch --stat --name-only --name-status": "`mdmem git diff COMMIT~..COMMIT` shows one commit",
+    "--follow": "a memory is followed through renames anyway",
+    "--author --grep --since --until --after --before --all --graph --format --pretty --reverse": (
+        "`git log -- FILE` has it; --json has each commit's author and date"
+    ),
+}
+_DIFF_OTHERWISE = {
+    "--cached --staged": "memories are read from disk; `git diff --cached` shows what is staged",
+    "--stat --name-only --name-status --numstat --shortstat": (
+        "`mdmem git diff --json | jq -r .path | uniq` names the memories"
+    ),
+    "--word-diff --color-words -w -b": "what is reworded is shown by its words anyway",
+    "-p -u -U --patch --unified": "`git diff` shows lines",
+}
+_COMMIT_OTHERWISE = {"--amend": "`git commit --amend` changes the last commit"}
+
+
+@git_command.command(
+    "log", otherwise=_LOG_OTHERWISE, epilog="Example: mdmem git log notes/db.md --oneline --limit 5"
+)
 @click.argument("target", required=False)
 @click.option("--limit", "-n", type=click.IntRange(1), metavar="COUNT", help="At most so many commits.")
+@click.option("--oneline", is_flag=True, help="Only the commit, its day and its subject, a line each.")
 @read_command
-def git_log(memory: Memory, target: str | None, limit: int | None, as_json: bool) -> int:
+def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool, as_json: bool) -> int:
     """List the commits that touched memories, newest first; the exit code is 1 when there are none.
 
     TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
@@ -73,10 +97,19 @@ def git_log(memory: Memory, target: str | None, limit: int | None, as_json: bool
     for number, commit in enumerate(found):
         if as_json:
             print_json(commit)
+        elif oneline:
+            print_coloured(commit.commit[:12], "yellow")
+            print(f"  {commit.date[:10]}  {_subject(commit)}")
         else:
             sys.stdout.write("\n" if number else "")
             _print_commit(commit)
+    if not found:
+        print("no commits", file=sys.stderr)
     return 0 if found else 1
+
+
+def _subject(commit: MemoryCommit) -> str:
+    return commit.subject or "(message not shown: the commit also changes other memories)"
 
 
 def _parts(text: str, signs: str) -> tuple[str, str]:
@@ -88,7 +121,7 @@ def _parts(text: str, signs: str) -> tuple[str, str]:
 def _print_commit(commit: MemoryCommit) -> None:
     print_coloured(commit.commit[:12], "yellow")
     print(f"  {commit.date}  {_by(commit)}")
-    print(f"    {commit.subject or '(message not shown: the commit also changes other memories)'}")
+    print(f"    {_subject(commit)}")
     for operation in commit.operations:
         print(f"    operation: {operation}")
     for touched in commit.memories:
@@ -100,20 +133,23 @@ def _by(said: MemoryCommit | SaidFact) -> str:
     return f"{said.agent} ({said.author})" if said.agent else said.author
 
 
-@git_command.command("diff", epilog="Example: mdmem git diff HEAD --in notes")
-@click.argument("revisions", default="")
+@git_command.command("diff", otherwise=_DIFF_OTHERWISE, epilog="Example: mdmem git diff HEAD notes/db.md")
+@path_argument("given", PAST_OTHER, nargs=-1, metavar="[REVISIONS] [PATH]…")
 @path_option(
     "--in", "paths", role=PAST_ANY, multiple=True, metavar="PATH", help="Only in this memory or folder."
 )
 @click.option("--exit-code", is_flag=True, help="The exit code is 1 when anything differs.")
 @read_command
-def git_diff(memory: Memory, revisions: str, paths: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
+def git_diff(
+    memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool, as_json: bool
+) -> int:
     """Show what differs in memories, by fact and field: what was added, removed, moved or reworded.
 
     REVISIONS is A..B for two commits, or A for a commit and the files as they are now. Without it, the last
-    commit is compared with the files. A `?` marks a guess: the two texts are similar.
+    commit is compared with the files. PATHs are memories and folders. A `?` marks a guess: the two texts are
+    similar.
     """
-    found = memory.git.diff(revisions, paths or None)
+    found = _differing(memory, given, paths)
     if as_json:
         print_json(found)
         return int(bool(found) and exit_code)
@@ -121,6 +157,20 @@ def git_diff(memory: Memory, revisions: str, paths: tuple[str, ...], exit_code: 
         sys.stdout.write("\n" if number else "")
         _print_changes(path, list(changes))
     return int(bool(found) and exit_code)
+
+
+def _differing(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
+    """What differs: the first argument is a revision where there is such a one, else a path."""
+    revisions, rest = (given[0], given[1:]) if given else ("", ())
+    try:
+        found = memory.git.diff(revisions, (*rest, *paths) or None)
+    except NamedNotFound:
+        if not (revisions.endswith(SUFFIXES) or stands(memory, revisions, PAST_ANY)):
+            raise
+        return memory.git.diff("", (*given, *paths))
+    if revisions and stands(memory, revisions, PAST_ANY):
+        print(f"note: {revisions} is taken as a revision; --in {revisions} names the folder", file=sys.stderr)
+    return found
 
 
 def _print_changes(path: str, changes: list[MemoryChange]) -> None:
@@ -282,15 +332,26 @@ def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, *,
     return int(merged.conflicts > 0)
 
 
-@git_command.command("commit", epilog="Example: mdmem git commit -m 'What we decided' --only notes")
+@git_command.command(
+    "commit",
+    otherwise=_COMMIT_OTHERWISE,
+    epilog="Example: mdmem git commit -m 'What we decided' --only notes",
+)
 @click.option("--message", "-m", default="", metavar="TEXT", help="The message; else what was done.")
 @path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Only this memory or folder.")
 @click.option("--session", default="", metavar="KEY", help="Name this session in a trailer.")
 @click.option("--hooks", is_flag=True, help="Run the programs that the repository itself names.")
+@click.option("-a", "--all", "same", is_flag=True, help="Accepted without effect: this is the default.")
 @click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
 @verbose_option
 @read_command
-def git_commit(memory: Memory, as_json: bool, verbose: bool, **given: Any) -> int:
+def git_commit(
+    memory: Memory,
+    same: bool,  # noqa: ARG001 - it is so anyway
+    as_json: bool,
+    verbose: bool,
+    **given: Any,
+) -> int:
     """Commit the memories that have changed, and mounted files; what else is staged stays staged.
 
     The message ends in trailers that name what was done and by whom, from the vault's own history. Your own

@@ -32,33 +32,47 @@ GROUPS = {
 # What other programs call commands of ours.
 _CALLED = {
     "add": "append",
+    "ag": "grep",
     "blame": "git blame",
     "cat": "show",
     "commit": "git commit",
+    "cp": "write",
     "create": "new",
     "delete": "rm",
+    "du": "stats",
     "find": "search",
     "fsck": "doctor",
     "get": "show",
+    "head": "show",
     "less": "show",
     "link": "backlinks",
     "lint": "check",
     "list": "ls",
     "log": "history, git log",
     "man": "help",
+    "mkdir": "write",
     "move": "mv",
+    "nano": "edit",
+    "open": "edit",
     "query": "search",
     "read": "show",
     "reindex": "index",
     "remove": "rm",
     "rename": "mv",
+    "reset": "undo",
     "revert": "undo, git revert",
     "rg": "grep",
     "sed": "replace",
     "serve": "mcp",
-    "status": "doctor",
+    "status": "git diff, doctor",
+    "tail": "show",
+    "touch": "write",
     "tree": "ls",
     "validate": "check",
+    "version": "--version",
+    "vi": "edit",
+    "vim": "edit",
+    "wc": "stats",
 }
 
 _TOPICS = os.path.join(os.path.dirname(__file__), "topics")
@@ -126,9 +140,13 @@ def _unknown(problem: str, name: str, names: Iterable[str], context: click.Conte
     from difflib import get_close_matches
 
     known = list(names)
-    called = [each for each in _CALLED.get(name, "").split(", ") if each.split(" ")[0] in known]
+    called = [
+        each for each in _CALLED.get(name, "").split(", ") if each.split(" ")[0] in {*known, "--version"}
+    ]
     near = called or get_close_matches(name, known)
     meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if not near and context.info_name == "git":
+        meant = f" Commands of git itself are run without mdmem: `git {name}`"
     return click.UsageError(problem + meant, context)
 
 

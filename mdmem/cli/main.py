@@ -19,7 +19,7 @@ import click
 from mdmem import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mdmem.memory.memory import Memory
 
@@ -75,10 +75,15 @@ _MARK = "\0"  # no argument of a program holds one
 
 
 class Command(click.Command):
-    """A command that takes for an option only what can be one: its name has no blanks."""
+    """A command that takes for an option only what can be one: its name has no blanks.
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
+    Args:
+        otherwise: options that other programs have, by their names with blanks between, and what to do here.
+    """
+
+    def __init__(self, *arguments: Any, otherwise: Mapping[str, str] | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        self._otherwise = otherwise or {}
         for each in self.params:
             is_number = isinstance(each.type, click.IntRange | click.FloatRange)
             if is_number and isinstance(each, click.Option) and each.metavar is None:
@@ -87,7 +92,14 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
         texts = {_MARK + text: text for text in args if _NO_OPTION.match(text)}
-        rest = super().parse_args(ctx, [_MARK + text if _MARK + text in texts else text for text in args])
+        try:
+            rest = super().parse_args(ctx, [_MARK + text if _MARK + text in texts else text for text in args])
+        except click.NoSuchOption as error:
+            name = error.option_name
+            hint = next((hint for names, hint in self._otherwise.items() if name in names.split()), None)
+            if hint is None:
+                raise
+            raise click.UsageError(f"{name} is not here: {hint}", ctx) from None
 
         def text_of(value: Any) -> Any:
             return tuple(map(text_of, value)) if isinstance(value, tuple) else texts.get(value, value)

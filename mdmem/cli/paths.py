@@ -7,6 +7,7 @@ something, a read takes the shell's and says so, and a write refuses.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import unicodedata
 from itertools import chain
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from mdmem import Memory
 
-_SUFFIXES = (".md", ".json")  # of memories
+SUFFIXES = (".md", ".json")  # of memories
 _LONGEST = 4096  # of a path that the system takes
 _NAMED = 5  # memories in a hint
 
@@ -57,6 +58,7 @@ NEW_FOLDER = Role(memory=False, folder=True, writes=True, new=True)
 READ_OTHER = Role(other=True)
 PAST = Role(past=True)
 PAST_ANY = Role(folder=True, past=True)
+PAST_OTHER = Role(folder=True, past=True, other=True)
 PAST_WRITE = Role(writes=True, past=True)
 _TARGET = Role(folder=True, writes=True, new=True)
 
@@ -115,10 +117,10 @@ def named(memory: Memory, text: str, role: Role) -> str:
     if role.other and _is_place(text) and _inside(memory, text) is None:
         return text
     readings = _readings(memory, text)
-    is_name = role.new and not role.folder and not text.endswith(_SUFFIXES)
+    is_name = role.new and not role.folder and not text.endswith(SUFFIXES)
     if not readings or (is_name and not _is_place(text)):
         return text
-    standing = [path for path in readings if _stands(memory, path, role)]
+    standing = [path for path in readings if stands(memory, path, role)]
     if standing:
         return _chosen(memory, text, readings, standing, role)
     if role.other:
@@ -138,7 +140,7 @@ def moved(memory: Memory, source: str, target: str) -> tuple[str, str]:
     old = named(memory, source, WRITE_ANY)
     new = named(memory, target.rstrip("/") or target, _TARGET)
     is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
-    if is_folder or not (new.endswith(_SUFFIXES) or new.endswith("/")):
+    if is_folder or not (new.endswith(SUFFIXES) or new.endswith("/")):
         is_folder = is_folder or os.path.isdir(_file(memory, new))
     return old, f"{new.rstrip('/')}/" if is_folder else new
 
@@ -177,7 +179,7 @@ def _readings(memory: Memory, text: str) -> list[str]:
 
 def _may_be_memory(memory: Memory, file: str) -> bool:
     """Whether a file that the shell names is in the namespace, and is called as memories are."""
-    path = _inside(memory, file) if file.endswith(_SUFFIXES) else None
+    path = _inside(memory, file) if file.endswith(SUFFIXES) else None
     return path is not None and not any(part.startswith(".") for part in path.split("/"))
 
 
@@ -216,8 +218,9 @@ def _chosen(memory: Memory, text: str, readings: list[str], standing: list[str],
     return standing[0]
 
 
-def _stands(memory: Memory, path: str, role: Role) -> bool:
-    if not (role.memory if path.endswith(_SUFFIXES) else role.folder):
+def stands(memory: Memory, path: str, role: Role) -> bool:
+    """Whether a path of the namespace names what its role may be."""
+    if not (role.memory if path.endswith(SUFFIXES) else role.folder):
         return False
     try:
         return memory.exists(path) or (role.past and bool(memory.history(path)))
@@ -234,20 +237,21 @@ def _other(memory: Memory, text: str, readings: list[str], role: Role) -> str:
         MemoryNotFound: several are called so; or one is, and it is to be changed.
         PathRefused: it is a folder.
     """
-    endings = ("",) if text.endswith(_SUFFIXES) else _SUFFIXES
+    endings = ("",) if text.endswith(SUFFIXES) else SUFFIXES
     here = [path + ending for path in readings for ending in endings if path]
-    found = [path for path in here if _stands(memory, path, role)]
+    found = [path for path in here if stands(memory, path, role)]
     is_near = bool(found)
     if not found and not _is_place(text):
         paths = [listed.path for listed in memory.ls() if not listed.problem]
         each = ([path for path in paths if f"/{path}".endswith(f"/{text}{ending}")] for ending in endings)
         found = next(filter(None, each), [])
-    if not found and (role.folder or role.writes or text.endswith(_SUFFIXES)):
+    if not found and (role.folder or role.writes or text.endswith(SUFFIXES)):
         return readings[0]
     if not found:
-        if any(_stands(memory, path, READ_FOLDER) for path in readings):
-            raise PathRefused(path=text, reason="this is a folder", remedy="list it with `mdmem ls`")
-        return readings[0] and readings[0] + _SUFFIXES[0]
+        if any(stands(memory, path, READ_FOLDER) for path in readings):
+            remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
+            raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
+        return readings[0] and readings[0] + SUFFIXES[0]
     if role.writes or not (is_near or len(found) == 1):
         raise MemoryNotFound(path=readings[0], near=tuple(found[:_NAMED]))
     if len(found) > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import mdmem
-from mdmem.cli.main import Command, command
+from mdmem.cli.main import command
 from mdmem.cli.options import json_option, opened, page, path_argument, path_option, read_command
 from mdmem.cli.paths import READ_ANY, Spelled, resolved
 from mdmem.cli.render import Terminal, print_coloured, print_error, print_json, print_notes
@@ -25,44 +25,30 @@ if TYPE_CHECKING:
 _EXCLUDED = {"md": "!*.json", "markdown": "!*.json", "json": "!*.md"}  # by the form of a file
 # What ripgrep and grep have, and `mdmem grep` does otherwise.
 _OTHERWISE = {
-    ("-v", "--invert-match"): "pipe the lines through `grep -v`",
-    ("-L", "--files-without-match"): "`mdmem ls` lists all memories, and -l those that match",
-    ("-m", "--max-count"): "use --limit N",
-    ("-x", "--line-regexp"): "use --regex '^TEXT$'",
-    ("-U", "--multiline", "-z"): "a match is within one line: look for one line",
-    ("-f", "--file"): "use --regex 'one|another'",
-    ("-u", "-uu", "--hidden", "--no-ignore", "-a", "--text"): (
-        "what git ignores is searched, and hidden files are not memories"
-    ),
-    ("--include", "--iglob"): "use -g GLOB",
-    ("--exclude", "--exclude-dir"): "use -g '!GLOB'",
-    ("--files",): "list memories with `mdmem ls`",
-    ("--sort", "--sortr"): "hits are sorted by path and line",
-    (
-        "--color",
-        "--colour",
-        "--colors",
-    ): "NO_COLOR=1 turns colours off, CLICOLOR_FORCE=1 turns them on in a pipe",
-    ("-T", "--type-not"): "use `mdmem ls --where 'type!=TYPE'`",
-    ("-N", "--no-line-number", "--no-filename", "-I"): "print parts with `| cut -d: -f3-`, or use --json",
-    ("--replace",): "see `mdmem replace --help`",
+    "-v --invert-match": "pipe the lines through `grep -v`",
+    "-L --files-without-match": "`mdmem ls` lists all memories, and -l those that match",
+    "-m --max-count": "use --limit N",
+    "-x --line-regexp": "use --regex '^TEXT$'",
+    "-U --multiline -z": "a match is within one line: look for one line",
+    "-f --file": "give each pattern with -e",
+    "-u --hidden --no-ignore -a --text": "what git ignores is searched, and hidden files are not memories",
+    "--include --iglob": "use -g GLOB",
+    "--exclude --exclude-dir": "use -g '!GLOB'",
+    "--files": "list memories with `mdmem ls`",
+    "--sort --sortr": "hits are sorted by path and line",
+    "--color --colour --colors": "NO_COLOR=1 turns colours off, CLICOLOR_FORCE=1 turns them on in a pipe",
+    "-T --type-not": "use `mdmem ls --where 'type!=TYPE'`",
+    "-N --no-line-number --no-filename -I": "print parts with `| cut -d: -f3-`, or use --json",
+    "--replace": "see `mdmem replace --help`",
+    "--count-matches --stats": "use -c for the lines, or `-o | wc -l` for the matches",
+    "--vimgrep --column -b": 'a hit\'s "column" is in --json',
+    "-p --pretty": "use --heading, and CLICOLOR_FORCE=1 for colours in a pipe",
+    "-0 --null": "use --json",
 }
-_HINTS = {name: hint for names, hint in _OTHERWISE.items() for name in names}
+# What stands for something else in a regular expression, and seldom for itself in a text.
+_LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
 _CLIPPED = re.compile(r"\[[0-9,]+ characters left out\]")
-
-
-class GrepCommand(Command):
-    """A command that says what to do in place of an option that ripgrep or grep has."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            hint = _HINTS.get(error.option_name)
-            if hint is None:
-                raise
-            raise click.UsageError(f"{error.option_name} is not here: {hint}", ctx) from None
 
 
 grouped_option = click.option(
@@ -73,12 +59,19 @@ grouped_option = click.option(
 )
 
 
-@click.command(
-    "grep", cls=GrepCommand, epilog="Example: mdmem grep --regex 'SQL(ite)?' notes AGENTS.md -C 1 --limit 20"
+@command(
+    "grep",
+    otherwise=_OTHERWISE,
+    epilog="Example: mdmem grep --regex 'SQL(ite)?' notes AGENTS.md -C 1 --limit 20",
 )
 @click.argument("pattern", required=False)
 @path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
-@click.option("-e", "--regexp", "given", metavar="PATTERN", help="PATTERN, where it begins with a dash.")
+@click.option(
+    *("-e", "--regexp", "given"),
+    multiple=True,
+    metavar="PATTERN",
+    help="PATTERN, where it begins with a dash; of several, any may match.",
+)
 @path_option("--in", "within", default="", metavar="FOLDER", help="Only below this folder.")
 @click.option("-g", "--glob", "globs", multiple=True, help="Only memories that fit; !GLOB: that do not.")
 @click.option("-t", "--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type.")
@@ -133,7 +126,7 @@ def _grep(
     memory: Memory,
     *,
     pattern: str | None,
-    given: str | None,
+    given: tuple[str, ...],
     paths: tuple[str, ...],
     types: tuple[str, ...],
     literal: bool,
@@ -144,13 +137,18 @@ def _grep(
     as_json: bool,
     **options: Any,
 ) -> int:
-    if given is not None:
+    if given:
         paths = paths if pattern is None else (Spelled(pattern, READ_ANY), *paths)
-        pattern = given
+        pattern = given[0]
     if pattern is None:
         raise click.UsageError("Missing argument 'PATTERN'.")
     if literal and options["regex"]:
         raise click.UsageError("-F and --regex exclude each other")
+    is_plain = not options["regex"]
+    if len(given) > 1:
+        each = (_SPECIAL.sub(r"\\\g<0>", one) if is_plain else one for one in given)
+        pattern = "|".join(f"(?:{one})" for one in each)
+        options["regex"] = True
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
     options["globs"] = (*options["globs"], *(excluded if len(excluded) == 1 else ()))
     options["types"] = [name for name in types if name not in _EXCLUDED]
@@ -172,6 +170,15 @@ def _grep(
             print(f"{left_out:,}{most} more left out: {remedy}", file=sys.stderr)
     for finding in hits.findings:
         print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
+    if (
+        not found
+        and shown != "nothing"
+        and is_plain
+        and not literal
+        and any(map(_LIKE_REGEX.search, given or (pattern,)))
+    ):
+        note = "the pattern was taken as plain text; -E takes it as a regular expression"
+        print(f"note: {note}", file=sys.stderr)
     return 2 if hits.findings else int(not found)
 
 

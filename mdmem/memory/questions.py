@@ -170,17 +170,19 @@ class Questions(Kinds["Applied"]):
         self,
         within: StrPath = "",
         *,
+        paths: Sequence[StrPath] = (),
         globs: Sequence[str] = (),
         where: Sequence[str] = (),
         sort: str = "",
         long: bool = False,
     ) -> list[Listed]:
-        """The memories below the folder `within` that fit, in the order of their paths.
+        """The memories that fit, in the order of their paths: below the folder `within`, or among `paths`.
 
         Files that look like memories and cannot be one come with their `problem`, except with conditions.
 
         Args:
             within: a folder; everything without.
+            paths: only these memories and folders.
             globs: a memory has to fit one of them, seen from `within`.
             where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
             sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
@@ -188,20 +190,24 @@ class Questions(Kinds["Applied"]):
             long: with its day, its type and its title.
 
         Raises:
-            MemoryNotFound: nothing is below `within`.
+            MemoryNotFound: nothing is there.
             PatternInvalid: a glob or a condition that cannot be read.
+            Usage: paths and a folder.
         """
-        from mdmem.memory.verbs import Listed, conditional, detailed  # noqa: PLC0415 - start-up
+        from mdmem.memory.verbs import Listed, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
+        if paths and within:
+            raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         if not (where or sort):
             met = list(self.vault.walk(within))
             if within and not met:
                 raise MemoryNotFound(path=within)
-            found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met]
+            named = among((f.path for f in met), paths)
+            found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if f.path in named]
         else:
-            found = conditional(self._current(), check_folder(within), where, sort)
+            found = conditional(self._current(), paths or [within], where, sort)
         fitting = [listed for listed in found if fits(listed.path[inside:])]
         return detailed(self._current(), fitting) if long else fitting
 

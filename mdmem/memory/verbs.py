@@ -24,7 +24,7 @@ from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, joi
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mdmem.index.view import View
     from mdmem.text.edit import TextEdit
@@ -76,21 +76,42 @@ def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
     ]
 
 
-def conditional(view: View, within: str, where: Sequence[str], sort: str) -> list[Listed]:
-    """The memories below a folder that meet all conditions, in the order of a field; see `Memory.ls`.
+def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
+    """The paths of a listing that are named, or stand below folders that are; all where none is named.
 
     Raises:
-        MemoryNotFound: nothing is below `within`.
+        MemoryNotFound: one that is named is not there.
+    """
+    if not named:
+        return set(listed)
+    missing = dict.fromkeys(map(check_folder, named))
+    names, found = set(missing), set()
+    for path in listed:
+        ends = (at for at, character in enumerate(path) if character == "/")
+        if here := names.intersection(("", path, *(path[:end] for end in ends))):
+            found.add(path)
+            for name in here:
+                missing.pop(name, None)
+    for name in missing:
+        if name:
+            raise MemoryNotFound(path=name)
+    return found
+
+
+def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> list[Listed]:
+    """The memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
+
+    Raises:
+        MemoryNotFound: one that is named is not there.
         PatternInvalid: a condition that cannot be read.
     """
     from mdmem.index import view as conditions  # noqa: PLC0415 - most commands ask no index
 
     wanted = [conditions.parse(text) for text in where]
     key, descending = conditions.sort_order(sort)
-    met = [m for m in view.memories({key, *(c.key for c in wanted)}) if is_under(m[0], within)]
-    if within and not met:
-        raise MemoryNotFound(path=within)
-    found = [memory for memory in met if conditions.fits(wanted, memory[3])]
+    met = list(view.memories({key, *(c.key for c in wanted)}))
+    inside = among((memory[0] for memory in met), named)
+    found = [memory for memory in met if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
         firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
         # Sorted twice, so that memories without a value are last in both directions.

@@ -269,7 +269,7 @@ def test_a_read_takes_a_name_without_its_suffix_and_the_only_one_of_a_name(cli: 
     assert elsewhere.out == "notes/deep/x.md\n"
     assert elsewhere.errors.startswith("note: x is taken as notes/deep/x.md\n")
     for folder in ("notes", "notes/", ".", "memories/notes/deep"):
-        assert "this is a folder\nlist it with `mdmem ls`" in cli("show", folder).errors
+        assert f"this is a folder\nlist it with `mdmem ls {folder}`" in cli("show", folder).errors
     nearest = cli("show", "notes/dv")
     assert nearest.code == 1
     assert "notes/dv.md: no such memory\nnearest names: notes/db.md" in nearest.errors
@@ -341,15 +341,15 @@ def test_what_is_moved_and_where_to(
         ("", "show mem", [f"memories/{path}" for path in PATHS]),
         ("", "show ./memories/r", ["./memories/rules/db.md"]),
         ("", "show top", ["top.md"]),
-        ("", "ls no", ["notes", "notes/deep"]),
-        ("", "ls memories/ru", ["memories/rules"]),
+        ("", "ls no", ["notes/db.md", "notes/deep/x.md", "notes", "notes/deep"]),
+        ("", "grep --in memories/ru", ["memories/rules"]),
         ("", "check notes/de", ["notes/deep/x.md", "notes/deep"]),
         ("", "grep --in ru", ["rules"]),
         ("memories/notes", "show d", ["db.md", "deep/x.md"]),
         ("memories/notes", "show ../r", ["../rules/db.md"]),
         ("memories/notes", "show ./", ["./db.md", "./deep/x.md"]),
         ("memories/notes", "show rules/", ["rules/db.md"]),
-        ("memories/notes", "ls d", ["deep"]),
+        ("memories/notes", "grep --in d", ["deep"]),
         ("src", "show ../memories/t", ["../memories/top.md"]),
         ("src", "show rul", ["rules/db.md"]),
         ("memories/users/alice/notes", "--user alice show ", ["db.md"]),
@@ -374,7 +374,7 @@ def test_bash_completes_either_form_and_what_it_gives_works(
     assert ended.stdout.split() == answers
     memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
     for answer in answers:
-        role = READ_FOLDER if "ls" in words or "grep" in words else READ_ANY
+        role = READ_FOLDER if "grep" in words else READ_ANY
         assert memory.exists(named(memory, answer, role._replace(writes=True)))
 
 

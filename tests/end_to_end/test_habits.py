@@ -20,6 +20,7 @@ import pytest
 import mdmem
 from mdmem.cli.main import main
 from mdmem.memory.memory import open as open_memory
+from tests.git.conftest import SETTINGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +111,11 @@ FINDING = [
     Habit("mdmem grep sqlite notes/db.md AGENTS.md", out=r"^notes/db\.md:3:", silent="one.md"),
     Habit("mdmem grep sqlite memories/notes/decisions", out="one.md", silent="db.md"),
     Habit("mdmem grep -e -x", code=1, silent="."),
+    Habit("mdmem grep -e 'one file.' -e 'type every'", out=r"^rules/python\.md:6:"),
+    Habit("mdmem grep -E -e ^Use -e ^Type", out=r"^notes/db\.md:7:Use it"),
+    Habit("mdmem grep 'sqlite|database'", code=1, error="-E takes it as a regular expression"),
+    Habit("mdmem grep -F 'sqlite|database' 2>&1", code=1, silent="."),
+    Habit("mdmem grep --vimgrep sqlite", code=2, error="--json"),
     Habit("mdmem grep -v sqlite", code=2, error=r"grep -v"),
     Habit("mdmem grep -q sqlite && echo found | cat", out="^found$"),
     Habit("mdmem grep sqlite | cut -d: -f1 | sort -u", out=r"^notes/db\.md$"),
@@ -129,6 +135,15 @@ LISTING = [
     Habit("mdmem ls --glob 'two.*'", out=r"^notes/decisions/two\.md$", silent="one"),
     Habit("mdmem ls --where type=decision", out=r"^notes/decisions/one\.md$", silent="two"),
     Habit("mdmem ls nothing", code=1, error="nothing"),
+    Habit("mdmem ls notes/db.md", out=r"^notes/db\.md$", silent="old"),
+    Habit("mdmem ls notes/db", out=r"^notes/db\.md$", silent="old"),
+    Habit("mdmem ls memories/notes/*.md | cat", out=r"^notes/old\.md$", silent="two"),
+    Habit("mdmem ls rules notes/decisions", out=r"^notes/decisions/two\.md$", silent="db"),
+    Habit("mdmem ls rules notes/decisions --where 'title=one'", out=r"one\.md$", silent="two"),
+    Habit("mdmem ls rules notes/nothing.md", code=1, error=r"notes/nothing\.md: no such memory", silent="."),
+    Habit("mdmem ls -1R notes", out=r"^notes/decisions/one\.md$"),
+    Habit("mdmem ls -lt", code=2, error="use --sort -date"),
+    Habit("mdmem ls --sort -date", out=r"^notes/db\.md$"),
     Habit("mdmem ls -l", out=r"^\d+  20\d\d-\d\d-\d\d  decision  notes/decisions/one\.md  One$"),
     Habit("mdmem ls -l notes/decisions --json | head -1", out=r'"type": "decision", "title": "One"\}$'),
     Habit("mdmem ls --tree", out=r"^(?:└──|`--) rules/$"),
@@ -179,6 +194,9 @@ HELP = [
     Habit("mdmem", code=2, error="^Usage: mdmem"),
     Habit("mdmem serch sqlite", code=2, error="Did you mean 'search'"),
     Habit("mdmem cat notes/db.md", code=2, error="Did you mean 'show'"),
+    Habit("mdmem version", code=2, error="Did you mean '--version'"),
+    Habit("mdmem status", code=2, error="Did you mean 'git diff' or 'doctor'"),
+    Habit("mdmem show notes", code=2, error="`mdmem ls notes`"),
     Habit("mdmem notes ad db", code=2, error="No such command 'ad'", silent="."),
     Habit("mdmem ls --jsn", code=2, error="--json"),
 ]
@@ -201,7 +219,23 @@ JSON = [
 
 # --------------------------------------------------------------------------------------------------- git
 
-GIT: list[Habit] = []
+GIT = [
+    Habit(
+        "git add -A && git commit -qm all && mdmem append notes/db.md x && mdmem git diff", out="^notes/db"
+    ),
+    Habit("mdmem git status", code=2, error="`git status`"),
+    Habit("mdmem git log", code=1, error="^no commits$", silent="."),
+    Habit("mdmem git log --oneline -3", code=2, error="use -n N"),
+    Habit("mdmem git diff nothing", code=1, error="no revision 'nothing'"),
+    Habit("mdmem git diff -- notes/db.md", out=r"^notes/db\.md  added$", silent="old"),
+    Habit("mdmem git diff db.md ../rules", out=r"^rules/python\.md", silent="old", folder="memories/notes"),
+    Habit("mdmem git diff --stat", code=2, error="jq -r .path"),
+    Habit(
+        "mdmem git commit -am 'all of it' && mdmem git log --oneline", out=r"^[0-9a-f]{12}  20.* all of it$"
+    ),
+    Habit("mdmem git commit && git branch rules && mdmem git diff rules", error="taken as a revision"),
+    Habit("mdmem git commit | cat && mdmem git diff HEAD notes", silent="^notes"),
+]
 
 # ---------------------------------------------------------------------------------------------- checking
 
@@ -243,6 +277,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with a vault of a few memories, and one with something wrong in it."""
     for name in [name for name in os.environ if name.startswith("MDMEM_")]:
         monkeypatch.delenv(name)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
     folder = tmp_path / "repository"
     folder.mkdir()
     subprocess.run(["git", "init", "--quiet", folder], check=True)

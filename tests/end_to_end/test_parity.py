@@ -124,7 +124,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "context": {"words": "query"},
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
-    "ls": {"tree": "chooses how it is printed"},
+    "ls": {"tree": "chooses how it is printed", "same": "what it does anyway, for fingers that know ls"},
     "new": _VARIABLES,
     "render": _VARIABLES,
     "working.get": _VARIABLES,
@@ -144,8 +144,9 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "inbox.accept": {"ids": "id"},
     "inbox.reject": {"ids": "id"},
     "history": {"limit": "chooses how much is printed"},
-    "git.log": {"target": "path, anchor"},
-    "git.diff": {"exit_code": "chooses the exit code"},
+    "git.log": {"target": "path, anchor", "oneline": "chooses how it is printed"},
+    "git.diff": {"given": "revisions, paths", "exit_code": "chooses the exit code"},
+    "git.commit": {"same": "what it does anyway, for fingers that know git"},
 }
 # Parameters that only Python has.
 ONLY_PYTHON = {
@@ -154,6 +155,7 @@ ONLY_PYTHON = {
     "git.commit": {"dry_run": "--dry-run"},
     "sessions.extend": {"by_id": "for programs that give all messages one id"},
     "git.install": {"program": "the command line knows how it was started"},
+    "ls": {"within": "a PATH that is one folder"},
     "search": {"depth": "for pages, which the command line has none of"},
 }
 # What people type where it is not the name in Python: keywords, repeatable options, flags for a choice.
@@ -167,7 +169,7 @@ SPELLED = {
     "before": {"--before", "--before-context"},
     "shown": {"--files-with-matches", "--count", "--only-matching", "--quiet"},
     "grouped": {"--heading"},
-    "same": {"--line-number", "--recursive"},
+    "same": {"--all", "--line-number", "--recursive"},
     "within": {"--in"},
     "for_file": {"--for"},
     "files": {"--for"},

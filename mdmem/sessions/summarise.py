@@ -116,8 +116,8 @@ _HAN = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = regex(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:[\u2019'][^\W_{_HAN}]+)*")
 _PLAIN_WORD = regex("[^\\W_]++(?:[\u2019'][^\\W_]++)*+")  # the same where no script goes without spaces
 _ASCII_WORD = regex("[a-z0-9]++(?:'[a-z0-9]++)*+")  # and of small letters of ASCII, which takes less time
-_PATH = regex(r"[\w.~-]*/[\w./-]+|\w+\.[a-z]{1,4}\b|`[^`]+`")
-_NAME = regex(r"(?<=[\w,;:)] )[A-Z]\w+|\b\w+[A-Z_]\w+")
+_PATH = regex(r"[\w.~-]*+/[\w./-]++|\w++\.[a-z]{1,4}\b|`[^`]++`")
+_NAME = regex(r"[A-Z](?<=[\w,;:)] .)\w++|\b\w+[A-Z_]\w++")
 _CUE = regex(
     r"\b(?:because|decid\w+|decision|agree[ds]?|must|never|always|should|need(?:s|ed)?|prefer\w*|instead|"
     r"important|remember|todo|next|plan\w*|deadline|fail\w*|error|bug|fix(?:ed|es)?|found|result|cause[ds]?|"
@@ -186,12 +186,8 @@ def sentences(messages: Sequence[Message]) -> Iterator[Sentence]:
     return _once(_pieces(messages))
 
 
-class _Piece(NamedTuple):
-    """What may be a sentence, as it is written: of which message, and what that weighs."""
-
-    message: int
-    text: str
-    weight: float
+# What may be a sentence, as it is written: of which message, its text, and what the message weighs.
+_Piece = tuple[int, str, float]
 
 
 def _pieces(messages: Sequence[Message]) -> Iterator[_Piece]:
@@ -202,19 +198,19 @@ def _pieces(messages: Sequence[Message]) -> Iterator[_Piece]:
             weight *= _AT_A_SIDE
         whole = abridged(message.text, _MOST_READ)
         for start, end in text_sentences(whole, longest=_LONGEST):
-            yield _Piece(number, whole[start:end], weight)
+            yield number, whole[start:end], weight
 
 
 def _once(pieces: Iterable[_Piece]) -> Iterator[Sentence]:
     told: set[str] = set()
-    for piece in pieces:
-        text = in_line(piece.text)
+    for message, written, weight in pieces:
+        text = in_line(written)
         folded = text.casefold()
         words = {} if folded in told else _words(text)
         if words:
             told.add(folded)
-            cued = piece.weight * _CUED if _CUE.search(folded) else piece.weight
-            yield Sentence(piece.message, text, cued, words, estimate(text))
+            cued = weight * _CUED if _CUE.search(folded) else weight
+            yield Sentence(message, text, cued, words, estimate(text))
 
 
 class _Choice(NamedTuple):
@@ -233,20 +229,20 @@ def _of_any(messages: Sequence[Message]) -> _Choice:
 def _of_few(messages: Sequence[Message], most: int) -> _Choice:
     """The sentences for which their words alone speak most: only these are looked at closely."""
     pieces = list(_pieces(messages))
-    is_ascii = all(piece.text.isascii() for piece in pieces)
-    if not is_ascii and any(_SPACELESS.search(piece.text) for piece in pieces):
+    is_ascii = all(text.isascii() for _, text, _ in pieces)
+    if not is_ascii and any(_SPACELESS.search(text) for _, text, _ in pieces):
         found = list(sentences(messages))
         rarity = _rarity((each.words for each in found), len(found), _RARE_OF_FEW)
     else:
         pattern = _ASCII_WORD if is_ascii else _PLAIN_WORD
-        words = [set(pattern.findall(piece.text.casefold())) for piece in pieces]
+        words = [set(pattern.findall(text.casefold())) for _, text, _ in pieces]
         rarity = _rarity(words, len(pieces), _RARE_OF_FEW)
         worth = [
             sum(map(rarity.__getitem__, said))
-            * piece.weight
+            * weight
             * (1.0 if _OWN.isdisjoint(said) else _OWN_OF_FEW)
-            / math.pow(len(piece.text) + 1, _LONG_OF_FEW)
-            for piece, said in zip(pieces, words, strict=True)
+            / math.pow(len(text) + 1, _LONG_OF_FEW)
+            for (_, text, weight), said in zip(pieces, words, strict=True)
         ]
         best = heapq.nlargest(most * _LOOKED_AT, range(len(pieces)), key=worth.__getitem__)
         found = list(_once(pieces[place] for place in sorted(best)))
@@ -277,12 +273,11 @@ def _words(text: str) -> dict[str, float]:
     words: dict[str, float] = {}
     for found in _WORD.finditer(text):
         word = found[0].casefold()
-        is_distinct = found.start() in marked or word[0].isdigit()
-        weight = _DISTINCT if is_distinct else 1.0
+        weight = _DISTINCT if found.start() in marked or word[0].isdigit() else 1.0
         if "\u3040" <= word[0] <= "\ud7af":
             words |= {word[at : at + 2]: weight for at in range(max(1, len(word) - 1))}
-        else:
-            words[word] = max(weight, words.get(word, 0.0))
+        elif words.get(word, 0.0) < weight:
+            words[word] = weight
     return words
 
 

@@ -110,9 +110,9 @@ def _following(text: str, at: int) -> str:
 
 def _pieces(text: str, start: int, end: int, longest: int) -> list[Span]:
     """A sentence without the blanks around it, in pieces where it is too long; nothing where it is blank."""
-    whole = text[start:end]
-    at = end - len(whole.lstrip())
-    last = start + len(whole.rstrip())
+    whole = text[start:end].rstrip()
+    last = start + len(whole)
+    at = last - len(whole.lstrip())
     pieces = []
     while last - at > longest:
         least = at + longest // 2

@@ -41,7 +41,10 @@ def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="List all, however many.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Print the diff and write nothing.")
+# Eager, since a dry run asks no model: `_read_model` has to know.
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, is_eager=True, help="Print the diff and write nothing."
+)
 format_option = click.option(
     "--format",
     "form",
@@ -68,7 +71,22 @@ def model_option(command: F) -> F:
 def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> Any:
     import mdmem
 
-    return None if ctx.resilient_parsing else mdmem.configured(model)
+    program = None if ctx.resilient_parsing else mdmem.configured(model)
+    return _unasked(program.__name__) if program and ctx.params.get("dry_run") else program
+
+
+def _unasked(name: str) -> Any:
+    """What stands for a model in a dry run, which costs nothing: rules decide, and the reason is told."""
+
+    def ask(prompt: str, *_: float) -> str:
+        from mdmem import estimate
+        from mdmem.errors import Usage
+
+        tokens = f"its first prompt has about {estimate(prompt):,} tokens"
+        raise Usage(problem=f"a dry run does not ask {name}, and {tokens}")
+
+    ask.__name__ = name
+    return ask
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:

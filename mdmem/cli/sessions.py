@@ -420,7 +420,7 @@ def summaries_command() -> None:
 def summaries_summarize(key: str, generator: Program | None) -> Verb:
     """Write what was said since the last time into the memory of a session, by rules without a model.
 
-    With --dry-run a model is asked as well: the diff is what would be written.
+    With --dry-run no model is asked: the diff is what rules give, and says how much a model would read.
     """
     return lambda m: m.summaries.summarize(key, generator)
 

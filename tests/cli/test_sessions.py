@@ -243,6 +243,22 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
     assert "`claude -p`" in unknown.errors
 
 
+def test_a_dry_run_asks_no_model_and_says_what_it_would_read(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("sessions", "extend", "t", stdin=TURNS + b'{"role": "user", "content": "I prefer dark mode."}\n')
+    model = program(tmp_path, f"cat >> {tmp_path}/asked; echo SQLite it is.")
+    told = "a dry run does not ask model.sh, and its first prompt has about "
+    diff = cli.ok("summaries", "summarize", "t", "--model", model, "--dry-run").out
+    assert "+by: rules\n" in diff
+    assert told in diff
+    dry = ("capture", "run", "t", "--policy", "apply", "--dry-run")
+    captured = cli.ok(*dry, "--model", model)
+    assert f"without the model: {told}" in captured.errors
+    assert captured.out == cli.ok(*dry).out
+    assert not (tmp_path / "asked").exists()
+    cli.ok("summaries", "summarize", "t", "--model", model)
+    assert (tmp_path / "asked").exists()
+
+
 def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
     key, role = "a\n      9  2026-01-01  forged", "user\n#7  user"
     cli("sessions", "add", key, role, "hello")

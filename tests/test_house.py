@@ -34,7 +34,6 @@ SHORT = {
     "adapters.openai_agents": "as adapters.anthropic",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
     "memory.statistics": "how much there is: one question, which needs no other",
-    "text.lines": "the line table, which every module of text counts with",
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
@@ -67,7 +66,6 @@ INLINE = {
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
-    "index.text_index": ("an index is seldom cleared", {"shutil"}),
     "links.references": ("many memories cite no code", {"code.workspace"}),
     "memory.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",

@@ -308,21 +308,25 @@ def git_uninstall(target: Target, **how: bool) -> int:
 @click.argument("theirs")
 @click.argument("size", type=click.IntRange(1))
 @click.argument("path")
+@click.argument("labels", nargs=3, default=("base", "ours", "theirs"), metavar="[LABELS]")
 @json_option
-def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, *, as_json: bool) -> int:
+def git_merge_driver(
+    base: str, ours: str, theirs: str, size: int, path: str, labels: tuple[str, str, str], *, as_json: bool
+) -> int:
     """Merge two versions of a memory with a common base; git runs this after `mdmem git install`.
 
     BASE, OURS and THEIRS are files that hold the versions of PATH, and the result takes the place of OURS. It
     prints `merged`, or `conflict` and exits with 1: then both sides stand between markers of SIZE characters.
-    Frontmatter is merged by key, lists as sets, facts by their ^id, links by what they name, and what both
-    sides appended is kept. What would not be valid is a conflict.
+    LABELS are the names of the three versions in the markers. Frontmatter is merged by key, lists as sets,
+    facts by their ^id, links by what they name, and what both sides appended is kept. What would not be valid
+    is a conflict.
     """
     from mdmem import merge_files
 
     # Nobody waits for ever: git's own merge follows where this one has not answered.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_MOST_SECONDS)
-    merged = merge_files(base, ours, theirs, path, size)
+    merged = merge_files(base, ours, theirs, path, size, labels)
     for note in merged.notes:
         print(f"mdmem: {path}: {note}", file=sys.stderr)
     if as_json:

@@ -47,13 +47,21 @@ class _Outcome(NamedTuple):
     conflicts: int
 
 
-def merge_files(base: str, ours: str, theirs: str, path: str, size: int = 7) -> MergedFile:
+def merge_files(
+    base: str,
+    ours: str,
+    theirs: str,
+    path: str,
+    size: int = 7,
+    labels: tuple[str, str, str] = ("base", "ours", "theirs"),
+) -> MergedFile:
     """Merge what two sides made of one file, and write it in the place of `ours`.
 
     Args:
         base, ours, theirs: the files that hold the three versions.
         path: the file that they are versions of, from the top of the work tree, which is the current folder.
         size: how many characters a conflict marker has.
+        labels: what the markers call `base`, `ours` and `theirs`.
 
     Raises:
         MemoryNotFound, PathRefused, StorageFailed: one of the files cannot be read, or `ours` not written;
@@ -64,7 +72,9 @@ def merge_files(base: str, ours: str, theirs: str, path: str, size: int = 7) -> 
     names = Versions(base, ours, theirs)
     places = names.map(_place)
     data = places.paired(names, _read)
-    work = _Work(names, data, path, Markers(size=min(size, _MOST_SIZE)), [])
+    before, mine, yours = labels
+    markers = Markers(size=min(size, _MOST_SIZE), base=before, ours=mine, theirs=yours)
+    work = _Work(names, data, path, markers, [])
     result = work.outcome()
     outside.replace(places.ours, ours, data.ours, result.data)
     return MergedFile(path, result.conflicts, tuple(work.notes))
@@ -116,7 +126,10 @@ class _Work(NamedTuple):
             merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
             if merged.text is None:
                 self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
-        return None if merged.text is None else _Outcome(merged.text.encode(), len(merged.conflicts))
+        if merged.text is None:
+            return None
+        # A label may be any bytes.
+        return _Outcome(merged.text.encode("utf-8", "surrogateescape"), len(merged.conflicts))
 
     def _shows_base(self) -> bool:
         ended = program.run(["config", "--get", "merge.conflictStyle"], os.getcwd(), "read its settings")

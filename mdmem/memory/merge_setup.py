@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 ATTRIBUTES = ".gitattributes"
 _TITLE, _DRIVER = "merge.mdmem.name", "merge.mdmem.driver"
 _OURS = " git merge-driver -- %O %A %B %L %P"
+# Before git 2.44, %S, %X and %Y stay as they are; what `rerere` merges has no names.
 # What it prints says that it came to its end: a program that is broken, too old or killed says neither, and
 # has written nothing. Behind a conflict, whose markers stand in the file already, nothing may merge again.
 _COMMAND = (
-    f"said=; command -v {{program}} >/dev/null 2>&1 && said=$({{program}}{_OURS}); "
+    "s=%S x=%X y=%Y; case \"$x\" in ''|%%X) s=base x=ours y=theirs;; esac; "
+    f'said=; command -v {{program}} >/dev/null 2>&1 && said=$({{program}}{_OURS} "$s" "$x" "$y"); '
     'case "$?$said" in 0merged) exit 0;; 1conflict) exit 1;; esac; '
-    "git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B || exit 1"
+    'git merge-file --marker-size=%L -L "$x" -L "$s" -L "$y" %A %O %B || exit 1'
 )
 _BY_SUFFIX = {".md": "merge=mdmem diff=markdown", ".json": "merge=mdmem"}
 _BEGIN, _END = "# mdmem:begin ", "# mdmem:end "

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 WORKER = Path(__file__).with_name("merge_worker.py")
 BIN = Path(sys.executable).parent
-MARKS = re.compile(r"^(?:<{7} ours|={7}|>{7} theirs)$", re.MULTILINE)
+MARKS = re.compile(r"^(?:<{7} .+|={7}|>{7} .+)$", re.MULTILINE)
+MARKED = re.compile(r"^(?:([<|>])\1{6} (.+))$", re.MULTILINE)
+GIT = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout
+# Only since 2.44, git tells a driver what to call the versions.
+OURS = "HEAD" if tuple(map(int, re.findall(r"\d+", GIT)[:2])) >= (2, 44) else "ours"
 SECTIONS = ("Facts", "Decisions", "Log")
 PAIRS = 400
 
@@ -340,8 +344,26 @@ def test_a_conflict_has_markers_of_the_size_that_is_asked_for(
     merged = made.git("merge", "--quiet", "--no-edit", "theirs", check=False)
     assert merged.returncode == 1
     assert (made.root / "memories/notes/a.md").read_text() == (
-        "---\ntags: [a, t, o]\n---\n# A\n<<<<<<<<<<<< ours\n- o\n============\n- t\n>>>>>>>>>>>> theirs\n"
+        f"---\ntags: [a, t, o]\n---\n# A\n<<<<<<<<<<<< {OURS}\n- o\n============\n- t\n>>>>>>>>>>>> theirs\n"
     )
+
+
+@pytest.mark.parametrize("has_mdmem", [True, False])
+def test_markers_say_what_git_says_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_mdmem: bool
+) -> None:
+    """Beside a memory, a file that is none: a git that names no versions to a driver leaves plain words."""
+    paths = ("memories/notes/a.md", "a.txt")
+    base, ours, theirs = (dict.fromkeys(paths, f"- {side}\n") for side in "bot")
+    sides = ({k: Edited(v, frozenset(), frozenset()) for k, v in each.items()} for each in (ours, theirs))
+    made = diverged(tmp_path / "work", base, *sides)
+    install(made.root, monkeypatch)
+    made.git("config", "merge.conflictStyle", "diff3")
+    others = [each for each in os.environ["PATH"].split(os.pathsep) if not Path(each, "mdmem").exists()]
+    made.git("rebase", "theirs", check=False, path="" if has_mdmem else os.pathsep.join(others))
+    memory, other = (MARKED.findall((made.root / path).read_text()) for path in paths)
+    assert memory == (other if OURS == "HEAD" else [("<", "ours"), ("|", "base"), (">", "theirs")])
+    assert other[2][1].endswith(" (m)")
 
 
 def test_json_and_mounted_memories_are_merged_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,5 +422,5 @@ def test_what_would_break_the_schema_is_a_conflict(tmp_path: Path, monkeypatch: 
     assert merged.returncode == 1
     assert "not valid" in merged.stderr
     assert (made.root / "memories/notes/a.md").read_text() == (
-        "---\n<<<<<<< ours\nlinks: [a, b, o]\n=======\nlinks: [a, b, t]\n>>>>>>> theirs\n---\n# A\n"
+        f"---\n<<<<<<< {OURS}\nlinks: [a, b, o]\n=======\nlinks: [a, b, t]\n>>>>>>> theirs\n---\n# A\n"
     )

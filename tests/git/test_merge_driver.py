@@ -62,6 +62,14 @@ def test_the_text_before_is_shown_where_the_settings_ask_for_it(driver: Driver) 
     assert driver.result == "<<<<<<< ours\n- o\n||||||| base\n- a\n=======\n- t\n>>>>>>> theirs\n"
 
 
+@pytest.mark.parametrize("path", [PATH, "a.txt"])
+def test_a_marker_says_any_name(driver: Driver, path: str) -> None:
+    for name, text in (("b", "- a\n"), ("o", "- o\n"), ("t", "- t\n")):
+        driver.tree.write(name, text)
+    merge_files("b", "o", "t", path, labels=("1a2b", "HEAD", "-\udcff \u4e2d"))
+    assert driver.result == "<<<<<<< HEAD\n- o\n=======\n- t\n>>>>>>> -\udcff \u4e2d\n"
+
+
 @pytest.mark.parametrize("path", ["src/a.txt", "memories/.mdmem/schemas/note.json", ".github/a.md"])
 def test_what_is_no_memory_is_merged_by_lines(driver: Driver, path: str) -> None:
     merged = driver.run("a\n", "a\no\n", "a\nt\n", path)

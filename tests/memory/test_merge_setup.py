@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -168,6 +170,45 @@ def test_without_a_vault_every_block_is_taken_out(work: Path) -> None:
     installed(work, "other")
     uninstall(str(work), is_vault=False).apply()
     assert state(work) == before
+
+
+def test_what_an_older_version_has_set_up_is_brought_up_to_date_or_goes(work: Path) -> None:
+    before = state(work)
+    installed(work)
+    now = git(work, "config", "merge.mdmem.driver")
+    old = now.replace(' "$s" "$x" "$y"', "").partition("; esac; ")[2]
+    git(work, "config", "merge.mdmem.driver", old)
+    assert not install(str(work / "memories")).attributes
+    installed(work)
+    assert git(work, "config", "merge.mdmem.driver") == now
+    git(work, "config", "merge.mdmem.driver", old)
+    uninstalled(work)
+    assert state(work) == before
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        (("merged common ancestors", "HEAD", "1a2b (it's $(so))"), ("HEAD", "1a2b (it's $(so))")),
+        (("", "", ""), ("ours", "theirs")),
+        (None, ("ours", "theirs")),
+    ],
+    ids=["git 2.44", "rerere", "an older git"],
+)
+def test_markers_get_the_names_that_git_tells(
+    work: Path, named: tuple[str, str, str] | None, told: tuple[str, str]
+) -> None:
+    """The command as git makes it of the driver: names in quotes for the shell, `%%` as one."""
+    install(str(work / "memories"), "nowhere").apply()
+    values = {"O": "base", "A": "ours", "B": "theirs", "L": "7", "P": "memories/a.md"}
+    if named:
+        values |= dict(zip("SXY", map(shlex.quote, named), strict=True))
+    driver = git(work, "config", "merge.mdmem.driver")
+    command = re.sub(r"%(.)", lambda found: values.get(found[1], found[0].replace("%%", "%")), driver)
+    for name in ("base", "ours", "theirs"):
+        (work / name).write_text(f"{name}\n")
+    assert subprocess.run(command, shell=True, cwd=work, check=False, capture_output=True).returncode == 1
+    assert (work / "ours").read_text() == f"<<<<<<< {told[0]}\nours\n=======\ntheirs\n>>>>>>> {told[1]}\n"
 
 
 def test_settings_of_others_stay(work: Path) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused
 from mdmem.text import frontmatter
-from mdmem.text.blocks import Heading, Scan, may_have_headings, scan, sections
+from mdmem.text.blocks import Heading, may_have_headings, scan, sections
 from mdmem.text.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.text.diff import Versions, complete, hunks, merged_order, regions, shared
 from mdmem.text.edit import TextEdit, splice
@@ -134,7 +134,8 @@ def _merged_markdown(
     if sound and not kept:
         reason = "has frontmatter that neither side wrote"
     else:
-        reason = _wrong(written.paired(starts, _Body), _Body(result, len(front)))
+        bodies = written.paired(starts, lambda document, start: document.text[start:])
+        reason = _wrong([*bodies, text[len(front) :]])
     if reason:
         kind: ConflictKind = "field" if fields and not kept else "lines"
         whole = versions.map(lambda document: document.text)
@@ -269,67 +270,69 @@ _WORD = regex(r"(?:\[\[|\]\()[^\[\]()|\r\n]*|((?<= )\^[A-Za-z0-9-]+|\w+)")
 _MAY_HIDE = regex(r"```|~~~|<|(?:\A|[\r\n])(?: {4}| {0,3}\t)")
 _BEHIND = "\n\nwhat follows\n"
 _LONGEST = 60
+_Counts = Counter[tuple[str, str]]
 
 
-class _Body(NamedTuple):
-    """What of a document is merged by lines: all from `start` on."""
-
-    document: Document
-    start: int
-
-    def counts(self, *, hides: bool) -> Counter[tuple[str, str]]:
-        """How often each word stands, and each line as what it is; where none `hides` any, all are text.
-
-        Behind all lines stands one more, which is text unless something is left open.
-        """
-        text = self.document.text + _BEHIND
-        found = Counter((word, "") for word in _WORD.findall(self.document.text, self.start) if word)
-        outline = scan(text, frontmatter.locate(self.document.text)[0].end) if hides else Scan()
-        texts = ((start, end, "text") for start, end in outline.texts)
-        spans = sorted([*texts, *((start, end, "code") for start, end in outline.fences)])
-        at, number = self.start, 0
-        for line in whole_lines(text, at):
-            end = at + len(line)
-            while number < len(spans) and spans[number][1] <= at:
-                number += 1
-            kind = spans[number][2] if number < len(spans) and spans[number][0] < end else "no text"
-            if line.strip():
-                found[line.strip("\r\n"), kind if hides else "text"] += 1
-            at = end
-        return found
-
-
-def _wrong(versions: Versions[_Body], result: _Body) -> str:
+def _wrong(bodies: list[str]) -> str:
     """Why a clean merge is not to be trusted, in words that follow "it"; empty where nothing is wrong.
 
     A merge of lines may have a line twice that both sides moved, keep one that one side removed and the
     other moved, and make code of text where both moved fences. So each word that names something, since it
     stood once at most, and each line, as text or as code, has to stand as often as both changes say.
+
+    Args:
+        bodies: what was merged by lines: of the three versions, and of the result.
     """
-    bodies = [*versions, result]
-    if any(len(body.document.text) > MOST_COMPARED for body in bodies):
+    head, tail = map(min, zip(*(shared(bodies[0], body) for body in bodies[1:]), strict=True))
+    changed = [body[head : len(body) - tail] for body in bodies]
+    if max(map(len, changed)) > MOST_COMPARED:
         return ""
-    hides = any(_MAY_HIDE.search(body.document.text, body.start) for body in bodies)
-    try:
-        base, ours, theirs, after = (body.counts(hides=hides) for body in bodies)
-    except DocumentRefused:
-        return ""
+    counts = [Counter((word, "") for word in _WORD.findall(text) if word) for text in changed]
+    if any(map(_MAY_HIDE.search, changed)) and max(map(len, bodies)) <= MOST_COMPARED:
+        try:
+            lines = list(map(_lines, bodies))
+        except DocumentRefused:
+            return ""
+    else:
+        parts = [filter(str.strip, whole_lines(text)) for text in changed]
+        lines = [Counter((line.strip("\r\n"), "text") for line in part) for part in parts]
+    base, ours, theirs, after = map(Counter.__or__, counts, lines)
     known = base | ours | theirs
-    lines = {line for line, kind in known if kind}
+    written = {said for said, kind in known if kind}
+    everywhere = cache(lambda: Counter(_WORD.findall(bodies[0])))
     for unit in after | known:
         (said, kind), before, times = unit, base[unit], after[unit]
         least, most = _limits(before, ours[unit], theirs[unit])
         # A line that no side wrote was put together from both.
-        if unit not in known:
-            if kind and said in lines:
-                return f"makes {kind} of {said.strip()[:_LONGEST]!r}"
-        elif before > 1 and not kind:
-            continue
-        elif times > most or (times < least and (before or not kind)):
+        if unit not in known and kind and said in written:
+            return f"makes {kind} of {said.strip()[:_LONGEST]!r}"
+        is_wrong = unit in known and (times > most or (times < least and (before or not kind)))
+        if is_wrong and (kind or everywhere()[said] <= 1):
             told = "has lost {}" if times < least else "has {} more often than both sides together"
             told = told if most else "still has {}, which one side removed"
             return told.format(repr(said.strip()[:_LONGEST]))
     return ""
+
+
+def _lines(text: str) -> _Counts:
+    """How often each line stands, as text, as code, or as neither.
+
+    Behind all stands one more, which is text unless something is left open.
+    """
+    outline = scan(text + _BEHIND, frontmatter.locate(text)[0].end)
+    texts = ((start, end, "text") for start, end in outline.texts)
+    spans = sorted([*texts, *((start, end, "code") for start, end in outline.fences)])
+    found: _Counts = Counter()
+    at = number = 0
+    for line in whole_lines(text + _BEHIND):
+        end = at + len(line)
+        while number < len(spans) and spans[number][1] <= at:
+            number += 1
+        kind = spans[number][2] if number < len(spans) and spans[number][0] < end else "no text"
+        if line.strip():
+            found[line.strip("\r\n"), kind] += 1
+        at = end
+    return found
 
 
 def _limits(base: int, ours: int, theirs: int) -> tuple[int, int]:

@@ -384,3 +384,7 @@ def test_what_is_too_large_to_be_compared_is_merged_by_lines() -> None:
     ours, theirs = base.replace("[[a]]", "[[o]]"), base.replace("see", "look at")
     assert len(merged(base, ours, theirs).conflicts) == 1
     assert merged(base, f"o\n{base}", f"{base}t\n").text == f"o\n{base}t\n"
+    moved_by_both = merged(f"{base}d\ne\n", f"{base}e\nd\n", f"{base}e\nd\nt\n")
+    assert [found.reason for found in moved_by_both.conflicts] == [
+        "has 'd' more often than both sides together"
+    ]

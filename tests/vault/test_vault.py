@@ -202,6 +202,19 @@ def test_what_may_not_be_merged_is_a_conflict(vault: Vault, refuses: str) -> Non
     assert vault.read("notes/a.md").data == VALID + b"theirs\n"
 
 
+def test_a_line_that_both_moved_is_a_conflict(vault: Vault) -> None:
+    """Line by line nothing touches, and the line would stand twice."""
+    file = Path(vault.root) / "notes/w.md"
+    file.write_bytes(b"w0\nw1\nw2\n")
+    document = vault.read("notes/w.md")
+    ours = edit(document, replace(document, "w1\nw2\n", "w2\nw1\n"), "move")
+    theirs = b"w0\nw2\nw1\nn0 n1\n"
+    file.write_bytes(theirs)
+    with pytest.raises(Conflict):
+        vault.apply(ours)
+    assert file.read_bytes() == theirs
+
+
 def test_a_memory_that_is_gone_is_a_conflict(vault: Vault) -> None:
     plan, gone = grown(vault, "notes/a.md", "more"), removal(vault, "notes/a.md")
     vault.apply(gone)

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from operator import eq, gt
 from typing import Literal, NamedTuple
 
@@ -138,8 +138,8 @@ def replace(
         )
     if len(starts) <= _MOST_EDITS:
         return list(map(TextEdit, starts, ends, texts))
-    gaps = map(document.text.__getitem__, map(slice, ends, starts[1:]))
-    changed = "".join(chain.from_iterable(zip(texts, gaps, strict=False)))
+    text, gaps = document.text, zip(texts, ends, starts[1:], strict=False)
+    changed = "".join([f"{each}{text[end:start]}" for each, end, start in gaps])
     return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
 
 

@@ -48,6 +48,11 @@ class _Regex(Generic[AnyStr]):
         return getattr(compiled, name)
 
 
+# Such a pattern reads each character at most as often as it is long: it needs no limit, and to ask the clock
+# at each of a million matches takes three times as long as to match.
+_REPEATS_NOTHING = regex(r"[^*+?{(|\\]{1,16}")
+
+
 class Allowance:
     """The time that patterns of others may still take in one call, all of them together.
 
@@ -60,8 +65,10 @@ class Allowance:
         self._left = seconds
 
     @contextmanager
-    def timeout(self, pattern: engine.Pattern[str], text: str) -> Iterator[float]:
+    def timeout(self, pattern: engine.Pattern[str], text: str) -> Iterator[float | None]:
         """How long a pattern may look at a text, in the `with` block, as the argument of that name takes it.
+
+        None for a pattern that needs no limit.
 
         Raises:
             PatternTooSlow: the allowance is used up, or the memory that the package `regex` allows itself.
@@ -70,7 +77,7 @@ class Allowance:
         began = time.process_time()
         try:
             # It counts processor time, too, and from the first match on to the last.
-            yield max(allowed, 0.001)
+            yield None if _REPEATS_NOTHING.fullmatch(pattern.pattern) else max(allowed, 0.001)
         except (TimeoutError, MemoryError):
             raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds) from None
         finally:

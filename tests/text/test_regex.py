@@ -129,3 +129,21 @@ def test_any_text_is_a_pattern_or_is_refused(text: str) -> None:
         assert text[:10] in error.pattern  # noqa: PT017 - either is right
     else:
         assert found in {True, False}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "pattern", ["a" * 15 + "b", "[a][a][a][a]b", "[^b].[^b].[^b].b", ".......[c]", ".$", "^a"]
+)
+def test_a_pattern_that_repeats_nothing_needs_no_limit(pattern: str) -> None:
+    for text in ("a" * 4_000_000, "ab" * 2_000_000):
+        compiled = foreign(pattern, lines=True)
+        with Allowance().timeout(compiled, text) as seconds:
+            assert seconds is None
+            assert len(compiled.findall(text, timeout=seconds)) <= 1
+
+
+@pytest.mark.parametrize("pattern", ["a+", "(a)", "a|b", "a{9}", "a?", "a*", r"\X", "(?:a){e<=1}", "a" * 17])
+def test_any_other_pattern_has_a_limit(pattern: str) -> None:
+    with Allowance().timeout(foreign(pattern), "a") as seconds:
+        assert seconds

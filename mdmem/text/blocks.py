@@ -331,7 +331,7 @@ class _Reader:
     """Reads the events of the parser: `leaves` and the `marks` in them, in order of place.
 
     Raises:
-        TooManyParts: there are too many headings, fences or paragraphs.
+        TooManyParts: there are too many headings, fences, links or paragraphs.
     """
 
     def __init__(self, clean: str, most: int) -> None:
@@ -342,7 +342,7 @@ class _Reader:
         self._inside = False  # of a leaf
         self._bare: Any = None  # where it begins, when it is an item's own text: the parser does not tell
         self._before: Any = None
-        self._most = {HEADING: most, _FENCE: most, PARAGRAPH: most * _PARAGRAPHS}
+        self._most = {HEADING: most, _FENCE: most, LINK: most, PARAGRAPH: most * _PARAGRAPHS}
         self._left = dict(self._most)
         self._read(_for_parser(clean))
 
@@ -392,16 +392,20 @@ class _Reader:
 
     def _leaf(self, kind: str, start: int, end: int, level: int) -> None:
         if kind in self._left:
-            self._left[kind] -= 1
-            if self._left[kind] < 0:
-                raise TooManyParts(path="", limit=self._most[kind], what=f"{kind.lower()}s")
+            self._count(kind)
         self.leaves.append(_Leaf(kind, start, end, level, self._depth > 0, self._quotes > 0))
+
+    def _count(self, kind: str) -> None:
+        self._left[kind] -= 1
+        if self._left[kind] < 0:
+            raise TooManyParts(path="", limit=self._most[kind], what=f"{kind.lower()}s")
 
     def _link(self, name: str, tag: Any, place: Any) -> None:
         marks, links, start = self.marks, self._links, place["start"]
         if tag != name:
             form = tag[name]["link_type"]
             kind = AUTOLINK if form in _AUTOLINKS else name
+            self._count(LINK)
             links.append(len(marks))
             marks.append(Mark(kind, start, place["end"], form, start))
         elif self._before["start"] > start:  # something stands in its text

@@ -262,6 +262,7 @@ TOO_MANY = {
     "paragraphs": ("a\n\n", "headings"),
     "wikilinks": ("[[a]]", "links"),
     "links": ("[a](b.md) ", "links"),
+    "headings beside links": ("[a](b.md) ", "headings"),
     "nothing but brackets": ("[a](", "links"),
     "HTML": ("<a ", "links"),
     "backticks": ("` `` ", "links"),
@@ -286,7 +287,9 @@ def test_a_text_of_megabytes_with_too_many_parts_is_refused_at_its_limit(unit: s
     assert markdown(text).text == text
 
 
-@pytest.mark.parametrize(("unit", "part"), [TOO_MANY["headings"], TOO_MANY["wikilinks"], TOO_MANY["tags"]])
+@pytest.mark.parametrize(
+    ("unit", "part"), [TOO_MANY[name] for name in ("headings", "wikilinks", "links", "tags")]
+)
 def test_as_many_parts_as_the_limit_says_may_be_there(unit: str, part: str) -> None:
     assert len(getattr(markdown(unit * 5, max_parts=5), part)) == 5
     with pytest.raises(TooManyParts):

@@ -36,6 +36,7 @@ _SHAPES: Mapping[str, tuple[str, str]] = {
     "one word": (_LINE, "x"),
     "wikilinks": (_LINE, "[[other]]"),
     "links": (_LINE, "[a](other.md) "),
+    "links among words": (_LINE, "[a](other.md) and words that go on behind it, "),
     "half links": (_LINE, "[a]("),
     "citations": (_LINE, "`code.py#L1` "),
     "URLs": (_LINE, "https://example.org/a?b=c "),

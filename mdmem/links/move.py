@@ -252,11 +252,18 @@ class Shift:
             self.left_out.append(error.message)
             return []
         edits: dict[int, TextEdit] = {}
+        told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
         for link in links:
             # References share the target of their definition.
             if link.target_span.start in edits or (keys is not None and key_of(link.target) not in keys):
                 continue
-            target = self._target(link, here, there) if link.target else ""
+            said = link.kind, link.target, link.anchor
+            target = told.get(said) if link.target else ""
+            if target is None:
+                left = len(self.left_out)
+                target = self._target(link, here, there)
+                if len(self.left_out) == left:  # else each of them is named
+                    told[said] = target
             if target:
                 edits[link.target_span.start] = self._retargeted(document, link, target)
         if here.rpartition("/")[0] != there.rpartition("/")[0]:

@@ -241,6 +241,15 @@ def test_an_ambiguous_link_whose_winner_moves_away_is_reported(notes: type[Notes
     )
 
 
+def test_links_that_say_the_same_are_each_mended_or_each_named(notes: type[Notes]) -> None:
+    vault = notes(
+        {"a/x.md": "", "b/x.md": "", "n.md": "", "m.md": "[[x]] [o](n.md) [o](n.md#a)\n[[x]] [o](n.md)"}
+    )
+    plan = move(vault.known, {"a/x.md": "a/y.md", "n.md": "a/n.md"})
+    assert vault.after(plan).texts["m.md"] == "[[x]] [o](a/n.md) [o](a/n.md#a)\n[[x]] [o](a/n.md)"
+    assert [said.partition(":")[2][0] for said in plan.left_out] == ["1", "2"]
+
+
 def test_a_folder_moves_with_its_links_among_each_other(notes: type[Notes]) -> None:
     vault = notes(
         {

@@ -114,11 +114,11 @@ def test_of_several_operations_in_a_commit_none_is_said_to_have_made_a_fact(cli:
     done = [f"Mdmem-Op: append to notes/two.md\nMdmem-Agent: {agent}" for agent in ("claude", "codex")]
     head = tree.commit("m\n\n" + "\n".join(done))[:12]
     assert cli.ok("git", "blame", "notes/two.md").out.splitlines() == [
-        f"{head}  2026-01-01  claude, codex (A)  1: - One.",
+        f"{head}  2026-01-01  claude, codex (A)  1: One.",
         "      by one or more of 2 operations:",
         "      append to notes/two.md",
         "      append to notes/two.md",
-        f"{head}  2026-01-01  claude, codex (A)  2: - Two.",
+        f"{head}  2026-01-01  claude, codex (A)  2: Two.",
     ]
 
 

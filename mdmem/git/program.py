@@ -29,6 +29,10 @@ _OF_A_HOOK = (
     "GIT_COMMON_DIR",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_CONFIG",
+    # Which paths mean what is ours to say.
+    *(f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")),
 )
 _SETTINGS = {
     "LC_ALL": "C",
@@ -54,7 +58,6 @@ _OPTIONS = ("--no-pager", "-c", "core.quotePath=false", *(part for name in _OFF 
 # What a commit is made with: the user's own settings hold, so that git takes files as it does for its user.
 # What it starts gets the user's environment, but for what would have somebody asked.
 _OF_A_USER = ("core.fsmonitor=false", "i18n.commitEncoding=UTF-8", "diff.orderFile=/dev/null")
-_KINDS_OF_PATHSPECS = tuple(f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE"))
 _ASK_NOBODY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}
 _TO_END_SECONDS = 5.0  # that git has to take its locks away, once it is told to end
 _MOST_COMPLAINED = 1 << 16  # bytes that are read of what hooks say
@@ -163,8 +166,7 @@ def run_as_user(
     git = program(os.environ.get("PATH"))
     if git is None:
         raise GitFailed(path=folder, action=action, reason="git was not found on PATH")
-    without = {*_OF_A_HOOK, *_KINDS_OF_PATHSPECS}
-    environ = {name: value for name, value in os.environ.items() if name not in without}
+    environ = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     environ |= _ASK_NOBODY | dict(settings or {})
     try:
         with (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mdmem.errors import GitFailed
+from mdmem.git.commit import WorkTree
 from mdmem.git.program import environment, program, run
 from mdmem.git.repository import Repository
 
@@ -29,3 +30,19 @@ def test_git_is_run_without_locks_prompts_and_protocols() -> None:
     assert environ["HOME"] == "/home/a"
     assert environ["GIT_OPTIONAL_LOCKS"] == "0"
     assert environ["GIT_ALLOW_PROTOCOL"] == "none"
+
+
+@pytest.mark.parametrize(
+    "name", ["GIT_CONFIG", "GIT_ICASE_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_INTERNAL_SUPER_PREFIX"]
+)
+def test_what_the_environment_says_of_paths_and_settings_changes_no_answer(
+    tree: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    tree.write("a.md", "a\n")
+    repository = Repository.find(str(tree.root))
+    assert repository
+    assert repository.taken(["a.md"]) == ("a.md",)
+    work = WorkTree(repository, str(tree.root))
+    work.refuse(hooks=False)
+    assert [each.name for each in work.pending(["a.md"], 100)] == ["a.md"]

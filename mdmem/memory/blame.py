@@ -45,7 +45,7 @@ class SaidFact:
         agent: who made the change, as the commit says, or who made changes in it; empty where it does not.
         operations: what the commit says was done in it, to this memory or to what it does not name; of
             several, nobody knows which of them changed this fact.
-        note: that it is not committed yet, or older than what the repository has.
+        note: that it is not committed yet, older than what the repository has, or not in it at all.
     """
 
     path: str
@@ -65,6 +65,7 @@ class SaidFact:
 
 
 _NOT_COMMITTED = "not committed yet"
+_ELSEWHERE = "in another repository, or in none"
 _DEEPEST = 7
 _NAMES_A_MEMORY = regex(r"\.(?:md|json)\b")
 _UNKNOWN = "older than this shallow clone"
@@ -80,7 +81,9 @@ def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
     name = tracked.name(path)
     blob = tracked.history.tree(tracked.head, [name]).get(name) if tracked.head else None
     if not blob:
-        return list(_Blame(now, None, (), {}, (), tracked.history.newest).said())
+        note = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
+        found = _Blame(now, None, (), {}, (), tracked.history.newest).said()
+        return [replace(said, note=note) for said in found]
     lines = tracked.repository.blame(name, words=True)
     commits = tracked.history.commits(filter(None, lines))
     partial = tracked.partial(commits.values())

@@ -18,6 +18,7 @@ import re
 import unicodedata
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import GitRefused, MdmemError, MemoryNotFound, NotAllowed, Usage
@@ -49,6 +50,7 @@ _TRAILER = re.compile(r"[A-Za-z0-9-]+: \S.*|[ \t]+\S.*")
 _DONE = {"added": "Add", "changed": "Change", "removed": "Remove"}
 _UNKNOWN = "unknown"
 _DETACHED = "the head is detached: keep the commit with `git branch NAME {commit}`"
+_NOT_HELD = "in another repository, or in none"
 _HOLDS_MORE = "is for a repository of memories, and this one has other files as well"
 
 
@@ -317,10 +319,13 @@ class _Members:
 
     @property
     def elsewhere(self) -> list[str]:
-        """The chosen mounts of files that the repository does not hold, in words."""
+        """The chosen mounts, and folders of memories, that the repository does not hold, in words."""
         mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
-        lost = (path for path in mounts if self._is_chosen(path) and path not in self._mounted)
-        return [f"{path}: its file is in another repository, or in none" for path in lost]
+        lost = [path for path in mounts if self._is_chosen(path) and path not in self._mounted]
+        inner = {os.path.dirname(path) for path, name in self._named if not self._tracked.holds(name)}
+        for folder in sorted(inner):
+            lost += [] if any(is_under(folder, path) for path in lost) else [folder]
+        return [f"{path}: {_NOT_HELD}" for path in lost]
 
     def of(self, found: Iterable[Pending]) -> Iterator[tuple[str, Pending]]:
         """The chosen memories among some files, by their paths."""
@@ -337,9 +342,16 @@ class _Members:
         """
         repository = self._tracked.repository
         taken = repository.taken([name or "." for name in self.where])
-        named = [self._mounted.get(p) or repository.name(self._vault.folder(p)) for p in self._paths()]
-        standing = {unicodedata.normalize("NFC", name) for name in named if self._tracked.holds(name)}
+        standing = {
+            unicodedata.normalize("NFC", name) for _, name in self._named if self._tracked.holds(name)
+        }
         return len(standing - {unicodedata.normalize("NFC", name) for name in taken})
+
+    @cached_property
+    def _named(self) -> list[tuple[str, str]]:
+        """The chosen memories that are there, each with what git calls it."""
+        name = self._tracked.repository.name
+        return [(path, self._mounted.get(path) or name(self._vault.folder(path))) for path in self._paths()]
 
     def _paths(self) -> Iterator[str]:
         """The chosen memories that are there."""

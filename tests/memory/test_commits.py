@@ -154,7 +154,10 @@ def test_repositories_inside_of_the_vault_are_left_alone(project: Project) -> No
     project.config("[mounts]\n", '[mounts]\n"x.md" = "../sub/X.md"\n')
     done = project.committed()
     assert done.files == ()
-    assert [line.partition(":")[0] for line in done.left_out] == ["x.md"]
+    assert [line.partition(":")[0] for line in done.left_out] == ["x.md", "notes/inner"]
+    assert project.committed(only=["notes/inner/a.md"]).left_out == done.left_out[1:]
+    notes = {said.note for said in project.memory.git.blame("notes/inner/a.md")}
+    assert notes == {"in another repository, or in none"}
 
 
 def test_a_vault_that_is_the_top_of_its_repository(project: Project) -> None:

@@ -23,7 +23,7 @@ from mdmem.cli.options import (
     verbose_option,
 )
 from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolved, stands
-from mdmem.cli.render import print_coloured, print_json
+from mdmem.cli.render import memories, print_coloured, print_json
 from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
@@ -389,7 +389,7 @@ def _print_committed(done: Committed, *, verbose: bool) -> None:
     if len(done.files) > most:
         print(f" and {len(done.files) - most:,} more (-v names them)")
     if done.ignored:
-        print(f" {done.ignored:,} {'memory' if done.ignored == 1 else 'memories'} ignored by git")
+        print(f" {memories(done.ignored)} ignored by git")
 
 
 @git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")

@@ -11,7 +11,7 @@ import click
 
 from mdmem.cli.main import NO_PAGER, Target
 from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, completions, resolved
-from mdmem.cli.render import Terminal, go_on, print_applied, print_diff, print_notes, show_status
+from mdmem.cli.render import Terminal, go_on, memories, print_applied, print_diff, print_notes, show_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -254,8 +254,7 @@ def may_ask(*, yes: bool) -> bool:
 
 def is_confirmed(plan: EditPlan, verb: str) -> bool:
     """Whether a plan may be applied, as who is asked says."""
-    memories = f"{len(plan.changes):,} {'memory' if len(plan.changes) == 1 else 'memories'}"
-    if click.confirm(f"{verb} {memories}?"):
+    if click.confirm(f"{verb} {memories(len(plan.changes))}?"):
         show_status()
         return True
     print("nothing was changed", file=sys.stderr)

@@ -296,6 +296,11 @@ def _counted(applied: Applied) -> str:
     return f"{told} {'memory' if counts.total() == 1 else 'memories'}{merged} (-v names each)"
 
 
+def memories(count: int) -> str:
+    """So many memories, in words."""
+    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+
+
 def _print_asides(plan: EditPlan) -> None:
     """Say on standard error what a plan could not look into, and what was found in it."""
     for line in plan.left_out:

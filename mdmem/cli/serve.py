@@ -15,7 +15,7 @@ import click
 import mdmem
 from mdmem.cli.main import command
 from mdmem.cli.options import read_command
-from mdmem.cli.render import go_on, print_json
+from mdmem.cli.render import go_on, memories, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,14 +110,14 @@ def _leaving_nothing(memory: Memory, say: Callable[[str], None]) -> Iterator[Non
 def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
     """Make the index say what the files say; every command that needs it does so by itself."""
     synced = memory.sync(rebuild=rebuild)
-    memories = len(memory.ls(where=["path"]))
+    count = len(memory.ls(where=["path"]))
     if as_json:
-        print_json({**mdmem.as_json(synced), "memories": memories})
+        print_json({**mdmem.as_json(synced), "memories": count})
         return
     counts = ", ".join(
         f"{len(getattr(synced, name)):,} {name}" for name in ("created", "changed", "moved", "removed")
     )
-    print(f"{counts}; {memories:,} {'memory' if memories == 1 else 'memories'}")
+    print(f"{counts}; {memories(count)}")
 
 
 @command("watch", epilog="Example: mdmem watch --json")

@@ -20,6 +20,7 @@ from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.globs import matcher
 from mdmem.text.regex import Allowance
+from mdmem.text.tokens import first_of
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
@@ -128,11 +129,6 @@ def _several(path: str | Sequence[str], hash_: str | None) -> Sequence[str]:
     if hash_ is not None and len(names) > 1:
         raise Usage(problem="a hash is that of one memory", remedy="leave it out, or name one memory")
     return names
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 _NAMED = 3  # in the message of a change
@@ -425,7 +421,9 @@ class Verbs(Checked, Generic[R]):
             for name in () if recursive or base else names:
                 self._refuse_folder(name)
             found = {each.path: each for name in names for each in self._all(name, base)}
-            return EditPlan(changes=tuple(map(deletion, found.values())), message=f"delete {_listed(names)}")
+            return EditPlan(
+                changes=tuple(map(deletion, found.values())), message=f"delete {first_of(names, _NAMED)}"
+            )
 
         return self._run(build)
 
@@ -522,7 +520,7 @@ class Verbs(Checked, Generic[R]):
         def build() -> EditPlan:
             plans = [restored(self._vault, name, hash) for name in dict.fromkeys(names)]
             return dataclasses.replace(
-                plans[0], changes=together(plans, "").changes, message=f"restore {_listed(names)}"
+                plans[0], changes=together(plans, "").changes, message=f"restore {first_of(names, _NAMED)}"
             )
 
         return self._run(build)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.schema.formats import FORMATS
+from mdmem.text.tokens import first_of
 from mdmem.text.tree import Flaw, KeyPath, dotted
 
 if TYPE_CHECKING:
@@ -350,9 +351,7 @@ def either(phrases: Iterable[str]) -> str:
 
 
 def _listed(words: Iterable[str], between: str = ", ") -> str:
-    every = list(words)
-    more = f" and {len(every) - _MOST_CHOICES} more" if len(every) > _MOST_CHOICES else ""
-    return between.join(every[:_MOST_CHOICES]) + more
+    return first_of(list(words), _MOST_CHOICES, between)
 
 
 def accepted(keyword: str, value: Any, schema: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Quarters of a token that a character is more than the one of a letter of ASCII, by script. Chosen between
 # what the vocabularies cl100k_base and o200k_base of OpenAI make of the same paragraph in twenty-four
@@ -148,6 +148,12 @@ def fenced(text: str, info: str) -> str:
     runs = re.findall(f"{mark}+", shown)
     fence = mark * max(_LEAST_FENCE, *(len(run) + 1 for run in runs), 0)
     return f"{fence}{told}\n{shown}\n{fence}"
+
+
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
 
 
 def clipped(text: str, most: int, around: int = 0) -> str:

@@ -21,6 +21,7 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.text.document import Document, parse
+from mdmem.text.tokens import first_of
 from mdmem.vault import config
 from mdmem.vault.config import Config, check_names
 from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
@@ -333,9 +334,8 @@ class Vault:
                 yield replace(entry, files=inside)
             elif inside:
                 # Its message may tell of the others.
-                told = ", ".join(change.path for change in inside[:_NAMED])
-                more = f" and {len(inside) - _NAMED} more" if len(inside) > _NAMED else ""
-                yield replace(entry, files=inside, message=f"change {told}{more}", is_part=True)
+                told = first_of([change.path for change in inside], _NAMED)
+                yield replace(entry, files=inside, message=f"change {told}", is_part=True)
 
     def content(self, digest: str) -> bytes | None:
         """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""

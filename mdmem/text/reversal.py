@@ -388,15 +388,12 @@ class _Reversing:
 
     def _reword(self, cur: int, old: int) -> str:
         """The former words of a fact, as they were written; behind the marker that it has now."""
-        was, stands = (
-            self._before.text[slice(*self._old[old].span)],
-            self._now.text[slice(*self._cur[cur].span)],
-        )
-        mid = self._mid_of[cur]
-        marked = _MARKER.match(was), _MARKER.match(self._after.text[slice(*self._mid[mid].span)])
-        now = _MARKER.match(stands)
-        if marked[0] and marked[1] and now and now[0] != marked[1][0] and len(was.splitlines()) == 1:
-            was = now[0] + was[marked[0].end() :]
+        was = _written(self._before, self._old[old])
+        then = _written(self._after, self._mid[self._mid_of[cur]])
+        stands = _written(self._now, self._cur[cur])
+        before, after, now = map(_MARKER.match, (was, then, stands))
+        if before and after and now and now[0] != after[0] and len(was.splitlines()) == 1:
+            was = now[0] + was[before.end() :]
         return with_newline(was, self._now.lines.newline)
 
     # -- what is put back ---------------------------------------------------------------------------------
@@ -425,23 +422,23 @@ class _Reversing:
 
     def _moved_piece(self, old: int) -> _PutBack:
         """A fact that is moved back, with all that is in it now."""
-        cur, text = self._moved[old], self._now.text
+        cur = self._moved[old]
         inside = list(_inside(self._cur, cur))
-        end = self._cur[cur].span.end
-        own = self._reword(cur, old) if cur in self._reworded else text[slice(*self._cur[cur].span)]
-        below = text[end : self._cur[inside[-1]].span.end] if inside else ""
+        own = self._reword(cur, old) if cur in self._reworded else _written(self._now, self._cur[cur])
+        end = self._cur[inside[-1] if inside else cur].span.end
+        below = self._now.text[self._cur[cur].span.end : end]
         return _PutBack(
             old, [_Token("was", old), *(_Token("moved", number) for number in inside)], own + below
         )
 
     def _source(self, numbers: Sequence[int]) -> str:
         """The text of facts of the first version, one behind the other."""
-        parts = [self._before.text[slice(*self._old[numbers[0]].span)]]
+        parts = [_written(self._before, self._old[numbers[0]])]
         for above, number in pairwise(numbers):
             gap = self._before.text[self._old[above].span.end : self._old[number].span.start]
             if above != number - 1:
                 gap = "\n" * self._distance(self._old[above], number)
-            parts += [gap, self._before.text[slice(*self._old[number].span)]]
+            parts += [gap, _written(self._before, self._old[number])]
         return with_newline("".join(parts), self._now.lines.newline)
 
     def _distance(self, above: Fact, old: int) -> int:
@@ -542,6 +539,10 @@ class _Reversing:
 
 def _said(fact: Fact) -> tuple[str, str, str]:
     return fact.kind, fact.id, fact.text
+
+
+def _written(document: Document, fact: Fact) -> str:
+    return document.text[slice(*fact.span)]
 
 
 def _quoted(fact: Fact) -> str:

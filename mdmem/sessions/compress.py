@@ -66,10 +66,8 @@ def compress(
 
     Args:
         messages: in order.
-        level: none, light, moderate or aggressive: 100, 70, 50 or 30 percent of the tokens are kept at most.
-        by: what is made shorter: each message, each turn, or all before the last turns as one. Fewer messages
-            than 100, 20 or 50 stay as they are.
-        generator: asks a language model; without it, what is kept are sentences of the messages.
+        level, by, generator: as for `Sessions.compress`; what is made shorter is each message, each turn, or
+            all before the last turns as one, and without a generator to sentences of the messages.
 
     Raises:
         Usage: there is no such level or unit.

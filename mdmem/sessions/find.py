@@ -284,17 +284,8 @@ def grep(
 ) -> SessionHits:
     """What matches in a session, the newest first; without a key in all of them, by time.
 
-    Args:
-        logs: of the namespace.
-        key: of the session.
-        wanted: what to look for.
-        asked: where.
-        limit: the most hits.
-
     Raises:
-        Usage: nothing can be looked for so.
-        PatternInvalid: the regular expression cannot be read.
-        RipgrepMissing, RipgrepTooOld, RipgrepFailed: there is no ripgrep that works.
+        As `Sessions.grep`.
     """
     wanted.check()
     check_limit(limit)

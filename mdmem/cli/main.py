@@ -296,6 +296,46 @@ def _failed(error: Exception, *, as_json: bool = False) -> int:
     return _BUG
 
 
+# In place of click's scripts, which leave blanks in names unquoted (bash) and cut names at a comma (fish).
+_SCRIPTS = {
+    "bash": r"""%(complete_func)s() {
+    local IFS=$'\n' type value quoted
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                # Bash quotes names of files; of these it lists the last part alone.
+                printf -v quoted %%q "$value"
+                [[ $quoted == "$value" ]] || compopt -o filenames 2>/dev/null
+                COMPREPLY+=("$value") ;;
+        esac
+    done < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD %(complete_var)s=bash_complete "$1")
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+""",
+    "fish": r"""function %(complete_func)s
+    for answer in (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) \
+            COMP_CWORD=(commandline -t) %(prog_name)s)
+        set -l parts (string split --max 1 "," $answer)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $parts[2]
+            case file
+                __fish_complete_path $parts[2]
+            case plain
+                echo $parts[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+""",
+}
+
+
 @click.command("completion", epilog='Example: eval "$(mdmem completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
@@ -305,7 +345,8 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is not None:
-        print(kind(ctx.find_root().command, {}, "mdmem", "_MDMEM_COMPLETE").source())
+        found = kind(ctx.find_root().command, {}, "mdmem", _COMPLETE)
+        print(_SCRIPTS[shell] % found.source_vars() if shell in _SCRIPTS else found.source())
 
 
 def program() -> NoReturn:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
 from mdmem.cli.main import command
 from mdmem.cli.options import (
     Verb,
@@ -43,7 +44,7 @@ from mdmem.cli.render import (
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
 
 if TYPE_CHECKING:
-    from mdmem import Document
+    from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
     from mdmem.cli.programs import Draft
     from mdmem.memory.memory import Memory
@@ -180,7 +181,7 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
 @path_argument(role=WRITE)
-@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE")
+@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…")
 @click.option("--json-value", is_flag=True, help="Read VALUE as JSON; otherwise it is read as YAML.")
 @base_option
 @change_command
@@ -263,7 +264,7 @@ def mv_command(
 @path_argument(role=WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
 @click.option("--recursive", "-r", is_flag=True, help="Also folders, with every memory in them.")
 @base_option
-@yes_option
+@click.option("--yes", "-f", is_flag=True, help="Do not ask on a terminal.")
 @verbose_option
 @dry_run_option
 @json_option
@@ -356,10 +357,15 @@ _SHORT = 12  # digits of a hash that tell versions apart
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
 @click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many changes."
+    *("--limit", "-n"),
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="At most so many changes.",
 )
+@verbose_option
 @read_command
-def history_command(memory: Memory, path: tuple[str, ...], limit: int, as_json: bool) -> None:
+def history_command(memory: Memory, path: tuple[str, ...], limit: int, verbose: bool, as_json: bool) -> None:
     """List the changes made through mdmem, newest first, with the hashes that restore takes.
 
     With PATH, those to one of these memories.
@@ -374,9 +380,12 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int, as_json: 
         return
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")
-        for file in entry.files:
+        most = len(entry.files) if verbose else MANY
+        for file in entry.files[:most]:
             before, after = (digest[:_SHORT] if digest else "absent" for digest in (file.before, file.after))
             print(f"    {file.path}  {before} → {after}")
+        if len(entry.files) > most:
+            print(f"    and {len(entry.files) - most:,} more (-v names them)")
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
@@ -392,5 +401,18 @@ def restore_command(**given: Any) -> Verb:
 @click.argument("change", required=False)
 @change_command
 def undo_command(**given: Any) -> Verb:
-    """Take back the last change, or the one with this id, in all its memories at once."""
-    return lambda m: m.undo(**given)
+    """Take back the last change, or the one with this id, in all its memories at once.
+
+    Which one that was is printed on standard error. An undo is a change as well: a second one takes back the
+    first. What was changed earlier is taken back by its id, which `mdmem history` lists.
+    """
+    return lambda m: _told(m.undo(**given))
+
+
+def _told(done: Applied | EditPlan) -> Applied | EditPlan:
+    """What an undo did, or would do, once it is said which change that takes back."""
+    message = (done if isinstance(done, mdmem.EditPlan) else done.plan).message
+    print(f"note: {message}", file=sys.stderr)
+    if message.count("undo ") > 1:
+        print("note: that was an undo itself; `mdmem history` lists earlier changes", file=sys.stderr)
+    return done

@@ -74,6 +74,8 @@ def inbox_list(memory: Memory, all: bool, as_json: bool) -> int:  # noqa: A002 -
     """List the proposals that wait: id, status, verb, target, reason; 1 when there are none."""
     found = memory.inbox.list(all=all)
     print_each(found, _line, as_json=as_json)
+    if not found:
+        print("no proposals", file=sys.stderr)
     return 0 if found else 1
 
 

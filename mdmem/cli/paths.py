@@ -118,7 +118,10 @@ def named(memory: Memory, text: str, role: Role) -> str:
         return text
     readings = _readings(memory, text)
     is_name = role.new and not role.folder and not text.endswith(SUFFIXES)
-    if not readings or (is_name and not _is_place(text)):
+    is_bare = is_name and not _is_place(text)
+    if readings and is_bare:
+        _other(memory, text, readings, role)  # which says what is called so
+    if not readings or is_bare:
         return text
     standing = [path for path in readings if stands(memory, path, role)]
     if standing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -124,6 +125,8 @@ def backlinks_command(memory: Memory, path: str, as_json: bool) -> int:
         named = f"  #{anchor}" if anchor else ""
         told = "  (ambiguous: it may mean another one)" if ambiguous else ""
         print(f"{source}:{line}{named}{f'  {alias}' if alias else ''}{told}")
+    if not found:
+        print(f"no links to {path}", file=sys.stderr)
     return 0 if found else 1
 
 

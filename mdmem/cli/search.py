@@ -322,7 +322,9 @@ class HitPrinter:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only memories with all of these tags.")
 @click.option("--since", default="", metavar="DATE", help="Only memories from this day, month or year on.")
 @click.option("--before", default="", metavar="DATE", help="Only memories before it.")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="At most so many hits.")
+@click.option(
+    *("--limit", "-n"), type=click.IntRange(1), default=10, show_default=True, help="At most so many hits."
+)
 @click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Whole passages, of so many tokens.")
 @click.option("--context", "-C", type=click.IntRange(0), help="Lines around each hit; else its passage.")
 @click.option("--passages", is_flag=True, help="Rank passages, not memories: one may have several hits.")

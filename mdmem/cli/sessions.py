@@ -93,6 +93,8 @@ def sessions_history(memory: Memory, key: str, as_json: bool, **asked: Any) -> i
     """Print the messages of a session; the exit code is 1 when there are none."""
     found = memory.sessions.history(key, **asked)
     _print_messages(found, as_json=as_json)
+    if not found:
+        print(f"no messages of {key}", file=sys.stderr)
     return 0 if found else 1
 
 

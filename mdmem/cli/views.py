@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")
-@path_argument(role=PAST)
+@path_argument(role=PAST, required=False)
 @click.option(
     "--since", metavar="HASH|CHANGE", help="Compare with this content; else before the last change."
 )
 @read_command
-def diff_command(memory: Memory, path: str, since: str | None, as_json: bool) -> None:
+def diff_command(memory: Memory, path: str | None, since: str | None, as_json: bool) -> None:
     """Print what has changed in a memory, whichever program changed it.
 
     --since takes a hash or a change that `mdmem history` lists: the content with this hash, or before this
     change. This is the vault's own history; `mdmem git diff` shows that of git.
     """
+    if path is None:
+        instead = "`mdmem git diff` shows all since the last commit, `mdmem history` lists changes"
+        raise click.UsageError(f"Missing argument 'PATH': {instead}")
     diff = memory.diff(path, since=since)
     if as_json:
         print_json({"path": path, "since": since, "diff": diff})

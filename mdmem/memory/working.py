@@ -494,7 +494,10 @@ def _looks_like_json(text: str) -> bool:
 def _stem(thread: str | None, resource: str | None) -> str:
     """The path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
-        raise Usage(problem="working memory belongs to a thread or to a resource", remedy="give exactly one")
+        raise Usage(
+            problem="working memory belongs to a thread or to a resource",
+            remedy="give exactly one (--thread or --resource)",
+        )
     kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
 

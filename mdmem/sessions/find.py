@@ -317,7 +317,7 @@ def one_or_all(key: str | None, *, every: bool) -> str | None:
         Usage: neither is asked for, or both.
     """
     if (key is None) is not every:
-        raise Usage(problem="search one session, or all of them", remedy="give a key, or all")
+        raise Usage(problem="search one session, or all of them", remedy="give its key, or all (--all)")
     return key
 
 

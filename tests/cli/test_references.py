@@ -188,7 +188,7 @@ def test_backlinks_say_where_and_how_a_memory_is_linked_to(cli: Cli, files: File
 @pytest.mark.usefixtures("linked")
 def test_backlinks_of_what_nobody_links_to_and_of_nothing(cli: Cli, files: Files) -> None:
     files.write("alone.md", b"x\n")
-    assert cli("backlinks", "alone.md") == (1, b"", "")
+    assert cli("backlinks", "alone.md") == (1, b"", "no links to alone.md\n")
     assert cli("backlinks", "alone.md", "--json").objects == []
     missing = cli("backlinks", "nowhere.md")
     assert (missing.code, missing.out) == (1, "")

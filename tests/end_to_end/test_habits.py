@@ -81,7 +81,10 @@ REMOVING = [
     Habit("mdmem rm notes", code=2, error="-r"),
     Habit("mdmem rm -r notes", out=r"^deleted notes/decisions/two\.md"),
     Habit("mdmem rm --dry-run notes/old.md", out=r"^-# Old$"),
-    Habit("mdmem rm notes/old.md && mdmem undo | cat", out=r"^created notes/old\.md"),
+    Habit(
+        "mdmem rm notes/old.md && mdmem undo | cat", out=r"^created notes/old\.md", error="undo .*: delete"
+    ),
+    Habit("mdmem rm -rf notes && mdmem undo -v && mdmem undo --dry-run", error="^note: that was an undo"),
     Habit("mdmem rm notes/decisions", code=2, error="a folder with 2 memories"),
     Habit("mdmem rm -r notes/decisions", out=r"^deleted notes/decisions/two\.md"),
     Habit("mdmem rm memories/notes/*.md | cat", out=r"^deleted notes/old\.md"),
@@ -123,6 +126,7 @@ FINDING = [
     Habit("mdmem grep sqlite nowhere.md", code=2, error="no such memory"),
     Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:", folder="src"),
     Habit("mdmem search nothing-like-this", code=1, silent="."),
+    Habit("mdmem search -n 1 sqlite | grep -c :", out="^1$", error="1 more"),
 ]
 
 # ----------------------------------------------------------------------------------------------- listing
@@ -157,6 +161,7 @@ LISTING = [
 SHOWING = [
     Habit("mdmem show notes/db.md | head -1", out=r"^# Database$"),
     Habit("mdmem history", out="write notes/db.md"),
+    Habit("mdmem history -n 1 | wc -l", out="^ *2$"),
     Habit("mdmem history --limit 1", out="write rules/python.md", error="older changes left out"),
     Habit("mdmem show -n notes/db.md", out=r"^ +3\tSQLite: one file\.$"),
     Habit("mdmem show notes/db.md --heading Decision", out="^Use it", silent="SQLite"),
@@ -167,6 +172,13 @@ SHOWING = [
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
     Habit("mdmem --no-pager show notes/db.md", out=r"^# Database$"),
     Habit("PAGER=false mdmem show notes/db.md | cat", out=r"^# Database$"),
+    Habit("mdmem diff", code=2, error="`mdmem git diff`"),
+    Habit("mdmem edit db", code=1, error=r"nearest names: notes/db\.md"),
+    Habit("mdmem edit nothing", code=2, error=r"try nothing\.md"),
+    Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
+    Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
+    Habit("mdmem sessions grep sqlite", code=2, error="--all"),
+    Habit("mdmem inbox list", code=1, error="no proposals", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),
     Habit("mdmem diff notes/db.md --since 00000000", code=1, error="there is: "),

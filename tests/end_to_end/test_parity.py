@@ -194,6 +194,7 @@ SPELLED = {
 
 # What only people may leave away.
 ONLY_CLI_DEFAULTS = {
+    ("diff", "path"): "without one, it is said what shows all changes",
     ("delete_lines", "last"): "one line is most often meant",
     ("grep", "pattern"): "-e gives it as well",
     ("notes.today", "content"): "without it, the log is printed",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 # What `mv` is given, without an option and with each of them.
 _MOVED = {
-    None: "SOURCE TARGET",
+    None: "SOURCE… TARGET",
     "heading": "FILE OLD NEW",
     "block": "FILE OLD NEW",
     "id": "FILE NEW",
@@ -227,7 +227,7 @@ def section_command(**given: Any) -> Verb:
 
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
-@path_argument("arguments", nargs=-1, required=True, metavar="SOURCE TARGET")
+@path_argument("arguments", nargs=-1, required=True, metavar="SOURCE… TARGET")
 @click.option("--heading", "what", flag_value="heading", help="Rename a heading: FILE OLD NEW.")
 @click.option("--block", "what", flag_value="block", help="Rename a block id: FILE OLD NEW.")
 @click.option("--id", "what", flag_value="id", help="Give a memory another id: FILE NEW.")
@@ -240,20 +240,20 @@ def section_command(**given: Any) -> Verb:
 def mv_command(
     target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None, **how: bool
 ) -> None:
-    """Move a memory, or a folder of memories; every link to it follows.
+    """Move memories and folders of memories, all of them or none; every link to them follows.
 
     A TARGET that is a folder, or ends in /, is moved into. With an option, something is renamed where it
     stands, and in all links that name it.
     """
     expected = _MOVED[what]
-    if len(arguments) != len(expected.split()):
+    if len(arguments) < 2 or (what and len(arguments) != len(expected.split())):  # noqa: PLR2004 - a pair
         raise click.UsageError(f"give {expected}{f' with --{what}' if what else ''}")
     if what is not None and base is not None:
         raise click.UsageError("--base is for moving: a rename may change many memories")
     memory = opened(target)
     if what is None:
-        old, new = moved(memory, *arguments)
-        make_change(memory, lambda m: m.mv(old, new, base=base), **how)
+        pairs = [moved(memory, source, arguments[-1]) for source in arguments[:-1]]
+        make_change(memory, lambda m: m.mv([old for old, _ in pairs], pairs[0][1], base=base), **how)
         return
     if what != "tag":
         arguments = (named(memory, arguments[0], WRITE), *arguments[1:])

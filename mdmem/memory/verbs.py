@@ -333,20 +333,25 @@ class Verbs(Checked, Generic[R]):
         message = f"replace in {len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
-    def mv(self, source: StrPath, target: StrPath, *, base: str | None = None) -> R:
+    def mv(self, source: StrPath | Sequence[StrPath], target: StrPath, *, base: str | None = None) -> R:
         """Move a memory, or a folder of memories, to a path where nothing stands; every link to it follows.
 
-        A `target` with a slash at its end is a folder to move into, under the same name. See
-        `mdmem.links.move`.
+        A `target` with a slash at its end is a folder to move into, under the same name, also several at
+        once, all of them or none. See `mdmem.links.move`.
         """
         from mdmem.links.move import known, move  # noqa: PLC0415 - start-up
 
+        sources = _several(source, base)
+        if len(sources) > 1 and not target.endswith("/"):
+            raise Usage(problem=f"{target} is not a folder to move several into", remedy=f"say {target}/")
+
         def build() -> EditPlan:
-            old = check_folder(source)
-            new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
-            paths = [document.path for document in self._all(source, base)]
-            plan = move(known(self._view()), {path: new + path[len(old) :] for path in paths})
-            return dataclasses.replace(plan, message=f"move {source} to {target}")
+            moves: dict[str, str] = {}
+            for old in map(check_folder, sources):
+                new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
+                moves |= {each.path: new + each.path[len(old) :] for each in self._all(old, base)}
+            plan = move(known(self._view()), moves)
+            return dataclasses.replace(plan, message=f"move {_listed(sources)} to {target}")
 
         return self._run(build)
 

@@ -66,6 +66,12 @@ PATHS = [
     ),
     Habit("mdmem replace --in . SQLite DuckDB", out="DuckDB", folder="memories/notes"),
     Habit("mdmem mv notes/old.md notes/decisions", out=r"^created notes/decisions/old\.md"),
+    Habit(
+        "mdmem mv notes/*.md rules archive/ | cat", out=r"^created archive/rules/python", folder="memories"
+    ),
+    Habit("mdmem mv notes/db.md notes/old.md notes/decisions && mdmem check", silent="db'"),
+    Habit("mdmem mv notes/db.md notes/old.md nowhere", code=2, error="say nowhere/"),
+    Habit("mdmem mv notes/db.md", code=2, error="give SOURCE"),
     Habit("mdmem show /etc/passwd", code=2, error="not below"),
     Habit("mdmem show ../db.md", folder="memories/notes/decisions", out=r"^# Database"),
     Habit("mdmem show ../../etc/passwd", code=2, silent="root"),

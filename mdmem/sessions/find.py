@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import unicodedata
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from mdmem.errors import RipgrepFailed, Usage
 from mdmem.index import ripgrep
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.logs import SessionLogs
+from mdmem.sessions.logs import SUFFIX, SessionLogs
 from mdmem.sessions.message import Message
 from mdmem.sessions.record import LogRecord, RunSummary, has_too_much, read_object, record_of
 from mdmem.text.regex import MOST_CHARACTERS, regex
@@ -40,6 +41,7 @@ COUNTED = 10_000
 
 _SNIPPET, _BEFORE = 240, 80  # characters of a snippet, and how many of them stand before what was found
 _BLOCK, _SHORT = 1 << 16, 1 << 12  # bytes that are read at once: of many lines, and of one
+_SMALL = 1 << 14  # bytes of a log
 _CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 _SPAN = regex(r"([0-9]{1,6})([hdwm])")
 # What ripgrep prints of a line that matches.
@@ -293,7 +295,7 @@ def grep(
     hits: list[SessionHit] = []
     more = 0
     missed: list[str] = []
-    for conversation, looked_at in _conversations(logs, key, asked, missed):
+    for conversation, looked_at in _conversations(logs, key, wanted, asked, missed):
         if not conversation.is_new:
             file = os.path.join(logs.vault.root, conversation.log.path)
             found, further = search(conversation, file, wanted, looked_at, limit)
@@ -332,11 +334,12 @@ def check_limit(limit: int) -> None:
 
 
 def _conversations(
-    logs: SessionLogs, key: str | None, asked: SessionFilter, missed: list[str]
+    logs: SessionLogs, key: str | None, wanted: WantedText, asked: SessionFilter, missed: list[str]
 ) -> Iterator[tuple[Conversation, SessionFilter]]:
     """The logs to be searched, each open until the next one is asked for; what in it is looked at."""
     if key is None:
-        yield from ((each, asked) for each in logs.all(missed) if not each.state.alias_of)
+        paths = logs.paths() if wanted.regex else _logs_that_may(logs, wanted)
+        yield from ((each, asked) for each in logs.all(missed, paths) if not each.state.alias_of)
     elif asked.dropped:
         # What a vacuum kept stands in the log, and what it left out in the archive alone.
         for number, conversation in enumerate(logs.with_archive(key)):
@@ -370,12 +373,33 @@ def _holding(
     return hits, more
 
 
-def _lines_that_may(conversation: Conversation, file: str, wanted: WantedText) -> array[int]:
-    """Where the lines of a log begin in which a literal stands as JSON writes it, in bytes."""
+def _as_written(wanted: WantedText) -> list[str]:
+    """How ripgrep is called to look for a literal as JSON writes it."""
     # With torn characters in it, a line is written in ASCII.
     written = {json.dumps(wanted.pattern, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True)}
-    options = ["--fixed-strings", *(f"--regexp={each}" for each in sorted(written))]
-    command, log = [*wanted.command, *options], conversation.log
+    return [*wanted.command, "--fixed-strings", *(f"--regexp={each}" for each in sorted(written))]
+
+
+def _logs_that_may(logs: SessionLogs, wanted: WantedText) -> list[str]:
+    """The logs in which a literal stands as JSON writes it, found at once, and those that are no files."""
+    folder = os.path.join(logs.vault.root, logs.folder)
+    paths = logs.paths()
+    options = ("--files-with-matches", "--no-ignore", "--max-depth=1", f"--glob=*{SUFFIX}", "--", folder)
+    with ripgrep.Process([*_as_written(wanted), *options]) as process:
+        found = {os.fsdecode(os.path.basename(line.rstrip(b"\n"))) for line in process.lines()}
+        if process.ended() > 1:  # what cannot be read is named where it is opened
+            return paths
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        found |= {each.name for each in entries if not each.is_file(follow_symlinks=False)}
+    found = {unicodedata.normalize("NFC", name) for name in found}
+    return [path for path in paths if path.rpartition("/")[2] in found]
+
+
+def _lines_that_may(conversation: Conversation, file: str, wanted: WantedText) -> array[int]:
+    """Where the lines of a log begin in which a literal stands as JSON writes it, in bytes."""
+    command, log = _as_written(wanted), conversation.log
+    if log.size <= _SMALL:  # it is read before ripgrep has started
+        return array("Q", (line.start for line in lines(log)))
     with contextlib.suppress(OSError, RipgrepFailed):
         found = array("Q", (offset for offset, _ in _printed([*command, "--", file], wanted)))
         status = os.stat(file)

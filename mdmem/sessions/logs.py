@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
@@ -109,15 +109,21 @@ class SessionLogs:
         """
         return join(self.vault.namespace, f"{FOLDER}/{name_of(key)}{SUFFIX}")
 
+    @property
+    def folder(self) -> str:
+        """The folder of the logs, as a path of the whole vault."""
+        return join(self.vault.namespace, FOLDER)
+
     def paths(self) -> list[str]:
         """The logs that there are."""
-        folder = join(self.vault.namespace, FOLDER)
-        names = self.vault.store.names(folder)
+        folder, names = self.folder, self.vault.store.names(self.folder)
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]
 
-    def all(self, missed: list[str] | None = None) -> Iterator[Conversation]:
-        """The conversation of every log that there is; what cannot be read is added to `missed`."""
-        for path in self.paths():
+    def all(
+        self, missed: list[str] | None = None, paths: Sequence[str] | None = None
+    ) -> Iterator[Conversation]:
+        """The conversations of all logs, or of some paths; what cannot be read is added to `missed`."""
+        for path in self.paths() if paths is None else paths:
             try:
                 with self.at(path) as conversation:
                     if conversation:

@@ -55,6 +55,7 @@ class IndexedLog(NamedTuple):
         log, vacuumed: its random id, and the last number that a vacuum read.
         seq: the last number that was read.
         message, hash: the number of the last message that was read, 0 without one, and its hash.
+        file: what tells that the log is the same file, and was not written since.
     """
 
     log: str
@@ -62,6 +63,7 @@ class IndexedLog(NamedTuple):
     seq: int = 0
     message: int = 0
     hash: str = ""
+    file: str = ""
 
     def stands_in(self, conversation: Conversation) -> bool:
         """Whether a log has only grown since."""
@@ -187,17 +189,20 @@ class _Update:
     def look_at(self, path: str) -> None:
         """Index what a log says that is not indexed yet; what stood at the path before is dropped."""
         while True:
+            known, file = self._known.get(path), _file(os.path.join(self._logs.vault.root, path))
+            if known and file and known.file == file:
+                return
             with self._logs.at(path) as conversation:
                 if conversation is None:
                     self._drop(path)
                     return
-                known = self._known.get(path)
                 if known and known.stands_in(conversation) and known.seq == conversation.state.seq:
+                    self._known[path] = known._replace(file=file)
                     return
                 key = conversation.state.key
             # What is indexed is on the disk for good: the end is read while nobody writes.
             with self._logs.writing(key) as (written,):
-                end = IndexedLog(written.state.log, written.state.vacuumed, written.state.seq)
+                end = IndexedLog(written.state.log, written.state.vacuumed, written.state.seq, file=file)
             with self._logs.opened(key) as conversation:
                 if (conversation.state.log, conversation.state.vacuumed) == end[:2]:
                     self._read(path, conversation, end)
@@ -219,7 +224,7 @@ class _Update:
             if self._pending >= _COMMITTED:
                 self._known[path] = _behind(known, last)
                 self._commit(more=True)
-        self._known[path] = _behind(known._replace(seq=end.seq), last)
+        self._known[path] = _behind(known._replace(seq=end.seq, file=end.file), last)
         self._begin()
 
     def _add(self, place: str, said: Said) -> None:
@@ -266,6 +271,15 @@ class _Update:
         if self._is_writing:
             self._commit()
             os.unlink(self._at(_WRITING))
+
+
+def _file(path: str) -> str:
+    """What tells a file from any other, and from itself once anything of it changed; empty where none is."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return ""
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_ctime_ns}"
 
 
 def _behind(place: IndexedLog, last: Message | None) -> IndexedLog:

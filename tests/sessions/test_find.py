@@ -84,6 +84,17 @@ def test_of_all_sessions_the_newest_hits_come_first(sessions: Sessions) -> None:
     assert [hit.key for hit in sessions.grep("word", "d").hits] == ["a"]
 
 
+def test_many_sessions_are_searched_by_one_ripgrep_and_few_are_opened(
+    sessions: Sessions, audited: list[tuple[str, str]]
+) -> None:
+    for number in range(20):
+        say(sessions, f"k{number}", "another" if number % 10 else 'a "word"')
+    audited.clear()
+    assert {hit.key for hit in sessions.grep('A "WORD"', all=True).hits} == {"k0", "k10"}
+    assert [event for event, _ in audited].count("subprocess.Popen") == 1
+    assert {path for event, path in audited if path.endswith(".jsonl")} == {"k0.jsonl", "k10.jsonl"}
+
+
 def test_what_tools_are_given_and_answer_is_found(sessions: Sessions) -> None:
     function = {"name": "read_file", "arguments": '{"path": "src/app.py"}'}
     sessions.extend(
@@ -265,7 +276,7 @@ def test_a_line_that_is_no_record_is_passed_over(memory: Memory, sessions: Sessi
 def test_a_log_that_is_written_anew_while_it_is_searched_is_searched_as_it_was(
     memory: Memory, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(sessions, "k", "a", "b", "the word")
+    say(sessions, "k", "a", "b" * 20_000, "the word")
     real = os.stat
 
     def replaced(path: Any, *rest: Any, **more: Any) -> Any:

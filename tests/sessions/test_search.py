@@ -231,10 +231,22 @@ def test_one_log_that_cannot_be_read_hides_no_other_one(sessions: Sessions, memo
     (folder / "b.jsonl").rename(folder / "away")
     (folder / "b.jsonl").mkdir()
     (folder / "c.jsonl").symlink_to("/dev/zero")
-    (folder / "d.jsonl").write_text("{}\n")
+    (folder / "d.jsonl").write_text('{"said": "word"}\n')
     for asked in (sessions.search, sessions.grep):
         found = asked("word", all=True)
         assert [hit.key for hit in found.hits] == ["a"]
         assert any("cannot be read: 3" in note for note in found.notes)
     with pytest.raises(StorageFailed):
         sessions.search("word", "b")
+
+
+def test_logs_that_were_not_written_since_are_not_opened_again(
+    sessions: Sessions, audited: list[tuple[str, str]]
+) -> None:
+    for number in range(20):
+        say(sessions, f"k{number}", "the word" if number == 7 else "another")
+    assert [hit.key for hit in sessions.search("word", all=True).hits] == ["k7"]
+    say(sessions, "k3", "a word")
+    audited.clear()
+    assert {hit.key for hit in sessions.search("word", all=True).hits} == {"k3", "k7"}
+    assert {path for event, path in audited if path.endswith(".jsonl")} == {"k3.jsonl", "k7.jsonl"}

@@ -29,10 +29,10 @@ from mdmem.memory.statement import (
     MOST_SOURCES,
     SOURCE,
     FolderTexts,
+    NoteTexts,
     Standing,
     attributed,
     bullet,
-    bullets_that_say,
     name_for,
     readable,
     said_in,
@@ -43,7 +43,6 @@ from mdmem.memory.statement import (
 )
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogRecord
-from mdmem.text.bullets import bullets
 from mdmem.text.document import digest, parse_text
 from mdmem.text.edit import TextEdit
 from mdmem.text.regex import regex
@@ -179,6 +178,7 @@ class Capture(Checked, Generic[R]):
         self._clock = clock
         self._values = FolderTexts(vault, lambda document: document.fields.get("value"))
         self._bodies = FolderTexts(vault, lambda document: unescaped(document.body.strip()))
+        self._notes = NoteTexts()
         self._known: tuple[bytes | None, Lexicon, tuple[Diagnostic, ...]] | None = None
 
     def extract(self, text: str, speaker: str = "user", language: str | None = None) -> tuple[Candidate, ...]:
@@ -501,8 +501,7 @@ class Capture(Checked, Generic[R]):
             EditRefused: it would.
         """
         after = plan.changes[0].after(self._vault.config.limits)
-        found = reversed(bullets(after, after.body_span)) if after else ()  # it is mostly the last one
-        if after and not any(stated_in(after.text[slice(*each.head)]) == said for each in found):
+        if after and all(text != said for _, text in self._notes.said(after)):
             raise after.refused("it ends in something that is never closed", "close it first")
 
     # -- what says the same already -----------------------------------------------------------------------
@@ -510,7 +509,7 @@ class Capture(Checked, Generic[R]):
     def _standing(self, wanted: _Destination, *, has_key: bool) -> Iterator[Standing]:
         """What is in memory and says the same."""
         if wanted.verb == "append":
-            return bullets_that_say(readable(self._vault, wanted.near), wanted.said)
+            return self._notes.that_say(readable(self._vault, wanted.near), wanted.said)
         if wanted.verb == "write":
             return self._bodies.that_say(wanted.near, wanted.said)
         own = path_of(wanted.arguments["category"], wanted.arguments["key"])

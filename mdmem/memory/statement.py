@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound
@@ -24,6 +25,7 @@ from mdmem.text.regex import regex
 from mdmem.text.tokens import unescaped
 
 if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
     from mdmem.vault.plan import Change
     from mdmem.vault.vault import Vault
     from mdmem.vault.walk import Found
@@ -33,6 +35,7 @@ MOST_SOURCES = 100
 
 _LONGEST_NAME = 40
 _LONGEST_TEXT = 10_000  # characters of what is compared
+_MOST_KEPT = 2_000  # bullets of which it is remembered what they say
 _END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
 # What a bullet as `bullet` writes it begins with, and one of the sources that end it.
 _DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
@@ -251,12 +254,28 @@ class FolderTexts:
         return _folded(text) if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
 
 
-def bullets_that_say(document: Document | None, said: str) -> Iterator[Standing]:
-    """The bullets of a memory that say the same as a text."""
-    if document is None:
-        return
-    wanted = _folded(said)
-    for each in bullets(document, document.body_span):
-        text = document.text[slice(*each.head)]
-        if _are_alike(_folded(stated_in(text)), wanted):
-            yield Standing(document, text, each.head)
+class NoteTexts:
+    """What the bullets of notes say, those of each read again only where it is another text."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, list[tuple[Span, str]]]] = {}
+
+    def said(self, document: Document) -> list[tuple[Span, str]]:
+        """Where each bullet stands, and what it says."""
+        known, said = self._known.get(document.path, ("", []))
+        if known != document.hash:
+            heads = [each.head for each in bullets(document, document.body_span)]
+            said = [(head, _stated(document.text[slice(*head)])) for head in heads]
+            self._known[document.path] = document.hash, said
+        return said
+
+    def that_say(self, document: Document | None, said: str) -> Iterator[Standing]:
+        """The bullets of a memory that say the same as a text."""
+        wanted = _folded(said)
+        for head, text in self.said(document) if document else ():
+            if document and _are_alike(_kept(text), wanted):
+                yield Standing(document, document.text[slice(*head)], head)
+
+
+# A note of many bullets is read again behind each that is added.
+_stated, _kept = lru_cache(_MOST_KEPT)(stated_in), lru_cache(_MOST_KEPT)(_folded)

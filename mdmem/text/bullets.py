@@ -138,8 +138,8 @@ def _lines(document: Document, region: Span) -> Iterator[tuple[str, Span, int]]:
     """Each line of `region` without its line end, its span, and its 1-based number."""
     lines = document.lines
     number = lines.number(region.start)
-    while number <= len(lines) and lines.span(number).start < region.end:
-        start, content = lines.span(number).start, lines.content(number)
+    while number <= len(lines) and (start := lines.span(number).start) < region.end:
+        content = lines.content(number)
         if start >= region.start:
             yield content, Span(start, start + len(content)), number
         number += 1

@@ -453,6 +453,14 @@ def outcomes(done: Captured) -> list[str]:
 WISH = "I prefer dark mode."
 
 
+def test_what_was_taken_out_of_a_note_in_between_is_kept_again(memory: Memory) -> None:
+    memory.sessions.extend("t", [{"role": "user", "content": "We decided to use SQLite."}] * 2)
+    first, second = (memory.capture.from_message("t", seq, policy="apply") for seq in (1, 2))
+    assert (*outcomes(first), *outcomes(second)) == ("kept", "strengthened")
+    memory.write("notes/decisions.md", "- 2026-01-01: Use Redis.\n", overwrite=True)
+    assert outcomes(memory.capture.from_message("t", 2, policy="apply")) == ["kept"]
+
+
 # README: `capture run` keeps what was stated in a session since the last time …
 def test_a_session_is_read_on_from_where_it_was_left(memory: Memory) -> None:
     said(memory, WISH)

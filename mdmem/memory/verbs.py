@@ -351,7 +351,7 @@ class Verbs(Checked, Generic[R]):
                 new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
                 moves |= {each.path: new + each.path[len(old) :] for each in self._all(old, base)}
             plan = move(known(self._view()), moves)
-            return dataclasses.replace(plan, message=f"move {_listed(sources)} to {target}")
+            return dataclasses.replace(plan, message=f"move {first_of(sources, _NAMED)} to {target}")
 
         return self._run(build)
 

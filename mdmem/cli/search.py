@@ -106,7 +106,8 @@ def grep_command(target: Target, /, as_json: bool, **asked: Any) -> int:
     """Find the lines that match, in the order of path and line.
 
     Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT. The exit code is 0 with hits, 1 without,
-    and 2 where something could not be searched, which is named on standard error.
+    and 2 where something could not be searched, which is named on standard error. A file of more than 64 MiB,
+    which cannot be a memory, is searched only where it is named; `mdmem check` reports such files.
 
     TYPE is what a memory says of itself, or md or json: the form of its file. PATHs are memories and folders.
     """

@@ -106,7 +106,8 @@ def stats_command(memory: Memory, as_json: bool) -> None:
     if earlier:
         print(f"{earlier:,} earlier months left out: see --json", file=sys.stderr)
     if stats.left_out:
-        print(f"{stats.left_out:,} files cannot be read: see `mdmem check`", file=sys.stderr)
+        files = "file" if stats.left_out == 1 else "files"
+        print(f"{stats.left_out:,} {files} cannot be read: see `mdmem check`", file=sys.stderr)
 
 
 def _print_amounts(what: str, amounts: Sequence[Amount], sizes: Sequence[int]) -> None:

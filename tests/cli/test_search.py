@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,14 @@ def ab(files: Files) -> Files:
     files.write("notes/a.md", A)
     files.write("notes/b.md", b"file\n")
     return files
+
+
+def test_grep_looks_into_a_file_that_is_too_large_only_where_it_is_named(ab: Files, cli: Cli) -> None:
+    ab.write("notes/large.md", b"file\n")
+    os.truncate(ab.root / "notes/large.md", 64 * 2**20 + 1)  # sparse
+    assert "large" not in cli.ok("grep", "file", "-l").out
+    assert cli.ok("grep", "file", "-l", "notes/large.md").out == "notes/large.md\n"
+    assert "notes/large.md:1:1: too-large" in cli("check").out
 
 
 @pytest.mark.usefixtures("ab")

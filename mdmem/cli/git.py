@@ -85,8 +85,11 @@ _COMMIT_OTHERWISE = {"--amend": "`git commit --amend` changes the last commit"}
 @click.argument("target", required=False)
 @click.option("--limit", "-n", type=click.IntRange(1), metavar="COUNT", help="At most so many commits.")
 @click.option("--oneline", is_flag=True, help="Only the commit, its day and its subject, a line each.")
+@verbose_option
 @read_command
-def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool, as_json: bool) -> int:
+def git_log(
+    memory: Memory, target: str | None, limit: int | None, oneline: bool, verbose: bool, as_json: bool
+) -> int:
     """List the commits that touched memories, newest first; the exit code is 1 when there are none.
 
     TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
@@ -102,7 +105,7 @@ def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool
             print(f"  {commit.date[:10]}  {_subject(commit)}")
         else:
             sys.stdout.write("\n" if number else "")
-            _print_commit(commit)
+            _print_commit(commit, verbose=verbose)
     if not found:
         print("no commits", file=sys.stderr)
     return 0 if found else 1
@@ -118,15 +121,18 @@ def _parts(text: str, signs: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (text, "")
 
 
-def _print_commit(commit: MemoryCommit) -> None:
+def _print_commit(commit: MemoryCommit, *, verbose: bool) -> None:
     print_coloured(commit.commit[:12], "yellow")
     print(f"  {commit.date}  {_by(commit)}")
     print(f"    {_subject(commit)}")
     for operation in commit.operations:
         print(f"    operation: {operation}")
-    for touched in commit.memories:
+    most = len(commit.memories) if verbose else _MOST_FILES
+    for touched in commit.memories[:most]:
         old = f"{touched.old} -> " if touched.old else ""
         print(f"    {_LETTERS[touched.status]} {old}{touched.path}")
+    if len(commit.memories) > most:
+        print(f"    and {len(commit.memories) - most:,} more (-v names them)")
 
 
 def _by(said: MemoryCommit | SaidFact) -> str:

@@ -244,6 +244,10 @@ GIT = [
     Habit("mdmem git status", code=2, error="`git status`"),
     Habit("mdmem git log", code=1, error="^no commits$", silent="."),
     Habit("mdmem git log --oneline -3", code=2, error="use -n N"),
+    Habit(
+        "for n in $(seq 25); do echo $n > memories/$n.md; done; git add -A; git commit -qm m; mdmem git log",
+        out=r"^    and 11 more \(-v names them\)$",
+    ),
     Habit("mdmem git diff nothing", code=1, error="no revision 'nothing'"),
     Habit("mdmem git diff -- notes/db.md", out=r"^notes/db\.md  added$", silent="old"),
     Habit("mdmem git diff db.md ../rules", out=r"^rules/python\.md", silent="old", folder="memories/notes"),

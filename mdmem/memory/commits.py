@@ -85,16 +85,8 @@ class Committed:
 
     def json_shape(self) -> dict[str, Any]:
         """The commit as a JSON object."""
-        return {
-            "applied": self.commit is not None,
-            "commit": self.commit,
-            "branch": self.branch,
-            "message": self.message,
-            "files": [each._asdict() for each in self.files],
-            "left_out": self.left_out,
-            "ignored": self.ignored,
-            "notes": self.notes,
-        }
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"applied": self.commit is not None, **fields}
 
 
 class Commits:

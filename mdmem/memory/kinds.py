@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.rules import Rules
     from mdmem.memory.summaries import Summaries
     from mdmem.memory.working import Working
+    from mdmem.sessions.sessions import Sessions
 
 R = TypeVar("R")
 
@@ -97,9 +98,14 @@ class Kinds(Verbs[R], Generic[R]):
     def summaries(self) -> Summaries[R]:
         """What sessions came to: for each one memory."""
         from mdmem.memory.summaries import Summaries  # noqa: PLC0415 - start-up
+
+        return Summaries(self._vault, self._run, self._sessions)
+
+    @cached_property
+    def _sessions(self) -> Sessions:
         from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
 
-        return Summaries(self._vault, self._run, Sessions(self._vault))
+        return Sessions(self._vault)
 
     @cached_property
     def inbox(self) -> Inbox[R]:
@@ -115,9 +121,8 @@ class Kinds(Verbs[R], Generic[R]):
 
     def _capture(self, *, moves: bool) -> Capture[R]:
         from mdmem.memory.capture import Capture  # noqa: PLC0415 - start-up
-        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
 
-        return Capture(self._vault, self._run, self._builds, Sessions(self._vault), moves=moves)
+        return Capture(self._vault, self._run, self._builds, self._sessions, moves=moves)
 
     @cached_property
     def _builds(self) -> Kinds[Build]:
@@ -128,9 +133,8 @@ class Kinds(Verbs[R], Generic[R]):
     def observations(self) -> Observations[R]:
         """What stretches of sessions left behind."""
         from mdmem.memory.observations import Observations  # noqa: PLC0415 - start-up
-        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
 
-        return Observations(self._vault, self._run, Sessions(self._vault))
+        return Observations(self._vault, self._run, self._sessions)
 
     @cached_property
     def rules(self) -> Rules:

@@ -148,12 +148,10 @@ class Memory(Questions):
         """What is stated in sessions, and where it goes."""
         return self._capture(moves=True)
 
-    @cached_property
+    @property
     def sessions(self) -> Sessions:
         """The conversations: logs of messages by key."""
-        from mdmem.sessions.sessions import Sessions  # noqa: PLC0415 - start-up
-
-        return Sessions(self._vault)
+        return self._sessions
 
     @cached_property
     def results(self) -> ToolResults:

@@ -114,7 +114,8 @@ class Pager:
         return self._rows + self._column // width < most
 
     def _start(self) -> None:
-        environ = {**os.environ, "PATH": _path(), "LESS": os.environ.get("LESS", _LESS)}
+        # One that runs mdmem itself must not start another, and that one the next.
+        environ = {**os.environ, "PATH": _path(), "LESS": os.environ.get("LESS", _LESS), _PAGERS[0]: ""}
         try:
             line = command_line(self._line)
             process = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ)  # noqa: S603 - the user's own

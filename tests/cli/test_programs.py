@@ -104,6 +104,12 @@ def test_a_pager_that_ends_early_leaves_no_traceback(pager: str) -> None:
     assert seen.code == 0
 
 
+@pytest.mark.usefixtures("long")
+def test_a_pager_that_runs_mdmem_itself_starts_no_other() -> None:
+    seen = on_screen("show", "long.md", env={"PAGER": 'echo "paged by [${MDMEM_PAGER-another}]";:'})
+    assert seen.text == "paged by []\n"
+
+
 def test_a_large_memory_is_cut_short_by_a_reader_who_has_seen_enough(files: Files) -> None:
     files.write("huge.md", LINES * 2000)
     seen = on_screen("show", "huge.md", env={"PAGER": "head -n 3"})

@@ -27,6 +27,10 @@ OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 _CHUNK = 1 << 20
+_PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+_LACKS = (
+    "this partial clone lacks it, and nothing is fetched here; fetch it with git itself, as by a checkout"
+)
 _BLOB = re.compile(rb"[0-9a-f]+ blob (?P<size>[0-9]+)\n")
 _OTHER_CONTENT = re.compile(rb"(?:[0-9a-f]+ [a-z]+|symlink|dangling|loop|notdir) (?P<size>[0-9]+)\n")
 
@@ -90,8 +94,12 @@ class Objects:
             return self._answer(name)
         except (OSError, EOFError) as error:
             self.close()
-            reason = str(error) or "its answer broke off"
+            reason = str(error) or (_LACKS if self._is_partial() else "its answer broke off")
             raise GitFailed(path=self.folder, action=action, reason=reason) from None
+
+    def _is_partial(self) -> bool:
+        """Whether the repository may lack objects, which git would fetch."""
+        return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
     def _answer(self, name: bytes) -> bytes | None:
         to_git, from_git = self._streams()

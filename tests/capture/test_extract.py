@@ -649,3 +649,15 @@ def test_no_labelled_question_code_or_output_states_anything() -> None:
         each = json.loads(line)
         if not each["expected"] and (each["speaker"] == "tool" or each["text"][-1] in "?？`"):
             assert extract(each["text"], each["speaker"]) == [], each["text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We went with Fastify instead of Express.",
+        "The API team chose gRPC.",
+        "讨论之后大家同意先不做多语言。",
+    ],
+)
+def test_what_a_group_chose_is_a_decision(text: str) -> None:
+    assert [each.kind for each in extract(text, "user")] == ["decision"]

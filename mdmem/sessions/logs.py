@@ -106,8 +106,12 @@ class SessionLogs:
 
         Raises:
             Usage: as `name_of`.
+            PathRefused: it is another one's, where the vault is bound to one thread.
         """
-        return join(self.vault.namespace, f"{FOLDER}/{name_of(key)}{SUFFIX}")
+        path = join(self.vault.namespace, f"{FOLDER}/{name_of(key)}{SUFFIX}")
+        if not self.vault.wall.holds(path):
+            raise PathRefused(path=key, reason="it is the session of another thread")
+        return path
 
     @property
     def folder(self) -> str:
@@ -116,8 +120,11 @@ class SessionLogs:
 
     def paths(self) -> list[str]:
         """The logs that there are."""
-        folder, names = self.folder, self.vault.store.names(self.folder)
-        return [f"{folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]
+        names = self.vault.store.names(self.folder)
+        paths = (
+            f"{self.folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."
+        )
+        return list(filter(self.vault.wall.holds, paths))
 
     def all(
         self, missed: list[str] | None = None, paths: Sequence[str] | None = None
@@ -183,13 +190,21 @@ class SessionLogs:
         Raises:
             SessionConflict: one alias leads to another, and so on.
         """
-        asked = key
-        for _ in range(_MOST_ALIASES):
-            with self.opened(key) as conversation:
+        return self.names(key)[-1]
+
+    def names(self, key: str) -> list[str]:
+        """A key, and those that it is another name of, one behind the other.
+
+        Raises:
+            SessionConflict: as `resolve`.
+        """
+        keys = [key]
+        while len(keys) <= _MOST_ALIASES:
+            with self.opened(keys[-1]) as conversation:
                 if not conversation.state.alias_of:
-                    return key
-                key = conversation.state.alias_of
-        raise self._endless(asked)
+                    return keys
+                keys.append(conversation.state.alias_of)
+        raise self._endless(key)
 
     def _endless(self, key: str) -> SessionConflict:
         return SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
@@ -409,7 +424,7 @@ def bound_to(thread: str, vault: Vault) -> Vault:
     """
     working = f"{WORKING.folder}/threads/{encode_id(thread)}"
     kept = [f"{working}{suffix}" for suffix in SUFFIXES]
-    for key in dict.fromkeys((thread, SessionLogs(vault).resolve(thread))):
+    for key in SessionLogs(vault).names(thread):
         name = name_of(key)
         kept += [f"{FOLDER}/{name}{suffix}" for suffix in (*SUFFIXES, SUFFIX)]
         kept.append(f"{OBSERVATION.folder}/{name}")

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mdmem.errors import AlreadyExists, LimitReached, MdmemError, NamedNotFound, SessionConflict, Usage
+from mdmem.errors import (
+    AlreadyExists,
+    LimitReached,
+    MdmemError,
+    NamedNotFound,
+    PathRefused,
+    SessionConflict,
+    Usage,
+)
 from mdmem.memory.memory import Memory
 from mdmem.sessions.logs import name_of
 from mdmem.vault.paths import Scope
@@ -237,3 +245,18 @@ def test_links_in_the_place_of_a_log_or_a_folder_are_refused(vault_root: Path, p
     with pytest.raises(MdmemError):
         (sessions.delete if "archive" in place else sessions.pop)("s")
     assert [(each.name, each.read_bytes()) for each in outside.iterdir()] == [("s.jsonl", b"")]
+
+
+def test_what_is_bound_to_a_thread_reads_no_session_of_others(sessions: Sessions, vault_root: Path) -> None:
+    for key in ("a", "b", "mine", "other"):
+        sessions.add(key, "user", "a word")
+    sessions.alias("a", "b")
+    sessions.alias("b", "mine")
+    bound = Memory(str(vault_root)).of_thread("a").sessions
+    assert {each.key for each in bound.list()} == {"a", "b", "mine"}
+    for found in (bound.grep("word", all=True), bound.search("word", all=True)):
+        assert "mine" in {hit.key for hit in found.hits} <= {"a", "b", "mine"}
+    assert len(bound.history("a")) == 1
+    for ask in (bound.history, bound.delete, lambda key: bound.add(key, "user", "more")):
+        with pytest.raises(PathRefused, match="another thread"):
+            ask("other")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -288,14 +289,11 @@ def _wrong(bodies: list[str]) -> str:
     if max(map(len, changed)) > MOST_COMPARED:
         return ""
     counts = [Counter((word, "") for word in _WORD.findall(text) if word) for text in changed]
+    parts = [filter(str.strip, whole_lines(text)) for text in changed]
+    lines = [Counter((line.strip("\r\n"), "text") for line in part) for part in parts]
     if any(map(_MAY_HIDE.search, changed)) and max(map(len, bodies)) <= MOST_COMPARED:
-        try:
+        with suppress(DocumentRefused):
             lines = list(map(_lines, bodies))
-        except DocumentRefused:
-            return ""
-    else:
-        parts = [filter(str.strip, whole_lines(text)) for text in changed]
-        lines = [Counter((line.strip("\r\n"), "text") for line in part) for part in parts]
     base, ours, theirs, after = map(Counter.__or__, counts, lines)
     known = base | ours | theirs
     written = {said for said, kind in known if kind}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -24,11 +23,11 @@ from mdmem.cli.help import (
     topics,
 )
 from mdmem.cli.main import app, main
+from tests.programs import needs
 
 CONTEXT = click.Context(app, info_name="mdmem")
 COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.list_commands(CONTEXT)}
 PAGES = dict(pages(app))
-GROFF = shutil.which("groff")
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -176,7 +175,6 @@ def test_everything_has_a_page() -> None:
 
 
 # README: `mdmem help` lists the commands in groups and explains topics, …
-@pytest.mark.skipif(GROFF is None, reason="needs groff")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_set_without_a_warning_and_says_what_the_help_says(name: str) -> None:
     text = typeset(PAGES[name])
@@ -194,13 +192,13 @@ def test_a_page_is_set_without_a_warning_and_says_what_the_help_says(name: str) 
 
 
 def typeset(page: str) -> str:
-    command = [GROFF or "groff", "-man", "-ww", "-Tutf8", "-P-cbou", "-rLL=500n"]
+    needs("groff")
+    command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", "-rLL=500n"]
     ended = subprocess.run(command, input=page, capture_output=True, text=True, check=True)
     assert ended.stderr == ""
     return ended.stdout
 
 
-@pytest.mark.skipif(GROFF is None, reason="needs groff")
 def test_nothing_in_a_text_is_a_request_of_roff() -> None:
     odd = [
         ".so /etc/passwd",

@@ -7,7 +7,6 @@ import os
 import pty
 import select
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_tab_completes_the_line(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    needs(shell)
     arguments, setup = SHELLS[shell]
     pid, terminal = pty.fork()
     if pid == 0:
@@ -87,8 +86,8 @@ def wait_for(terminal: int, wanted: str) -> None:
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_is_told_whole_names() -> None:
+    needs("fish")
     asked = "\n".join(f"complete --do-complete {shlex.quote(typed)}" for typed in TYPED)
     ended = subprocess.run(
         ["fish", "--no-config", "-c", f"mdmem completion fish | source\n{asked}"],

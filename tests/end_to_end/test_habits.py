@@ -21,6 +21,7 @@ import mdmem
 from mdmem.cli.main import main
 from mdmem.memory.memory import open as open_memory
 from tests.git.conftest import SETTINGS
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -322,8 +323,8 @@ def test_what_is_typed_does_what_is_expected(
 ) -> None:
     monkeypatch.chdir(repository / habit.folder)
     capfd.readouterr()
-    if "jq " in habit.typed and shutil.which("jq") is None:
-        pytest.skip("jq is not installed")
+    if "jq " in habit.typed:
+        needs("jq")
     if SHELL.search(habit.typed):
         shell = shutil.which("bash") or "sh"
         code = subprocess.run([shell, "-c", PROGRAM + habit.typed], check=False, timeout=60).returncode

@@ -18,6 +18,7 @@ import mdmem
 from mdmem.cli.help import table, topic, topics
 from mdmem.cli.main import app, main
 from mdmem.memory.memory import open as open_memory
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -274,10 +275,7 @@ TOPIC_EXAMPLES = [
 
 @pytest.mark.parametrize("line", TOPIC_EXAMPLES)
 def test_the_example_of_a_topic_runs(line: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if missing := [
-        program for program in ("jq", "less") if f"| {program}" in line and not shutil.which(program)
-    ]:
-        pytest.skip(f"needs {missing}")
+    needs(*(program for program in ("jq", "less") if f"| {program}" in line))
     if "mdmem show " in line and "nothing" not in line:
         monkeypatch.chdir(work / "memories/notes")
     ended = in_a_shell(f"set -o pipefail; {line}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, shared, unified, words
 from mdmem.text.lines import Lines
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,9 +178,9 @@ def test_git_applies_and_reverts_it(tmp_path: Path, before: str | None, after: s
     assert applied(tmp_path, after, diff, path, "--reverse") == before
 
 
-@pytest.mark.skipif(shutil.which("patch") is None, reason="the program patch is not installed")
 @pytest.mark.parametrize(("before", "after"), [case for case in CASES.values() if case[0]])
 def test_the_program_patch_applies_it_too(tmp_path: Path, before: str, after: str | None) -> None:
+    needs("patch")
     (tmp_path / "note.md").write_bytes(before.encode())
     diff = unified(before, after, "note.md").encode()
     subprocess.run(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.watch import watcher
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -306,9 +307,9 @@ def test_every_way_of_saving_is_seen_and_leaves_the_watches_standing(
     assert not any(look.everything for look in looks)
 
 
-@pytest.mark.skipif(not shutil.which("vim"), reason="vim is not installed")
 @pytest.mark.parametrize("way", VIMS)
 def test_vim_is_seen(kernel: Following, root: Path, way: Callable[[Path], None]) -> None:
+    needs("vim")
     way(root)
     kernel.until_true()
     assert (root / "notes/a.md").read_text().startswith("vim\n")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mdmem.memory.memory import Memory
 
-# A property whose rarer paths a hundred examples seldom reach says how many it takes.
-settings.register_profile("mdmem", deadline=None, max_examples=100)
+# A property whose rarer paths so many examples seldom reach says how many it takes.
+settings.register_profile("mdmem", deadline=None, max_examples=60)
 settings.load_profile("mdmem")
 
 

@@ -140,7 +140,11 @@ def verbs(memory: Memory) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def test_every_argument_of_every_verb_works_or_is_an_error_of_ours(memory: Memory) -> None:
+def test_every_argument_of_every_verb_works_or_is_an_error_of_ours(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # what is imported from `..` is little
     memory.apply(memory.plan.append("notes/a.md", "a line"))
     good = {**GOOD, "plan": memory.plan.write("other.md", "x")}
     plans, refused = memory.plan, 0

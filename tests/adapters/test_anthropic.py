@@ -76,7 +76,7 @@ def test_without_the_package_the_extra_is_named() -> None:
     ]
 )
 @given(script=st.lists(commands, min_size=3, max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 # README: What the model is told is …
 def test_every_command_is_answered_as_the_own_tool_of_the_sdk_answers_it(
     script: list[dict[str, Any]],

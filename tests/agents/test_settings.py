@@ -56,7 +56,7 @@ def round_trip(name: str, text: str, additions: list[Addition], edited: str = ""
         return full, *results  # type: ignore[return-value]
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=20)
 @given(settings_texts.jsonc())
 def test_json_comes_back_byte_for_byte(text: str) -> None:
     full, back, without_receipt = round_trip("settings.json", text, JSON)

@@ -397,7 +397,7 @@ TYPED = st.lists(
 ).map("/".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     TREE,
     st.sampled_from(["", "src", "memories", "memories/notes", "memories/notes/x", "memories/memories"]),

@@ -258,7 +258,7 @@ OPTIONS = st.lists(
 PATHS = st.lists(st.sampled_from(["notes", "a.md", "notes/b.md", "notes/deep", "z.json"]), max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.dictionaries(st.sampled_from(["a.md", "notes/b.md", "notes/deep/c.md", "z.json"]), TEXTS, min_size=1),
     OPTIONS,

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 WORKER = Path(__file__).with_name("crash_worker.py")
-STRIDES = {"change": 1, "many": 11}  # of calls that fail: they are some 60, and some 350
+STRIDES = {"change": 2, "many": 11}  # of calls that fail: they are some 80, and some 400
 
 Report = dict[str, Any]
 Try = Callable[..., Report]
@@ -90,9 +90,9 @@ def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(
 @pytest.mark.parametrize(
     ("what", "how", "strides"),
     [
-        ("change", "EIO+kill", (2, 1)),
-        ("many", "EIO+kill", (41, 5)),
-        ("many", "EIO+kill:plain", (41, 5)),
+        ("change", "EIO+kill", (5, 1)),
+        ("many", "EIO+kill", (61, 5)),
+        ("many", "EIO+kill:plain", (61, 7)),
     ],
 )
 def test_taking_a_change_back_is_killed(
@@ -106,10 +106,10 @@ def test_taking_a_change_back_is_killed(
 @pytest.mark.parametrize(
     ("what", "how", "strides"),
     [
-        ("change", "kill+kill", (1, 1)),
+        ("change", "kill+kill", (2, 1)),
         ("delete", "kill+kill", (1, 1)),
         ("delete", "kill+kill:plain", (1, 1)),
-        ("sweep", "kill+kill", (1, 1)),
+        ("sweep", "kill+kill", (2, 2)),
         ("many", "kill+kill", (11, 3)),
         ("many", "kill+kill:plain", (17, 5)),
     ],

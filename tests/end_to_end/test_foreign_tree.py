@@ -625,7 +625,7 @@ def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(content=CONTENT)
 @example(content=b"---\n? [a, b]\n: c\n---\n")
 def test_no_content_breaks_a_command(small_root: Path, content: bytes) -> None:

@@ -27,7 +27,7 @@ try:
 except KeyboardInterrupt:
     os._exit(98)
 """
-MOMENTS = [0.001 + 0.012 * number for number in range(20)]
+MOMENTS = [0.001 + 0.02 * number for number in range(12)]
 NOTES = 150
 
 

@@ -59,10 +59,10 @@ def test_every_command_ends_soon_on_a_memory_of_one_long_line(
         assert len(ran.out.encode()) < 300_000, command
 
 
-@pytest.fixture
-def deep(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A vault with folders whose path is longer than the system takes, and others that are only many."""
-    root = tmp_path / "memories"
+    root = tmp_path_factory.mktemp("deep") / "memories"
     mdmem.init(root)
     (root / "notes").mkdir()
     (root / "notes/a.md").write_text("# A\n\nneedle\n")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-MOST_WORLDS = 120  # of a change
-RECOVERIES, MOST_AGAIN = 4, 20  # how many recoveries are cut short as well, and worlds of each
+MOST_WORLDS = 60  # of a change
+RECOVERIES, MOST_AGAIN = 3, 12  # how many recoveries are cut short as well, and worlds of each
 NAMES = ("create", "mkdir", "rmdir", "unlink", "rename", "exchange", "link")
 BYTES = ("write", "truncate")
 CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "mkdir", "rmdir", "unlink", "rename", "link")

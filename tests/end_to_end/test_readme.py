@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ def rows(heading: str) -> list[list[str]]:
     return [re.split(r"\s*\|\s*", row.strip("| ")) for row in table.splitlines()[2:]]
 
 
+@cache
 def quoted() -> dict[str, str]:
     """What comments of tests quote of the README, and in which file."""
     found = {}

@@ -110,7 +110,7 @@ def calls(draw: st.DrawFn, texts: dict[str, str]) -> Callable[[Memory], str]:
     return draw(st.sampled_from(changes))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 # README: What is overwritten or deleted can be restored, whatever …
 def test_undo_gives_back_the_tree_of_before(data: st.DataObject) -> None:
@@ -133,7 +133,7 @@ def test_undo_gives_back_the_tree_of_before(data: st.DataObject) -> None:
             assert tree(memory.vault.root) == before
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(TREES, st.data())
 def test_restore_gives_back_each_memory_that_was_deleted(texts: dict[str, str], data: st.DataObject) -> None:
     with vault_of(texts) as memory:

@@ -173,7 +173,7 @@ def without_others() -> list[dict[str, str]]:
 LOUD = {"notes/zebra.md": (["zebra", "database", "\n\n"] * 30, "---\nid: four\ntags: [private]\n---\n")}
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 @example(other=LOUD | {"rules/secret.md": (["databse", "item"] * 50, ""), "notes/Ones.md": (["sqlite"], "")})
 @given(other=others)
 # README: What stands behind it changes no order, score, count …

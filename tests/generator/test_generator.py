@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mdmem.generator import Generator
     from tests.generator.conftest import Script
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 SCHEMA = {
     "type": "object",

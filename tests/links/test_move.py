@@ -441,7 +441,7 @@ def skeleton(document: Document) -> tuple[str, list[tuple[object, ...]]]:
 
 
 @given(vaults([*IDENTIFIERS, *PATHS]).flatmap(lambda texts: st.tuples(st.just(texts), moves_in(texts))))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_after_any_move_every_link_means_what_it_meant(notes: type[Notes], case: tuple[Texts, Texts]) -> None:
     texts, moves = case
     assume(moves)
@@ -477,7 +477,7 @@ def test_a_new_name_in_its_folder_changes_as_many_links_as_if_all_were_asked(
 
 
 @given(vaults(PATHS, dangling=False).flatmap(lambda texts: st.tuples(st.just(texts), moves_in(texts))))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_a_move_there_and_back_restores_every_byte_of_links_by_path(
     notes: type[Notes], case: tuple[Texts, Texts]
 ) -> None:
@@ -491,7 +491,7 @@ def test_a_move_there_and_back_restores_every_byte_of_links_by_path(
 
 
 @given(vaults([*IDENTIFIERS, *PATHS]).flatmap(lambda texts: st.tuples(st.just(texts), moves_in(texts))))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_mending_gives_what_moving_would_have_given_where_links_lead_nowhere(
     notes: type[Notes], case: tuple[Texts, Texts]
 ) -> None:

@@ -221,7 +221,7 @@ vaults = st.lists(
 
 
 @given(vaults, paths, st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_shortest_identifier_means_that_memory_and_nothing_else(
     vault: list[str], source: str, data: st.DataObject
 ) -> None:
@@ -232,7 +232,7 @@ def test_the_shortest_identifier_means_that_memory_and_nothing_else(
 
 
 @given(vaults, paths, st.text(st.sampled_from("ab./é#%\\ \n"), max_size=12), st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_target_resolves_to_what_is_there_or_to_nothing(
     vault: list[str], source: str, target: str, as_path: bool
 ) -> None:

@@ -89,7 +89,7 @@ _OBJECTS = st.dictionaries(st.sampled_from("abcd"), _VALUES, max_size=4)
 
 
 @given(target=_OBJECTS, patch=_OBJECTS, indent=st.sampled_from([None, 2, "\t"]))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_text_says_what_the_standard_says(
     target: dict[str, Any], patch: dict[str, Any], indent: Any
 ) -> None:

@@ -92,7 +92,7 @@ def test_to_set_up_twice_changes_nothing(work: Path) -> None:
 @example(b"", b"")
 @example(b"* text=auto", b"*.png binary\n")
 @example(b"\xff\xfe x\r\n", b"y")
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.sampled_from([b"*.a text", b"\n", b"\r\n", b"# x", b" ", b"\xff"]), max_size=6).map(b"".join),
     st.lists(st.sampled_from([b"*.b text", b"\n", b"# y"]), max_size=4).map(b"".join),

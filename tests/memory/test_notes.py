@@ -202,7 +202,7 @@ def test_any_title_makes_exactly_one_heading_that_says_it(
 @example("---\nk: v\n", "---\n")
 @example("<!--", "-->")
 @example("~~~~\n", "a")
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_section_is_a_section_or_the_append_is_refused(
     plans: tuple[Path, Notes[EditPlan]], before: str, content: str
 ) -> None:

@@ -235,7 +235,7 @@ def planned(file: Path, plan: EditPlan) -> str:
 @example("## D\n\n- a\n", "D", "x\n\n\n      deep\n\ty")
 @example("## D\n-\n", "D", "x")
 @example("---\n---", "New", "x")
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_no_entry_breaks_the_structure_of_any_file(
     scratch: tuple[Path, Project[EditPlan]], text: str, section: str, entry: str
 ) -> None:
@@ -259,7 +259,7 @@ def test_no_entry_breaks_the_structure_of_any_file(
 
 
 @given(DOCUMENTS, ENTRIES)
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_another_parser_of_markdown_sees_the_same_headings(
     scratch: tuple[Path, Project[EditPlan]], text: str, entry: str
 ) -> None:

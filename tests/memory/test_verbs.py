@@ -942,7 +942,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, min_size=1, max_size=7))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_undoing_every_change_gives_every_state_back(steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = make_vault(Path(folder, "memories"))

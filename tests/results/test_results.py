@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mdmem.results.results import ResultReference, ToolResults
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LOG = "".join(f"step {number} of src/app.py: ok\n" for number in range(1_000))
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 DAY = 86_400

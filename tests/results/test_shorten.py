@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.results.shorten import MOST, redacted, shortened
 from mdmem.text.lines import whole_lines
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 TOOLS = ("Read", "Grep", "Glob", "Bash", "WebFetch", "Write", "mcp__files__read", "")
 GAP = re.compile(r"\[([\d,]+) lines? left out: (\d+)-(\d+)\]")
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -13,7 +13,7 @@ from mdmem.errors import Usage
 from mdmem.sessions.compress import FEWEST, KEPT, Compressed, compress
 from mdmem.sessions.message import Message, pairs
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LEVELS = ("none", "light", "moderate", "aggressive")
 UNITS = ("message", "turn", "session")
 

@@ -25,7 +25,7 @@ from mdmem.sessions.summarise import EXTRACT
 from mdmem.text.tokens import estimate
 from mdmem.vault.vault import Vault
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 KEY = "t:1"
 

@@ -19,7 +19,7 @@ from mdmem.sessions.sessions import Sessions
 from mdmem.text.tokens import estimate
 from mdmem.vault.vault import Vault
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 KEY = "t:1"
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1_800)
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "50")),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 MOST = 1 << 20

@@ -14,7 +14,7 @@ from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import EXTRACT, extract, prompt_of, summarise, transcript
 from mdmem.text.tokens import estimate
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LEAF_PROMPT = prompt_of(0)
 ROLES = ("user", "assistant", "tool", "system")
 

@@ -148,7 +148,7 @@ def agreed(text: str) -> bool:
 
 
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=8))
-@settings(max_examples=800)
+@settings(max_examples=400)
 def test_tricky_lines_have_the_headings_and_fences_of_the_oracle(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
     assume(agreed(text))
@@ -171,7 +171,7 @@ TOKENS = [
 @given(st.lists(st.sampled_from(TOKENS), min_size=2, max_size=24))
 @example(["- ", "\n", "\n", "  ", "#", " ", "a"])
 @example(["> ", "a", "\n", "==="])
-@settings(max_examples=1000)
+@settings(max_examples=500)
 def test_tricky_characters_have_the_headings_and_fences_of_the_oracle(tokens: list[str]) -> None:
     text = "".join(tokens) + "\n"
     assume(agreed(text))

@@ -165,7 +165,7 @@ ORDERLY = st.lists(
 @example(f"{'k' * 999}: v\n")
 @example("a:\n  b:\n  - x\n  c: 1\n")
 @example("a:\n  b:\n- x\n")
-@settings(max_examples=1500)
+@settings(max_examples=750)
 def test_what_is_read_here_is_what_the_whole_parser_reads(block: str) -> None:
     read = simple(block)
     if read is not None:

@@ -319,7 +319,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-@settings(max_examples=1000)
+@settings(max_examples=500)
 def test_places_are_those_of_what_was_found_in_any_pieces(pieces: list[str]) -> None:
     text = "".join(pieces)
     check_places(text, document(text))

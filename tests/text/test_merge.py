@@ -205,7 +205,7 @@ def sides(draw: st.DrawFn) -> Sides:
 # Nothing is put in an order that neither side wrote where a key could come to follow the dashes.
 @example(("---\n---\n# A\n===\n", "---\ntext\n===\n", "---\n# A\na: 1\n===\n"))
 @example(("---\n---\n", "---\n---\n# B\n---\n", "---\n# B\n===\n"))
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
     base, ours, theirs = three
@@ -226,7 +226,7 @@ def test_a_side_that_changed_nothing_gives_way(three: Sides, path: str) -> None:
     assert merged(base, changed, changed, path).text == changed
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(sides())
 def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides) -> None:
     base, ours, theirs = (f"body\n{text}" for text in three)
@@ -262,7 +262,7 @@ def split(text: str) -> set[str]:
     return set(re.split(r"\r\n|\n|\r", text))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(sides())
 def test_sound_frontmatter_stays_sound(three: Sides) -> None:
     documents = [parse_text("note.md", text) for text in three]
@@ -320,7 +320,7 @@ MARKERS = Markers(size=11)
 MARKER = re.compile(r"(?:<{11} ours|={11}|>{11} theirs)\Z")
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(sides(), st.booleans())
 def test_what_a_side_added_is_in_the_text_or_between_markers(three: Sides, with_base: bool) -> None:
     documents = [parse_text("note.md", text) for text in three]

@@ -171,7 +171,7 @@ def frontmatters(draw: st.DrawFn) -> dict[str, str]:
     return draw(st.dictionaries(st.sampled_from("abcdef"), SCALARS, max_size=5))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(frontmatters(), frontmatters(), frontmatters())
 def test_each_field_is_merged_for_itself(
     base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
@@ -289,7 +289,7 @@ def expected(base: Any, ours: Any, theirs: Any) -> tuple[Any, bool]:
     return result, conflict
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(OBJECTS, OBJECTS, OBJECTS, st.data())
 def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataObject) -> None:
     layouts: Any = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])

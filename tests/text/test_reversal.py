@@ -261,7 +261,7 @@ def said(found: tuple[Fact, ...]) -> Counter[tuple[str, str, str]]:
     return Counter(map(key, found))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.integers(0, 10**9), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_every_other_fact_is_what_it_was(seed: int, newline: str, ends: bool) -> None:
     chance = random.Random(seed)

@@ -296,7 +296,7 @@ def drawn(text: str, number: int) -> tuple[Document, int, str]:
 
 @given(text=DOCUMENTS, new=TEXTS, number=st.integers(0, 9))
 @example(text="# A\n\n- x\n  ```\n# D ##", new="text", number=0)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_an_append_ends_its_section_and_changes_no_other(text: str, new: str, number: int) -> None:
     document, number, name = drawn(text, number)
     wanted = bare(new, document.lines.newline)
@@ -341,7 +341,7 @@ def test_a_replaced_section_is_exactly_the_new_text(text: str, new: str, number:
 
 
 @given(text=DOCUMENTS, new=TEXTS, number=st.integers(0, 9), behind=st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_an_insertion_lengthens_the_text_above_it_and_changes_no_other(
     text: str, new: str, number: int, behind: bool
 ) -> None:  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.text.sentences import cut_at_sentence, sentences
 from mdmem.text.tokens import estimate
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 
 
 def cut(text: str, longest: int = 1_000) -> list[str]:

@@ -72,7 +72,7 @@ def merge(base: Document, ours: Document, theirs: Document, *, markers: Markers 
     if whole:
         return Merged(text=whole[0])
     merged = _merged_somehow(versions, markers)
-    if any(found.reason for found in merged.conflicts):
+    if merged.conflicts and all(c.reason or c.kind in {"lines", "section"} for c in merged.conflicts):
         # Of two insertions at one place, one may be right only in front of the other.
         other = _merged_somehow(Versions(base, theirs, ours), None)
         merged = merged if other.conflicts else other

@@ -205,6 +205,7 @@ def sides(draw: st.DrawFn) -> Sides:
 # Nothing is put in an order that neither side wrote where a key could come to follow the dashes.
 @example(("---\n---\n# A\n===\n", "---\ntext\n===\n", "---\n# A\na: 1\n===\n"))
 @example(("---\n---\n", "---\n---\n# B\n---\n", "---\n# B\n===\n"))
+@example(("- o ^x\n", "- a\n", "  q ^y\n```\n"))
 @settings(max_examples=250)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:

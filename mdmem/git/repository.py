@@ -11,6 +11,7 @@ import re
 import stat
 import subprocess
 from contextlib import suppress
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from mdmem.errors import GitFailed, NoRepository
@@ -266,8 +267,7 @@ class Repository:
         asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
         asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
         # The files that the setting names have to be there, though they are not used.
-        is_named = self._named_by("blame.ignoreRevsFile")
-        tree = self._whole_tree([name], f"blame {name}") if is_named else NO_WORK_TREE
+        tree = self._whole_tree([name], f"blame {name}") if self._skipped else NO_WORK_TREE
         ended = self.ask(asked, f"blame {name}", tree)
         if ended.status:
             if _NOT_COMMITTED.search(ended.errors):
@@ -370,6 +370,11 @@ class Repository:
         """The names of the files that the index has."""
         printed = self._done(["ls-files", "-z", "--full-name"], "list the files").printed
         return map(os.fsdecode, filter(None, printed.split(b"\0")))
+
+    @cached_property
+    def _skipped(self) -> list[str]:
+        """The files that name commits for blame to skip; asked once, as a workspace blames many files."""
+        return self._named_by("blame.ignoreRevsFile")
 
     def _named_by(self, setting: str) -> list[str]:
         """The files that a setting names.

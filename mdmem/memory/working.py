@@ -496,7 +496,7 @@ def _stem(thread: str | None, resource: str | None) -> str:
     if (thread is None) == (resource is None):
         raise Usage(
             problem="working memory belongs to a thread or to a resource",
-            remedy="give exactly one (--thread or --resource)",
+            remedy="give exactly one of the two",
         )
     kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"

@@ -319,7 +319,7 @@ def one_or_all(key: str | None, *, every: bool) -> str | None:
         Usage: neither is asked for, or both.
     """
     if (key is None) is not every:
-        raise Usage(problem="search one session, or all of them", remedy="give its key, or all (--all)")
+        raise Usage(problem="search one session, or all of them", remedy="give its key, or ask for all")
     return key
 
 

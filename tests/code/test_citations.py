@@ -744,7 +744,7 @@ def test_many_citations_need_few_processes(project: Project, monkeypatch: pytest
             for number in range(300)
         ]
     assert {judgement.state for judgement in judged} == {"moved"}
-    assert started() == 4  # the repository, its head, one blame, one reader of objects
+    assert started() == 5  # the repository, its head, its settings, one blame, one reader of objects
 
 
 def test_git_is_not_started_where_there_is_no_repository(

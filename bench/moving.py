@@ -40,8 +40,8 @@ _OLD, _NEW = f"{vaults.NOTES}/hub-old.md", f"{vaults.NOTES}/far/away/hub-new.md"
 _NEW_FOLDER = f"{vaults.NOTES}/far"
 _STAGING = ".mdmem/local/staging"
 _AT_REST = re.compile(
-    r"\.mdmem/(?:config\.toml|local/(?:\.gitignore|lock|trash/(?:log\.jsonl|[0-9a-f]{64})"
-    r"|index/(?:lock|database\.sqlite(?:-wal|-shm)?|text/(?!\.tmp).*)))"
+    r"\.mdmem/(?:config\.toml|local/(?:\.gitignore|lock|trash\.size|trash/(?:log\.jsonl|[0-9a-f]{64})"
+    r"|index/[0-9a-f]{32}/(?:lock|database\.sqlite(?:-wal|-shm)?|text/(?!\.tmp).*)))"
 )
 
 # A link as it is planted in a note; `{0}` is the path from the folder of the note, `{1}` from the vault.

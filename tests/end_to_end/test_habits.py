@@ -184,7 +184,7 @@ SHOWING = [
     Habit("mdmem edit nothing", code=2, error=r"try nothing\.md"),
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
-    Habit("mdmem sessions grep sqlite", code=2, error="--all"),
+    Habit("mdmem sessions grep sqlite", code=2, error="or ask for all"),
     Habit("mdmem inbox list", code=1, error="no proposals", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),

@@ -63,10 +63,10 @@ def test_a_tab_completes_the_line(shell: str) -> None:
         os.execvpe(arguments[0], arguments, {**os.environ, "TERM": "dumb", "COLUMNS": "200", "PS1": "> "})
     try:
         os.write(terminal, f"{setup}; PS1='> '; echo re''ady\n".encode())
-        wait_for(terminal, "ready")
+        assert "ready" in seen_until(terminal, "ready")
         for typed, completed in TYPED.items():
             os.write(terminal, f"{typed}\t".encode())
-            wait_for(terminal, completed)
+            assert completed in seen_until(terminal, completed)
             os.write(terminal, b"\x15")  # the line is taken away
     finally:
         os.write(terminal, b"\x15exit\n")
@@ -74,15 +74,15 @@ def test_a_tab_completes_the_line(shell: str) -> None:
         os.waitpid(pid, 0)
 
 
-def wait_for(terminal: int, wanted: str) -> None:
-    """Read until a text is seen."""
+def seen_until(terminal: int, wanted: str) -> str:
+    """What is on a terminal as soon as a text is; without it, after a while."""
     seen, until = b"", time.monotonic() + PATIENCE
     with contextlib.suppress(OSError):  # the shell has ended
-        while select.select([terminal], [], [], max(0, until - time.monotonic()))[0]:
+        while wanted not in seen.decode("utf-8", "replace"):
+            if not select.select([terminal], [], [], max(0, until - time.monotonic()))[0]:
+                break
             seen += os.read(terminal, 65536)
-            if wanted in seen.decode("utf-8", "replace"):
-                return
-    pytest.fail(f"{wanted!r} was not seen: {seen.decode('utf-8', 'replace')!r}")
+    return seen.decode("utf-8", "replace")
 
 
 @pytest.mark.usefixtures("place")

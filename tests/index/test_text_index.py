@@ -142,7 +142,9 @@ def test_a_lock_that_is_taken_late_does_not_keep_it_from_being_made_anew(tmp_pat
     with subprocess.Popen([sys.executable, "-c", LATE, str(folder / ".tantivy-meta.lock")]) as late:
         try:
             for _ in range(100):
-                TextIndex(str(folder)).clear()
+                made = TextIndex(str(folder))
+                made.clear()
+                assert made.opstamp == 0
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             late.kill()

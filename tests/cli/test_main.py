@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pytest
 
 import mdmem
 from mdmem.memory.memory import Memory
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
@@ -434,8 +434,8 @@ def test_there_is_a_script_for_each_shell_without_a_vault(
     assert cli("completion", "tcsh").code == 2
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_takes_the_script(cli: Cli, files: Files) -> None:
+    needs("bash")
     files.write("notes/db.md", b"x\n")
     script = cli.ok("completion", "bash").out
     words = 'COMP_WORDS=(mdmem show no); COMP_CWORD=2; _mdmem_completion mdmem; echo "${COMPREPLY[@]}"'

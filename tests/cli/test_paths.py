@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 import mdmem
 from mdmem.cli.paths import NEW, READ, READ_ANY, READ_FOLDER, WRITE, WRITE_ANY, completions, moved, named
 from mdmem.errors import MemoryNotFound, PathAmbiguous, PathRefused
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
@@ -333,7 +333,6 @@ def test_what_is_moved_and_where_to(
 # ------------------------------------------------------------------------------------------------- completion
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("folder", "line", "answers"),
     [
@@ -360,6 +359,7 @@ def test_what_is_moved_and_where_to(
 def test_bash_completes_either_form_and_what_it_gives_works(
     tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, line: str, answers: list[str]
 ) -> None:
+    needs("bash")
     enter(monkeypatch, tree.root.parent / folder)
     words = ["mdmem", *line.split(" ")]
     quoted = " ".join(shlex.quote(word) for word in words)

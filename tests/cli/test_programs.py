@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.screen import on_screen
+from tests.programs import needs
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
@@ -146,14 +146,14 @@ def test_no_color_is_heeded() -> None:
 
 
 @pytest.mark.usefixtures("long")
-@pytest.mark.skipif(not shutil.which("less"), reason="needs less")
 def test_less_is_the_pager_where_nothing_else_is_said() -> None:
+    needs("less")
     seen = on_screen("show", "long.md", typed=[(":", " "), ("line 1", "q")])
     assert (seen.code, "line 39" in seen.text, "Traceback" in seen.text) == (0, False, False)
 
 
-@pytest.mark.skipif(not shutil.which("less"), reason="needs less")
 def test_an_interrupt_is_for_the_pager_and_the_program_waits_for_it(files: Files) -> None:
+    needs("less")
     files.write("huge.md", LINES * 5000)
     # Less takes the first key behind an interrupt for its end.
     seen = on_screen("show", "huge.md", typed=[(":", "\x03"), ("\x07", "q"), (":", "q")])

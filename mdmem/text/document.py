@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 from mdmem.text import frontmatter
 from mdmem.text.lines import Lines
+from mdmem.text.regex import regex
 from mdmem.text.tree import LINEAGE, MOST_PARTS, Flaw, Parsed, TooDeep, parse_json
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".md", ".json")
 PROJECT_FILE = "AGENTS.md"
+_CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
 
 
 def is_json(path: str) -> bool:
@@ -259,8 +262,46 @@ class Document:
 
     @property
     def body_findings(self) -> tuple[Diagnostic, ...]:
-        """Those of the findings that are about the body of a Markdown memory."""
-        return () if self.is_json else tuple(map(self.diagnose, self._twin_blocks()))
+        """Those of the findings that a change of the body alone can bring about."""
+        twins = [] if self.is_json else self._twin_blocks()
+        return tuple(map(self.diagnose, [*map(self._conflict_flaw, self.conflicts()), *twins]))
+
+    def conflicts(self, *, in_code: bool = False) -> list[Span]:
+        """Find the conflicts that a merge left: the lines from git's first marker to its last.
+
+        Args:
+            in_code: also find those in code, which may be examples.
+
+        Raises:
+            TooManyParts: as `headings`.
+        """
+        found: list[Span] = []
+        start, size, is_divided = 0, 0, False
+        for marker in _CONFLICT_MARKER.finditer(self.text) if "<" * 7 in self.text else ():
+            sign, length = marker[1][0], len(marker[1])
+            if sign == "<":
+                start, size, is_divided = marker.start(1), length, False
+            elif length == size and sign == "=":
+                is_divided = True
+            elif length == size and is_divided:
+                found.append(Span(start, marker.end()))
+                size = 0
+        if not found or in_code:
+            return found
+        from mdmem.text import blocks  # noqa: PLC0415 - start-up
+
+        spans = (Span(mark.start, mark.end) for mark in self._scan.marks if mark.kind == blocks.CODE)
+        code = sorted([*self.fences, *spans])
+        ends = [
+            code[at - 1].end if (at := bisect(code, (span.start, len(self.text)))) else 0 for span in found
+        ]
+        return [span for span, end in zip(found, ends, strict=True) if end <= span.start]
+
+    def _conflict_flaw(self, span: Span) -> Flaw:
+        first, last = map(self.lines.number, span)
+        message = f"a merge left a conflict in lines {first} to {last}"
+        hint = "keep what is right of both sides, and remove git's markers"
+        return Flaw(span, "conflict-markers", message, hint, "conflict-markers")
 
     def diagnose(self, flaw: Flaw) -> Diagnostic:
         """A flaw of this document's text as a finding."""

@@ -195,6 +195,75 @@ def test_block_ids_that_stand_twice_are_findings_at_the_second() -> None:
     assert [(f.code, f.position) for f in document.findings] == [("duplicate-block-id", (3, 8))]
 
 
+CONFLICT = "<<<<<<< ours\n- o\n=======\n- t\n>>>>>>> theirs\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (CONFLICT, [(1, 5)]),
+        ("\ufeff" + CONFLICT, [(1, 5)]),
+        ("# A\r\n" + CONFLICT.replace("\n", "\r\n"), [(2, 6)]),
+        ("# A\r" + CONFLICT.replace("\n", "\r"), [(2, 6)]),
+        (f"{CONFLICT}between\n{CONFLICT}", [(1, 5), (7, 11)]),
+        (CONFLICT.replace("=======", "||||||| base\n- b\n======="), [(1, 7)]),
+        (CONFLICT.replace("<" * 7, "<" * 9).replace("=" * 7, "=" * 9).replace(">" * 7, ">" * 9), [(1, 5)]),
+        ("<<<<<<< a whole file\n---\na: 1\n---\n=======\n---\na: 2\n---\n>>>>>>> theirs", [(1, 9)]),
+        (f"```\nan example that is open\n```\n{CONFLICT}", [(4, 8)]),
+        (CONFLICT.replace("- o", "```\no\n```").replace("- t", "```\nt"), [(1, 8)]),
+        (f"<<<<<<< begun twice\n{CONFLICT}", [(2, 6)]),
+        (f"```\n{CONFLICT}```\n", []),
+        (f"~~~\n{CONFLICT}", []),
+        ("`<<<<<<<`, `=======` and `>>>>>>>` are git's markers.\n", []),
+        ("`code\n<<<<<<< goes on` here\n=======\n>>>>>>> quoted\n", []),
+        ("A title\n=======\n", []),
+        ("<<<<<<< ours\n>>>>>>> theirs\n=======\n", []),
+        ("=======\n<<<<<<< ours\n>>>>>>> theirs\n", []),
+        (CONFLICT.replace("<" * 7, "<" * 8), []),
+        (CONFLICT.replace("<<<<<<< ours", "<<<<<<<ours"), []),
+        (CONFLICT.replace("\n=======", "\n  ======="), []),
+        (f"  {CONFLICT}", []),
+    ],
+)
+def test_the_conflicts_that_a_merge_left_are_errors(text: str, lines: list[tuple[int, int]]) -> None:
+    document = markdown(text)
+    found = [finding for finding in document.findings if finding.code == "conflict-markers"]
+    assert [tuple(map(document.lines.number, finding.span)) for finding in found] == lines
+    for finding, (first, last) in zip(found, lines, strict=True):
+        assert (finding.severity, finding.position.line) == ("error", first)
+        assert finding.message == f"a merge left a conflict in lines {first} to {last}"
+        assert "markers" in finding.hint
+
+
+def test_a_conflict_in_code_is_found_where_it_is_asked_for() -> None:
+    document = markdown(f"```\n{CONFLICT}```\n")
+    (span,) = document.conflicts(in_code=True)
+    assert document.text[slice(*span)] == CONFLICT.rstrip("\n")
+
+
+def test_json_says_that_a_merge_left_a_conflict() -> None:
+    document = parse("a.json", b'{\n<<<<<<< o\n"a": 2\n=======\n"a": 3\n>>>>>>> t\n}\n')
+    assert [(finding.code, finding.position.line) for finding in document.findings] == [
+        ("invalid-json", 2),
+        ("conflict-markers", 2),
+    ]
+
+
+@given(
+    st.lists(st.sampled_from(["<<<<<<< a", "=======", "|||||||", ">>>>>>> b", "```", "`", "x"]), max_size=12)
+)
+def test_conflicts_are_apart_in_order_and_have_each_marker_once(lines: list[str]) -> None:
+    document, reached = markdown("\n".join(lines)), 0
+    for start, end in document.conflicts(in_code=True):
+        own = document.text[start:end].split("\n")
+        assert start >= reached
+        assert (own[0], own[-1]) == ("<<<<<<< a", ">>>>>>> b")
+        assert "=======" in own[1:-1]
+        assert "<<<<<<< a" not in own[1:]
+        reached = end
+    assert {*document.conflicts()} <= {*document.conflicts(in_code=True)}
+
+
 # --------------------------------------------------------------------------------------------------- json
 
 

@@ -6,8 +6,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
+from shutil import get_terminal_size
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +25,7 @@ from mdmem.cli.options import (
     verbose_option,
 )
 from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolved, stands
-from mdmem.cli.render import memories, print_coloured, print_json
+from mdmem.cli.render import Terminal, memories, print_coloured, print_json
 from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
@@ -39,14 +41,21 @@ _SIGNS = {
     "added": ("+", "green"),
     "removed": ("-", "red"),
     "moved": (">", "cyan"),
+    "reordered": ("reordered ", "cyan"),
     "changed": ("~", "yellow"),
     "reworded": ("~", "yellow"),
     "repointed": ("@", "yellow"),
 }
 _MARKED = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
-_MOST_OPERATIONS = 5  # of a commit that are named
-_MOST_EQUAL = 160  # characters of equal words that are shown between others
+_MOST_EQUAL = 8  # equal words that are shown beside a change
+_LONGEST_EQUAL = 160  # characters of these words
+_LONGEST_PARENT = 60  # characters that name the item around a fact
+# A character of a script without blanks between words counts as a word.
+_EQUAL_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
 _MOST_FILES = 20  # of a commit that are named without --verbose
+_NARROWEST = 20  # columns for the words of a fact
 _MOST_SECONDS = 30  # that git waits for one file
 
 
@@ -135,8 +144,8 @@ def _print_commit(commit: MemoryCommit, *, verbose: bool) -> None:
         print(f"    and {len(commit.memories) - most:,} more (-v names them)")
 
 
-def _by(said: MemoryCommit | SaidFact) -> str:
-    return f"{said.agent} ({said.author})" if said.agent else said.author
+def _by(said: MemoryCommit | SaidFact, mark: str = "") -> str:
+    return f"{said.agent}{mark} ({said.author})" if said.agent else said.author
 
 
 @git_command.command("diff", otherwise=_DIFF_OTHERWISE, epilog="Example: mdmem git diff HEAD notes/db.md")
@@ -211,9 +220,17 @@ def _print_change(change: MemoryChange) -> None:
         _print_words(change)
     else:
         print_coloured(_indented(change.words[0].text if change.words else ""), colour)
-    came = change.old_path or " > ".join(change.old_heading) or "elsewhere"
-    told = [f"from {came}"] * change.moved + ["?"] * (not change.sure)
+    told = [_name_old_place(change)] * change.moved + ["?"] * (not change.sure)
     print(f"  ({' '.join(told)})" if told else "")
+
+
+def _name_old_place(change: MemoryChange) -> str:
+    """Say from where a fact has moved, or into which item."""
+    is_under = f"now under '{shorten(change.parent, _LONGEST_PARENT, placeholder=' …')}'"
+    if not change.old_path and change.old_heading == change.heading:
+        return is_under if change.parent else "from another place"
+    came = f"from {change.old_path or ' > '.join(change.old_heading) or 'elsewhere'}"
+    return f"{came}, {is_under}" if change.parent else came
 
 
 def _print_words(change: MemoryChange) -> None:
@@ -223,13 +240,20 @@ def _print_words(change: MemoryChange) -> None:
         if word.mark:
             opening, closing, colour = _MARKED[word.mark]
             print_coloured(opening + _indented(word.text) + closing, colour)
-            continue
-        text = word.text
-        if len(text) > _MOST_EQUAL:
-            before = text[: _MOST_EQUAL // 2] if number else ""
-            after = text[-_MOST_EQUAL // 2 :] if number < len(words) - 1 else ""
-            text = f"{before}…{after}"
-        print(_indented(text), end="")
+        else:
+            text = _elide(word.text, is_first=not number, is_last=number == len(words) - 1)
+            print(_indented(text), end="")
+
+
+def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
+    """Leave out equal words but for those beside a change."""
+    head, tail = text[:_LONGEST_EQUAL], text[-_LONGEST_EQUAL:]
+    ends = [word.end() for word in _EQUAL_WORD.finditer(head)][:_MOST_EQUAL]
+    starts = [word.start() for word in _EQUAL_WORD.finditer(tail)][-_MOST_EQUAL:]
+    begin = "" if is_first or not ends else f"{head[: ends[-1]]} "
+    end = "" if is_last or not starts else f" {tail[starts[0] :]}"
+    elided = f"{begin}…{end}"
+    return elided if len(elided) < len(text) else text
 
 
 def _indented(text: str) -> str:
@@ -238,34 +262,41 @@ def _indented(text: str) -> str:
 
 @git_command.command("blame", epilog="Example: mdmem git blame notes/db.md")
 @path_argument()
+@verbose_option
 @read_command
-def git_blame(memory: Memory, path: str, as_json: bool) -> None:
-    """Show who last changed each fact of a memory: which agent or author, when, and in which commit.
+def git_blame(memory: Memory, path: str, verbose: bool, as_json: bool) -> None:
+    """Show who last changed each fact of a memory: commit, day, agent and author, line, words.
 
-    What was done to the memory in a commit is printed where the commit comes first. Git knows lines and
-    commits: of several operations in one commit, it cannot say which of them changed a fact.
+    A `?` behind an agent: the commit also holds a direct edit of the memory, or operations of other agents,
+    and git cannot say which of them changed the fact. With -v facts are not cut to the width of the terminal,
+    and the operations in each commit follow.
     """
-    met: set[str | None] = set()
-    for said in memory.git.blame(path):
-        if as_json:
-            print_json(said)
-            continue
+    found = memory.git.blame(path)
+    if as_json:
+        print_json(found)
+        return
+    names = [_by(said, "" if said.sure else "?") if said.commit else said.note for said in found]
+    widest = max(map(len, names), default=0)
+    digits = max((len(str(said.line)) for said in found), default=0)
+    above = len(f"{'':12}  {'':10}  {'':{widest}}  {'':{digits}}  ")
+    is_cut = isinstance(sys.stdout, Terminal) and not verbose
+    left = max(get_terminal_size().columns - above, _NARROWEST) if is_cut else None
+    for said, name in zip(found, names, strict=True):
         print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
-        print(f"  {f'{said.date[:10]}  {_by(said)}' if said.commit else said.note}", end="")
-        print_coloured(f"  {said.line}: ", "green")
-        print(_indented(said.text))
-        if said.commit not in met:
-            _print_operations(said.operations)
-        met.add(said.commit)
+        print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
+        print_coloured(f"  {said.line:{digits}}  ", "green")
+        print(said.text.replace("\n", "\n" + " " * above) if left is None else _fit(said.text, left))
+    for said in {said.commit: said for said in found if verbose and said.operations}.values():
+        print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
+        print(f"  {said.date[:10]}  {_by(said, '' if said.sure else '?')}")
+        for operation in said.operations:
+            print(f"    {operation}")
 
 
-def _print_operations(operations: Sequence[str]) -> None:
-    if len(operations) > 1:
-        print(f"      by one or more of {len(operations):,} operations:")
-    for operation in operations[:_MOST_OPERATIONS]:
-        print(f"      {operation}")
-    if len(operations) > _MOST_OPERATIONS:
-        print(f"      and {len(operations) - _MOST_OPERATIONS:,} more: see --json")
+def _fit(text: str, columns: int) -> str:
+    """Cut a text to one line of so many columns."""
+    line, *more = text.split("\n")
+    return line if len(line) <= columns and not more else f"{line[: columns - 1]}…"
 
 
 def _setup_options(function: Callable[..., Any]) -> Callable[..., Any]:

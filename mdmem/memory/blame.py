@@ -43,6 +43,8 @@ class SaidFact:
         date: when that was written, in ISO 8601.
         author, email: who wrote it.
         agent: who made the change, as the commit says, or who made changes in it; empty where it does not.
+        sure: False where somebody else than `agent` may have changed it: the commit also holds a direct edit
+            of the memory, or operations of several agents, or changes outside of the namespace.
         operations: what the commit says was done in it, to this memory or to what it does not name; of
             several, nobody knows which of them changed this fact.
         note: that it is not committed yet, older than what the repository has, or not in it at all.
@@ -60,6 +62,7 @@ class SaidFact:
     author: str = ""
     email: str = ""
     agent: str = ""
+    sure: bool = True
     operations: tuple[str, ...] = ()
     note: str = ""
 
@@ -169,6 +172,7 @@ class _Blame:
             author=commit.author,
             email=commit.email,
             agent=_agents(concerned) if concerned and not is_part else agent_of(commit, is_part=is_part),
+            sure=not is_part and len({agent for _, agent in concerned}) <= 1,
             operations=() if is_part else tuple(operation for operation, _ in concerned),
         )
 

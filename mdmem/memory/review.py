@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.text.comparison import Comparison, compare, moved_across
 from mdmem.text.diff import Word, words
 from mdmem.text.document import SUFFIXES, Document
+from mdmem.text.facts import facts
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.text.tree import dotted
 from mdmem.vault.paths import check_folder, check_memory, is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mdmem.memory.tracked import Tracked
     from mdmem.text.comparison import FactChange, FieldChange
+    from mdmem.text.facts import Fact
     from mdmem.vault.vault import Vault
 
 MemoryChangeKind = Literal[
@@ -35,9 +38,11 @@ MemoryChangeKind = Literal[
     "fact-added",
     "fact-removed",
     "fact-moved",
+    "fact-reordered",
     "fact-reworded",
     "links-repointed",
     "layout",
+    "conflict",
     "not-compared",
 ]
 
@@ -59,6 +64,9 @@ class MemoryChange:
         heading, line: of a fact, the titles that it stands under, and its 1-based line; of one that is gone,
             as they were, and so are
         old_heading, old_line: of a fact that is in both states.
+        parent: of a fact that moved within its memory, the words of the item that it stands in now.
+        last: of a conflict that a merge left, the 1-based line of its last marker; `line` is of the first.
+            Both are None where git's index alone says that the memory is amid a merge.
         before, after: the value of the field, or the words of the fact; None where there is none.
         sure: False where it is a guess that both are the same fact or memory, made by their likeness.
         moved: whether the fact has come under another heading, or into another item or memory.
@@ -75,6 +83,8 @@ class MemoryChange:
     line: int | None = None
     old_heading: tuple[str, ...] = ()
     old_line: int | None = None
+    parent: str = ""
+    last: int | None = None
     before: Any = None
     after: Any = None
     sure: bool = True
@@ -113,13 +123,29 @@ class MemoryPair(NamedTuple):
         return self.new or self.old
 
 
+class _Compared(NamedTuple):
+    """A memory that differs.
+
+    Attributes:
+        pair: the memory in both states.
+        notes: what is to be said about it before its facts.
+        comparison: what differs; None where that cannot be said.
+        parents: the words of the item that a fact stands in now; only where facts have moved.
+    """
+
+    pair: MemoryPair
+    notes: list[MemoryChange]
+    comparison: Comparison | None = None
+    parents: Mapping[Fact, str] = MappingProxyType({})
+
+
 class Review:
     """Compares two states of the memories of a namespace.
 
     Args:
         vault: the memories.
         tracked: the same in git.
-        old: the id of a commit; None for the state in which there are none.
+        old: the id of a commit; None before the first one.
         new: the id of a commit; None for what the files hold now.
         paths: memories and folders that are looked at; all without any.
     """
@@ -141,26 +167,30 @@ class Review:
             MemoryNotFound: one of the paths is in neither state.
             GitFailed: git cannot say.
         """
-        found: dict[str, Comparison] = {}
-        pairs: dict[str, MemoryPair] = {}
-        problems: dict[str, str] = {}
-        for pair in sorted(self._pairs(), key=lambda pair: pair.path.split("/")):
-            try:
-                before, after = self._documents(pair)
-                if _is_same(before, after, is_now=self._new is None) and pair.old == pair.new:
-                    continue
-                found[pair.path] = compare(before, after)
-            except DocumentRefused as error:
-                problems[pair.path] = str(error)
-            except (StorageFailed, MemoryNotFound) as error:
-                problems[pair.path] = str(error)
-            pairs[pair.path] = pair
-        moved = moved_across(found)
-        return [
-            row
-            for path, pair in pairs.items()
-            for row in _rows(pair, moved.get(path), problems.get(path, ""))
+        unmerged = self._tracked.unmerged() if self._new is None else set()
+        pairs = sorted(self._pairs(), key=lambda pair: pair.path.split("/"))
+        compared = [
+            each for pair in pairs if (each := self._compare(pair, is_unmerged=pair.path in unmerged))
         ]
+        comparisons = {each.pair.path: each.comparison for each in compared if each.comparison}
+        moved = moved_across(comparisons)
+        return [row for each in compared for row in _rows(each, moved.get(each.pair.path))]
+
+    def _compare(self, pair: MemoryPair, *, is_unmerged: bool) -> _Compared | None:
+        """Compare a memory in both states; None where it is the same."""
+        notes: list[MemoryChange] = []
+        try:
+            before, after = self._documents(pair)
+            is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
+            if is_same and not is_unmerged:
+                return None
+            notes += _of_conflicts(after, is_unmerged=is_unmerged) if after else ()
+            comparison = compare(before, after)
+            has_moved = any(change.moved for change in comparison.facts)
+            return _Compared(pair, notes, comparison, _items_around(after) if after and has_moved else {})
+        except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
+            notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
+            return _Compared(pair, notes)
 
     def _documents(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
         before = self._tracked.document(pair.before, pair.old) if pair.old else None
@@ -169,20 +199,12 @@ class Review:
         after = self._tracked.document(pair.after, pair.new) if pair.after else self._vault.read(pair.new)
         return before, after
 
-    def _pairs(self) -> Iterator[MemoryPair]:
-        """The memories that may differ."""
-        if self._new is None:
-            yield from self._with_now()
-        elif self._old is None:
-            tree = self._tracked.tree(self._new)
-            yield from (
-                MemoryPair("", path, "", blob) for path, blob in tree.items() if self._is_chosen(path)
-            )
-        else:
-            found = list(self._between(self._old, self._new))
-            chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
-            self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
-            yield from chosen
+    def _pairs(self) -> list[MemoryPair]:
+        """The chosen memories that may differ; one that was renamed is chosen by either of its names."""
+        found = self._between(self._old, self._new) if self._old and self._new else self._with_now()
+        chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
+        self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
+        return chosen
 
     def _between(self, old: str, new: str) -> Iterator[MemoryPair]:
         for file in self._tracked.history.differences(old, new, self._tracked.names):
@@ -192,23 +214,29 @@ class Review:
                 yield MemoryPair(source, path, file.before, file.after, sure=not file.old)
 
     def _with_now(self) -> Iterator[MemoryPair]:
-        if self._paths and all(path.endswith(SUFFIXES) for path in self._paths):
-            tree = self._tracked.tree(self._old, self._paths)
-            there = [(path, tree.get(path), "" if self._vault.exists(path) else None) for path in self._paths]
-            found = [each for each in there if each[1:] != (None, None)]
-        else:
-            found = [each for each in self._tracked.now(self._old) if self._is_chosen(each[0])]
-        self._refuse_unknown([path for path, *_ in found])
+        found = self._standing_in_both() or list(self._tracked.now(self._old))
         gone = {path: blob for path, blob, now in found if blob is not None and now is None}
         new = {path: now for path, blob, now in found if blob is None and now is not None}
-        for pair in self._renamed(gone, new):
-            del gone[pair.old], new[pair.new]
-            yield pair
-        yield from (MemoryPair(path, "", blob, "") for path, blob in gone.items())
-        yield from (MemoryPair("", path, "", now) for path, now in new.items())
+        renamed = self._renamed(gone, new)
+        yield from renamed
+        paired = {pair.old for pair in renamed} | {pair.new for pair in renamed}
         for path, blob, now in found:
-            if blob is not None and now is not None:
-                yield MemoryPair(path, path, blob, now)
+            if path not in paired:
+                yield MemoryPair(
+                    path if blob is not None else "", path if now is not None else "", blob or "", now or ""
+                )
+
+    def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
+        """As `Tracked.now`, the chosen memories where each stands in both states; else nothing.
+
+        Then no other memory has to be looked at: none of them was renamed.
+        """
+        if not self._paths or not all(path.endswith(SUFFIXES) for path in self._paths):
+            return []
+        tree = self._tracked.tree(self._old, self._paths)
+        if not all(path in tree and self._vault.exists(path) for path in self._paths):
+            return []
+        return [(path, tree[path], "") for path in self._paths]
 
     def _renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
         """The memories that are gone and are there under another name: with the same id, or similar lines."""
@@ -291,17 +319,45 @@ def _is_same(before: Document | None, after: Document | None, *, is_now: bool) -
     return is_now and with_newline(before.text, "\n") == with_newline(after.text, "\n")
 
 
-def _rows(pair: MemoryPair, found: Comparison | None, problem: str) -> Iterator[MemoryChange]:
+def _of_conflicts(document: Document, *, is_unmerged: bool) -> list[MemoryChange]:
+    """Say that a memory is amid a merge, and in which lines."""
+    path, number = document.path, document.lines.number
+    # Where git knows of the merge, what stands in code is no example.
+    rows = [
+        MemoryChange(
+            path=path,
+            change="conflict",
+            line=number(start),
+            last=number(end),
+            note=f"amid a merge: a conflict in lines {number(start)} to {number(end)}",
+        )
+        for start, end in document.conflicts(in_code=is_unmerged)
+    ]
+    if is_unmerged and not rows:
+        note = "amid a merge: unmerged in git's index, without markers; `git add` says that it is settled"
+        rows = [MemoryChange(path=path, change="conflict", note=note)]
+    return rows
+
+
+def _items_around(document: Document) -> dict[Fact, str]:
+    """The words of the item that each fact stands in; of those that stand in one."""
+    known = facts(document)
+    around = ((fact, known[fact.parent]) for fact in known if fact.parent is not None)
+    return {fact: parent.text for fact, parent in around if parent.kind == "item"}
+
+
+def _rows(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
+    """What became of a memory; `found` is its comparison once facts that went to another memory are moved."""
+    pair = compared.pair
     if not (pair.old and pair.new):
         yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
     elif pair.old != pair.new:
         yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
-    if problem:
-        yield MemoryChange(path=pair.path, change="not-compared", note=problem)
+    yield from compared.notes
     if not found:
         return
     yield from (_of_field(pair.path, each) for each in found.fields)
-    yield from (_of_fact(pair.path, each) for each in found.facts)
+    yield from (_of_fact(pair.path, each, compared.parents) for each in found.facts)
     if found.layout:
         note = "only the order or the layout differs"
         yield MemoryChange(path=pair.path, change="layout", note=note)
@@ -319,6 +375,7 @@ _FACTS: dict[str, MemoryChangeKind] = {
     "added": "fact-added",
     "removed": "fact-removed",
     "moved": "fact-moved",
+    "reordered": "fact-reordered",
     "reworded": "fact-reworded",
     "repointed": "links-repointed",
 }
@@ -334,7 +391,7 @@ def _of_field(path: str, change: FieldChange) -> MemoryChange:
     )
 
 
-def _of_fact(path: str, change: FactChange) -> MemoryChange:
+def _of_fact(path: str, change: FactChange, parents: Mapping[Fact, str]) -> MemoryChange:
     fact, before, after = change.fact, change.before, change.after
     was = before if after else None
     return MemoryChange(
@@ -347,6 +404,7 @@ def _of_fact(path: str, change: FactChange) -> MemoryChange:
         line=fact.line,
         old_heading=was.path if was else (),
         old_line=was.line if was else None,
+        parent=parents.get(fact, "") if change.moved and not change.source else "",
         before=before.said if before else None,
         after=after.said if after else None,
         sure=change.sure,

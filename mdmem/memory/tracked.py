@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from mdmem.errors import PathRefused, TooLarge
+from mdmem.errors import GitFailed, PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.text.document import SUFFIXES, Document, parse
@@ -279,6 +279,19 @@ class Tracked:
             path = self.path(name) if before != after else None
             if path is not None:
                 yield path, before, after
+
+    def unmerged(self) -> set[str]:
+        """Find the memories of which git's index holds the sides of a merge.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--unmerged", "-z", "--full-name", "--", *self.names]
+        ended = self.repository.ask(asked, "read the index")
+        if ended.status:
+            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
+        entries = os.fsdecode(ended.printed).split("\0")
+        return {path for entry in entries if (path := self.path(entry.partition("\t")[2]))}
 
     def _index_written(self) -> int:
         """When the index was written last, in nanoseconds; 0 where that is not known."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mdmem.cli.git import _print_change
+from mdmem.memory.review import MemoryChange
+from tests.cli.screen import on_screen
 from tests.git.conftest import Tree, set_up
 
 if TYPE_CHECKING:
@@ -68,15 +72,64 @@ def test_what_became_of_a_memory_is_said_first(cli: Any, tree: Tree) -> None:
     ]
 
 
-def test_a_long_stretch_that_stays_is_cut(cli: Any, tree: Tree) -> None:
-    words = " ".join(f"word{number}" for number in range(100))
-    tree.write("memories/notes/db.md", f"begin {words} end\n")
+def test_of_equal_words_eight_stand_beside_each_change(cli: Any, tree: Tree) -> None:
+    first, second, third = (" ".join(f"{letter}{number}" for number in range(40)) for letter in "abc")
+    tree.write("memories/notes/db.md", f"{first} one {second} two {third}\n")
     tree.git("commit", "--quiet", "--all", "--message", "m")
-    tree.write("memories/notes/db.md", f"start {words} end\n")
+    tree.write("memories/notes/db.md", f"{first} 1 {second} 2 {third}\n")
     (line,) = cli.ok("git", "diff").out.splitlines()[1:]
-    assert line.startswith("  ~ [-begin-]{+start+} word0 ")
-    assert "…" in line
-    assert len(line) < 250
+    assert line.partition("  (?)")[0] == (
+        "  ~ … a32 a33 a34 a35 a36 a37 a38 a39 [-one-]{+1+} b0 b1 b2 b3 b4 b5 b6 b7 …"
+        " b32 b33 b34 b35 b36 b37 b38 b39 [-two-]{+2+} c0 c1 c2 c3 c4 c5 c6 c7 …"
+    )
+
+
+@pytest.mark.parametrize(
+    ("equal", "shown"),
+    [
+        (" ".join("abcdefghijklmnopqr"), "a b c d e f g h … k l m n o p q r"),
+        (" ".join("abcdefghijklmnop"), " ".join("abcdefghijklmnop")),
+        ("数据库是一个文件没有服务器我们每天备份它", "数据库是一个文件 … 器我们每天备份它"),
+        ("x" * 5_000, f"{'x' * 159} … {'x' * 159}"),
+    ],
+)
+def test_equal_words_between_two_changes_are_elided(cli: Any, tree: Tree, equal: str, shown: str) -> None:
+    tree.write("memories/a.json", json.dumps({"a": f"one {equal} two"}, ensure_ascii=False))
+    tree.git("add", "--all")
+    tree.git("commit", "--quiet", "--message", "m")
+    tree.write("memories/a.json", json.dumps({"a": f"1 {equal} 2"}, ensure_ascii=False))
+    (line,) = cli.ok("git", "diff").out.splitlines()[1:]
+    assert line.startswith('  ~ a: "[-one')
+    assert f"+}} {shown} [-" in line
+
+
+def test_where_a_fact_has_moved_is_said(cli: Any, tree: Tree) -> None:
+    facts = ["Deploys go through Ann.", "Never on a Friday at all.", "Rollbacks are for Bob."]
+    one, two, three = (f"- {fact}\n" for fact in facts)
+    tree.write("memories/notes/db.md", f"# Db\n\n{one}{two}{three}\n# Rest\n\n- other\n")
+    tree.git("commit", "--quiet", "--all", "--message", "m")
+    tree.write("memories/notes/db.md", f"# Db\n\n{one}  {two}\n# Rest\n\n- other\n  {three}")
+    assert cli.ok("git", "diff").out.splitlines() == [
+        "notes/db.md",
+        "  # Db",
+        "  > Never on a Friday at all.  (now under 'Deploys go through Ann.')",
+        "  # Rest",
+        "  > Rollbacks are for Bob.  (from Db, now under 'other')",
+    ]
+
+
+def test_what_has_another_order_is_reordered(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_change(
+        MemoryChange(path="a.md", change="fact-reordered", kind="item", before="Stop it.", after="Stop it.")
+    )
+    assert capsys.readouterr().out == "  reordered  Stop it.\n"
+
+
+def test_a_memory_amid_a_merge_says_so(cli: Any, tree: Tree) -> None:
+    tree.write("memories/notes/db.md", "- a\n<<<<<<< ours\n- o\n=======\n- t\n>>>>>>> theirs\n")
+    assert "  (amid a merge: a conflict in lines 2 to 6)" in cli.ok("git", "diff").out.splitlines()
+    row = next(row for row in cli.ok("git", "diff", "--json").objects if row["change"] == "conflict")
+    assert (row["path"], row["line"], row["last"]) == ("notes/db.md", 2, 6)
 
 
 def test_a_log_is_printed_with_who_and_what(cli: Any, tree: Tree) -> None:
@@ -97,29 +150,52 @@ def test_a_log_is_printed_with_who_and_what(cli: Any, tree: Tree) -> None:
 def test_blame_is_printed_fact_by_fact(cli: Any, tree: Tree) -> None:
     tree.write("memories/notes/db.md", NEW)
     head = tree.git("rev-parse", "HEAD")[:12]
-    lines = cli.ok("git", "blame", "notes/db.md").out.splitlines()
-    assert lines[:4] == [
-        "------------  not committed yet  2: tags: [b]",
-        f"{head}  2026-01-01  claude (A)  4: # Db",
-        "      write notes/db.md",
-        "------------  not committed yet  6: SQLite is a file.",
+    assert cli.ok("git", "blame", "notes/db.md").out.splitlines() == [
+        "------------  -           not committed yet   2  tags: [b]",
+        f"{head}  2026-01-01  claude (A)          4  # Db",
+        "------------  -           not committed yet   6  SQLite is a file.",
+        "------------  -           not committed yet   7  See [[new]] first.",
+        "------------  -           not committed yet   8  Other words here.",
+        f"{head}  2026-01-01  claude (A)         10  ## Why",
     ]
     assert [said["commit"] is None for said in cli.ok("git", "blame", "notes/db.md", "--json").objects] == [
         *(True, False, True, True, True, False)
     ]
 
 
-def test_of_several_operations_in_a_commit_none_is_said_to_have_made_a_fact(cli: Any, tree: Tree) -> None:
+def test_the_operations_of_a_commit_are_printed_once_below_the_facts(cli: Any, tree: Tree) -> None:
     tree.write("memories/notes/two.md", "- One.\n- Two.\n")
     done = [f"Mdmem-Op: append to notes/two.md\nMdmem-Agent: {agent}" for agent in ("claude", "codex")]
-    head = tree.commit("m\n\n" + "\n".join(done))[:12]
-    assert cli.ok("git", "blame", "notes/two.md").out.splitlines() == [
-        f"{head}  2026-01-01  claude, codex (A)  1: One.",
-        "      by one or more of 2 operations:",
-        "      append to notes/two.md",
-        "      append to notes/two.md",
-        f"{head}  2026-01-01  claude, codex (A)  2: Two.",
+    head = tree.commit("m\n\n" + "\n".join([*done, "Mdmem-Op: edit notes/two.md directly"]))[:12]
+    facts = [
+        f"{head}  2026-01-01  claude, codex? (A)  {line}  {text}." for line, text in ((1, "One"), (2, "Two"))
     ]
+    assert cli.ok("git", "blame", "notes/two.md").out.splitlines() == facts
+    assert cli.ok("git", "blame", "-v", "notes/two.md").out.splitlines() == [
+        *facts,
+        "",
+        f"{head}  2026-01-01  claude, codex? (A)",
+        "    append to notes/two.md",
+        "    append to notes/two.md",
+        "    edit notes/two.md directly",
+    ]
+    said = cli.ok("git", "blame", "notes/two.md", "--json").objects[0]
+    assert (said["agent"], said["sure"], len(said["operations"])) == ("claude, codex", False, 3)
+
+
+def test_facts_are_cut_to_the_width_of_a_terminal_alone(cli: Any, tree: Tree) -> None:
+    words = " ".join(f"word{number}" for number in range(40))
+    tree.write("memories/notes/db.md", f"{words}\n\n```\nx = 1\ny = 2\n```\n")
+    head = tree.commit()[:12]
+    above = f"{head}  2026-01-01  A  "
+    assert cli.ok("git", "blame", "notes/db.md").out.splitlines() == [
+        f"{above}1  {words}",
+        f"{above}3  ```",
+        *(" " * len(f"{above}3  ") + line for line in ("x = 1", "y = 2", "```")),
+    ]
+    seen = on_screen("git", "blame", "notes/db.md", env={"NO_COLOR": "1"}).text.splitlines()
+    assert seen == [f"{above}1  {words}"[:79] + "…", f"{above}3  ```…"]
+    assert words in on_screen("git", "blame", "-v", "notes/db.md", env={"NO_COLOR": "1"}).text
 
 
 def test_a_vault_in_no_repository_is_refused(

@@ -115,7 +115,7 @@ def test_the_commands_print_what_is_said(tmp_path: Path) -> None:
 REVIEW = {
     "git diff": ["notes/db.md", "+ Backed up."],
     'git commit -m "What the agent learnt"': ["notes/db.md"],
-    "git blame notes/db.md": ["claude", "Backed up.", "append"],
+    "git blame -v notes/db.md": ["claude", "Backed up.", "append"],
     "git revert 'notes/db.md:Backed up.' --dry-run": ["-Backed up."],
     "git install --dry-run": ["merge=mdmem"],
 }

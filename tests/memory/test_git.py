@@ -11,6 +11,7 @@ import pytest
 import mdmem
 from mdmem.errors import (
     GitFailed,
+    Invalid,
     MemoryNotFound,
     NamedNotFound,
     NoRepository,
@@ -226,6 +227,99 @@ def test_a_renamed_memory_is_one(work: Work) -> None:
     ]
 
 
+@pytest.mark.parametrize("paths", [["notes/a.md"], ["archive/b.md"], ["notes"], ["archive"], None])
+def test_a_renamed_memory_is_chosen_by_either_name(work: Work, paths: list[str] | None) -> None:
+    """To say that one is added, or removed, would have a reviewer delete what the other name holds."""
+    work.note("notes/a.md", NOTE)
+    work.note("other.md", "- other\n")
+    work.save()
+    work.git("mv", "-k", "memories/notes/a.md", "memories/b.md")
+    (work.root / "memories/archive").mkdir()
+    (work.root / "memories/b.md").rename(work.root / "memories/archive/b.md")
+    work.note("other.md", "- other words\n")
+    git = work.open().git
+    expected = [("archive/b.md", "memory-renamed", "notes/a.md")]
+    for committed in (False, True):
+        revisions = ["", "HEAD"] if not committed else ["HEAD~1", "HEAD~1.."]
+        for found in (git.diff(each, paths) for each in revisions):
+            told_of = [(each.path, each.change, each.old_path) for each in found if each.path != "other.md"]
+            assert told_of == expected
+            assert len(found) > 1 if paths is None else found == found[:1]
+        work.save()
+
+
+def test_a_memory_that_git_ignores_is_no_difference_where_it_is_named_either(work: Work) -> None:
+    work.write(".gitignore", "mine.md\n")
+    work.save()
+    work.note("notes/mine.md", "x\n")
+    assert work.open().git.diff(paths=["notes/mine.md"]) == []
+
+
+def test_an_item_that_was_made_a_child_has_the_words_of_its_parent(work: Work) -> None:
+    work.note("a.md", "# A\n\n- Deploys go through Ann.\n- Never on a Friday.\n\n# B\n\n- other\n")
+    work.save()
+    work.note("a.md", "# A\n\n- Deploys go through Ann.\n  - Never on a Friday.\n\n# B\n\n- other\n")
+    (change,) = work.open().git.diff()
+    assert (change.change, change.after) == ("fact-moved", "Never on a Friday.")
+    assert (change.parent, change.heading) == ("Deploys go through Ann.", change.old_heading)
+    work.save()
+    work.note("a.md", "# A\n\n- Deploys go through Ann.\n- Never on a Friday.\n\n# B\n\n- other\n")
+    (change,) = work.open().git.diff()
+    assert (change.change, change.moved, change.parent) == ("fact-moved", True, "")
+
+
+def merge_both(work: Work, base: str, ours: str, theirs: str) -> None:
+    """Leave a conflict in `notes/a.md`, by git's own merge of lines."""
+    work.note("notes/a.md", base)
+    work.save()
+    work.git("branch", "side")
+    work.note("notes/a.md", ours)
+    work.save("ours")
+    work.git("checkout", "--quiet", "side")
+    work.note("notes/a.md", theirs)
+    work.save("theirs")
+    work.git("checkout", "--quiet", "main")
+    subprocess.run(["git", "merge", "side"], cwd=work.root, capture_output=True, check=False)
+
+
+def test_a_memory_amid_a_merge_says_so_with_its_lines(work: Work) -> None:
+    merge_both(work, "# A\n\n- one\n", "# A\n\n- ours\n", "# A\n\n- theirs\n")
+    work.note("other.md", "- other\n")
+    git = work.open().git
+
+    def conflicts(paths: list[str] | None = None) -> list[tuple[str, int | None, int | None, bool]]:
+        found = (each for each in git.diff(paths=paths) if each.change == "conflict")
+        return [(each.path, each.line, each.last, "amid a merge" in each.note) for each in found]
+
+    assert conflicts() == conflicts(["notes/a.md"]) == [("notes/a.md", 3, 7, True)]
+    work.note("notes/a.md", "# A\n\n- ours\n")  # as the last commit has it
+    assert conflicts() == conflicts(["notes"]) == [("notes/a.md", None, None, True)]
+    assert [change.change for change in git.diff(paths=["notes"])] == ["conflict"]
+    work.git("add", "memories/notes/a.md")
+    assert conflicts() == []
+
+
+def test_a_conflict_in_code_is_told_where_git_knows_of_the_merge(work: Work) -> None:
+    work.note("doc.md", "# Markers\n")
+    merge_both(work, "```\none\n```\n", "```\nours\n```\n", "```\ntheirs\n```\n")
+    work.note("doc.md", "# Markers\n\n```\n<<<<<<< a\n=======\n>>>>>>> b\n```\n")
+    found = [each for each in work.open().git.diff() if each.change == "conflict"]
+    assert [(each.path, each.line, each.last) for each in found] == [("notes/a.md", 2, 6)]
+
+
+def test_a_conflict_is_refused_and_one_that_stands_is_settled_bit_by_bit(work: Work) -> None:
+    merge_both(work, "- one\n", "- ours\n- k\n", "- theirs\n- k\n")
+    memory = work.open()
+    (found,) = (each for each in memory.check() if each.severity == "error")
+    assert (found.path, found.code, found.position.line) == ("notes/a.md", "conflict-markers", 1)
+    marked = (work.root / "memories/notes/a.md").read_text()
+    with pytest.raises(Invalid):
+        memory.write("notes/b.md", marked)
+    memory.replace("notes/a.md", "- theirs\n", "")
+    memory.replace("notes/a.md", ">>>>>>> side\n", "")
+    assert memory.check() == []
+
+
 def test_a_fact_that_goes_to_another_memory_is_named_once(work: Work) -> None:
     work.note("notes/a.md", "- SQLite is a single file.\n- k\n")
     work.note("notes/b.md", "- j\n")
@@ -372,6 +466,30 @@ def test_blame_leaves_out_what_was_done_to_other_memories(work: Work) -> None:
     work.git("mv", "memories/notes/b.md", "memories/notes/c.md")
     work.save("moved")
     assert work.open().git.blame("notes/c.md")[0].agent == "ann"
+
+
+@pytest.mark.parametrize(
+    ("done", "sure"),
+    [
+        (["append to notes/a.md|claude", "replace in notes/a.md|claude"], True),
+        (["append to notes/a.md|claude", "append to notes/b.md|codex"], True),
+        (["append to notes/a.md|claude", "append to notes/a.md|codex"], False),
+        (["append to notes/a.md|claude", "edit notes/a.md directly|"], False),
+        (["append to notes/a.md|claude", "edit notes/b.md directly|"], True),
+        (["append to notes/a.md|claude", "replace in notes|codex"], False),
+        (["append to notes/a.md|"], True),
+    ],
+)
+def test_an_agent_is_sure_where_all_that_was_done_to_the_memory_is_its_own(
+    work: Work, done: list[str], sure: bool
+) -> None:
+    work.note("notes/a.md", "A\n")
+    parts = (each.partition("|") for each in done)
+    trailers = [f"Mdmem-Op: {op}" + f"\nMdmem-Agent: {agent}" * bool(agent) for op, _, agent in parts]
+    work.commit("\n".join(("m", "", *trailers)))
+    (said,) = work.open().git.blame("notes/a.md")
+    assert said.sure is sure
+    assert work.open().git.blame("notes/a.md")[0].operations
 
 
 def test_of_commits_of_one_second_the_later_one_said_it(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:

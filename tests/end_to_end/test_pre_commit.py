@@ -86,6 +86,34 @@ def test_the_hooks_find_what_is_wrong_in_a_fresh_clone(tmp_path: Path) -> None:
     assert "notes/bad.md" in told
 
 
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+
+# docs/git.md: Both hooks run `mdmem check --strict`: warnings … hold a commit up as errors do.
+@pytest.mark.parametrize(
+    ("path", "text", "line", "failing"),
+    [
+        ("notes/token.md", f"# Access\n\nThe token is {TOKEN}.\n", 3, {"mdmem-check", "mdmem-links"}),
+        ("token.json", f'{{\n  "token": "{TOKEN}"\n}}\n', 2, {"mdmem-check", "mdmem-links"}),
+        ("notes/lost.md", "# Lost\n\nSee [[nowhere]].\n", 3, {"mdmem-links"}),
+        ("notes/lost.md", "# Lost\n\nSee [it](../gone.md).\n", 3, {"mdmem-links"}),
+        ("notes/merged.md", "a\n<<<<<<< o\nb\n=======\nc\n>>>>>>> t\n", 2, {"mdmem-check", "mdmem-links"}),
+        ("notes/sound.md", "See [[db]].\n", 0, set()),
+    ],
+)
+def test_the_hooks_fail_in_a_fresh_clone_and_name_the_line(
+    tmp_path: Path, path: str, text: str, line: int, failing: set[str]
+) -> None:
+    hooks = [hook | {"language": "system"} for hook in yaml.safe_load(HOOKS.read_text())]
+    clone = cloned(tmp_path, yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))
+    clone.write(f"memories/{path}", text)
+    for hook in ("mdmem-check", "mdmem-links"):
+        code, told = clone.hooks(hook)
+        assert code == int(hook in failing), told
+        assert (f"{path}:{line}:" in told) is (hook in failing)
+        assert TOKEN not in told
+
+
 def test_a_commit_is_held_up_by_a_hook_and_the_hook_goes_without_a_trace(tmp_path: Path) -> None:
     hooks = [hook | {"language": "system"} for hook in yaml.safe_load(HOOKS.read_text())]
     clone = cloned(tmp_path, yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))

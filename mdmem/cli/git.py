@@ -51,9 +51,7 @@ _MOST_EQUAL = 8  # equal words that are shown beside a change
 _LONGEST_EQUAL = 160  # characters of these words
 _LONGEST_PARENT = 60  # characters that name the item around a fact
 # A character of a script without blanks between words counts as a word.
-_EQUAL_WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-)
+_EQUAL_WORD = re.compile(r"[\u3040-\ud7af]|[^\s\u3040-\ud7af]+")
 _MOST_FILES = 20  # of a commit that are named without --verbose
 _NARROWEST = 20  # columns for the words of a fact
 _MOST_SECONDS = 30  # that git waits for one file
@@ -252,8 +250,7 @@ def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
     starts = [word.start() for word in _EQUAL_WORD.finditer(tail)][-_MOST_EQUAL:]
     begin = "" if is_first or not ends else f"{head[: ends[-1]]} "
     end = "" if is_last or not starts else f" {tail[starts[0] :]}"
-    elided = f"{begin}…{end}"
-    return elided if len(elided) < len(text) else text
+    return min(text, f"{begin}…{end}", key=len)
 
 
 def _indented(text: str) -> str:

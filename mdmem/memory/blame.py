@@ -165,14 +165,17 @@ class _Blame:
         tied = [commit.id for commit in touched if commit.committed == latest]
         commit = self._commits[self._newest(tied) if len(tied) > 1 else tied[0]]
         is_part, concerned = commit.id in self._partial, _concerned(commit, self._now.path)
+        agents = dict.fromkeys(agent for _, agent in concerned)
         return replace(
             said,
             commit=commit.id,
             date=commit.date,
             author=commit.author,
             email=commit.email,
-            agent=_agents(concerned) if concerned and not is_part else agent_of(commit, is_part=is_part),
-            sure=not is_part and len({agent for _, agent in concerned}) <= 1,
+            agent=", ".join(filter(None, agents))
+            if agents and not is_part
+            else agent_of(commit, is_part=is_part),
+            sure=not is_part and len(agents) <= 1,
             operations=() if is_part else tuple(operation for operation, _ in concerned),
         )
 
@@ -187,10 +190,6 @@ def _concerned(commit: Commit, path: str) -> list[tuple[str, str]]:
             done[-1] = (done[-1][0], value)
     # A memory may have been called otherwise then: where none is left, all may concern it.
     return [each for each in done if path in each[0] or not _NAMES_A_MEMORY.search(each[0])] or done
-
-
-def _agents(operations: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(dict.fromkeys(agent for _, agent in operations if agent))
 
 
 def _members(document: Document) -> tuple[Member, ...]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.text.comparison import Comparison, compare, moved_across
@@ -135,8 +134,8 @@ class _Compared(NamedTuple):
 
     pair: MemoryPair
     notes: list[MemoryChange]
-    comparison: Comparison | None = None
-    parents: Mapping[Fact, str] = MappingProxyType({})
+    comparison: Comparison | None
+    parents: Mapping[Fact, str]
 
 
 class Review:
@@ -184,13 +183,13 @@ class Review:
             is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
             if is_same and not is_unmerged:
                 return None
-            notes += _of_conflicts(after, is_unmerged=is_unmerged) if after else ()
+            notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
             comparison = compare(before, after)
             has_moved = any(change.moved for change in comparison.facts)
             return _Compared(pair, notes, comparison, _items_around(after) if after and has_moved else {})
         except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
             notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
-            return _Compared(pair, notes)
+            return _Compared(pair, notes, None, {})
 
     def _documents(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
         before = self._tracked.document(pair.before, pair.old) if pair.old else None
@@ -216,24 +215,22 @@ class Review:
     def _with_now(self) -> Iterator[MemoryPair]:
         found = self._standing_in_both() or list(self._tracked.now(self._old))
         gone = {path: blob for path, blob, now in found if blob is not None and now is None}
-        new = {path: now for path, blob, now in found if blob is None and now is not None}
-        renamed = self._renamed(gone, new)
+        come = {path: now for path, blob, now in found if blob is None and now is not None}
+        renamed = self._renamed(gone, come)
         yield from renamed
         paired = {pair.old for pair in renamed} | {pair.new for pair in renamed}
         for path, blob, now in found:
             if path not in paired:
-                yield MemoryPair(
-                    path if blob is not None else "", path if now is not None else "", blob or "", now or ""
-                )
+                old, new = ("" if each is None else path for each in (blob, now))
+                yield MemoryPair(old, new, blob or "", now or "")
 
     def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
         """As `Tracked.now`, the chosen memories where each stands in both states; else nothing.
 
         Then no other memory has to be looked at: none of them was renamed.
         """
-        if not self._paths or not all(path.endswith(SUFFIXES) for path in self._paths):
-            return []
-        tree = self._tracked.tree(self._old, self._paths)
+        are_memories = self._paths and all(path.endswith(SUFFIXES) for path in self._paths)
+        tree = self._tracked.tree(self._old, self._paths) if are_memories else {}
         if not all(path in tree and self._vault.exists(path) for path in self._paths):
             return []
         return [(path, tree[path], "") for path in self._paths]
@@ -319,24 +316,19 @@ def _is_same(before: Document | None, after: Document | None, *, is_now: bool) -
     return is_now and with_newline(before.text, "\n") == with_newline(after.text, "\n")
 
 
-def _of_conflicts(document: Document, *, is_unmerged: bool) -> list[MemoryChange]:
+def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) -> list[MemoryChange]:
     """Say that a memory is amid a merge, and in which lines."""
-    path, number = document.path, document.lines.number
     # Where git knows of the merge, what stands in code is no example.
-    rows = [
-        MemoryChange(
-            path=path,
-            change="conflict",
-            line=number(start),
-            last=number(end),
-            note=f"amid a merge: a conflict in lines {number(start)} to {number(end)}",
-        )
-        for start, end in document.conflicts(in_code=is_unmerged)
-    ]
-    if is_unmerged and not rows:
+    spans = document.conflicts(in_code=is_unmerged) if document else []
+    lines = [tuple(map(document.lines.number, span)) for span in spans] if document else []
+    if is_unmerged and not lines:
         note = "amid a merge: unmerged in git's index, without markers; `git add` says that it is settled"
-        rows = [MemoryChange(path=path, change="conflict", note=note)]
-    return rows
+        return [MemoryChange(path=path, change="conflict", note=note)]
+    note = "amid a merge: a conflict in lines {} to {}"
+    return [
+        MemoryChange(path=path, change="conflict", line=first, last=last, note=note.format(first, last))
+        for first, last in lines
+    ]
 
 
 def _items_around(document: Document) -> dict[Fact, str]:
@@ -366,25 +358,10 @@ def _rows(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChang
         yield MemoryChange(path=pair.path, change="not-compared", note=note)
 
 
-_FIELDS: dict[str, MemoryChangeKind] = {
-    "added": "field-added",
-    "removed": "field-removed",
-    "changed": "field-changed",
-}
-_FACTS: dict[str, MemoryChangeKind] = {
-    "added": "fact-added",
-    "removed": "fact-removed",
-    "moved": "fact-moved",
-    "reordered": "fact-reordered",
-    "reworded": "fact-reworded",
-    "repointed": "links-repointed",
-}
-
-
 def _of_field(path: str, change: FieldChange) -> MemoryChange:
     return MemoryChange(
         path=path,
-        change=_FIELDS[change.kind],
+        change=cast("MemoryChangeKind", f"field-{change.kind}"),
         key=dotted(change.key),
         before=change.before,
         after=change.after,
@@ -394,9 +371,10 @@ def _of_field(path: str, change: FieldChange) -> MemoryChange:
 def _of_fact(path: str, change: FactChange, parents: Mapping[Fact, str]) -> MemoryChange:
     fact, before, after = change.fact, change.before, change.after
     was = before if after else None
+    became = "links-repointed" if change.kind == "repointed" else f"fact-{change.kind}"
     return MemoryChange(
         path=path,
-        change=_FACTS[change.kind],
+        change=cast("MemoryChangeKind", became),
         old_path=change.source,
         kind=fact.kind,
         id=fact.id,

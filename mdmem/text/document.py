@@ -291,11 +291,9 @@ class Document:
         from mdmem.text import blocks  # noqa: PLC0415 - start-up
 
         spans = (Span(mark.start, mark.end) for mark in self._scan.marks if mark.kind == blocks.CODE)
-        code = sorted([*self.fences, *spans])
-        ends = [
-            code[at - 1].end if (at := bisect(code, (span.start, len(self.text)))) else 0 for span in found
-        ]
-        return [span for span, end in zip(found, ends, strict=True) if end <= span.start]
+        code = sorted([Span(0, 0), *self.fences, *spans])
+        end = len(self.text)
+        return [each for each in found if code[bisect(code, (each.start, end)) - 1].end <= each.start]
 
     def _conflict_flaw(self, span: Span) -> Flaw:
         first, last = map(self.lines.number, span)

@@ -295,7 +295,9 @@ def test_a_memory_amid_a_merge_says_so_with_its_lines(work: Work) -> None:
     work.note("notes/a.md", "# A\n\n- ours\n")  # as the last commit has it
     assert conflicts() == conflicts(["notes"]) == [("notes/a.md", None, None, True)]
     assert [change.change for change in git.diff(paths=["notes"])] == ["conflict"]
-    work.git("add", "memories/notes/a.md")
+    (work.root / "memories/notes/a.md").unlink()
+    assert conflicts() == conflicts(["notes/a.md"]) == [("notes/a.md", None, None, True)]
+    work.git("rm", "--quiet", "memories/notes/a.md")
     assert conflicts() == []
 
 

@@ -578,6 +578,14 @@ class GitFailed(Unavailable, code="git-failed"):
     reason: str
 
 
+class GitSilent(GitFailed, code="git-silent"):
+    """Git was ended, since it printed nothing for longer than its limit."""
+
+    advice = (
+        "nothing was changed; a file of the repository may be endless, or a program that git started waits"
+    )
+
+
 class NoRepository(GitFailed, code="no-repository"):
     """A folder is in no work tree of git, or there is no git."""
 

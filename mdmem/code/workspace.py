@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from mdmem.code.symbols import Symbols, symbols
-from mdmem.errors import GitFailed, RipgrepFailed, RipgrepMissing
+from mdmem.errors import GitFailed, GitSilent, RipgrepFailed, RipgrepMissing
 from mdmem.text.diff import Hunk, hunks
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -287,6 +287,7 @@ class Workspace:
         self.root = os.path.realpath(root)
         self._is_hidden = hides
         self.trouble = ""
+        self._is_silent = False
         self._objects: Objects | None = None
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
         self.current = lru_cache(maxsize=_KEPT)(self._current)
@@ -479,10 +480,16 @@ class Workspace:
     def _asked(
         self, otherwise: _Result, ask: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
     ) -> _Result:
-        """What git answers; `otherwise` when it fails, which is remembered in words."""
+        """What git answers; `otherwise` when it fails, which is remembered in words.
+
+        Once it has fallen silent, it is not asked again: each question would take as long.
+        """
+        if self._is_silent:
+            return otherwise
         try:
             return ask(*given, **named)
         except GitFailed as error:
+            self._is_silent = isinstance(error, GitSilent)
             self.trouble = self.trouble or error.message
             return otherwise
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import threading
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import GitFailed, NamedNotFound
-from mdmem.git.program import NO_WORK_TREE, command, environment
+from mdmem.git.program import NO_WORK_TREE, Process, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
 
@@ -28,12 +26,12 @@ FileStatus = Literal["added", "changed", "removed", "renamed"]
 TRAILERS = OP, ID, AGENT, SESSION = "Mdmem-Op", "Mdmem-Id", "Mdmem-Agent", "Mdmem-Session"
 """What a commit says about the operations in it, in lines at the end of its message."""
 
-_SECONDS = 60.0
 _SECOND = 10**9  # nanoseconds
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16  # bytes of a name or a text of a commit; of what is longer, the beginning is read
 _LONGEST_VALUE = 1_000  # characters of a trailer
 _COMMITS_AT_ONCE = 500  # ids that stand in one command line
+_MOST_COMMITS = 1_000  # that are looked at for the changes that they name
 _BETWEEN = "\x1f"
 _KEYS = ",".join(f"key={name}" for name in TRAILERS)
 # A subject longer than that is cut by git itself.
@@ -45,6 +43,8 @@ _FORMAT = "%x00".join(
 )
 _FIELDS = 8
 _TRAILER = regex(r"([A-Za-z-]+)[ \t]*:[ \t]*(.*)")
+_IS_TRAILER = re.compile(r"[A-Za-z0-9-]+: \S.*|[ \t]+\S.*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CALLED = {name.lower(): name for name in TRAILERS}  # to git upper and lower case are the same in them
 # Settings of a repository change neither which commits are listed nor how.
 _LOG = (
@@ -64,6 +64,20 @@ _INDEXED = re.compile(
 )
 _FILES = {"100644", "100755"}
 _NOT_CHECKED_OUT = b"Ss"
+
+
+def with_trailers(text: str, trailers: Sequence[tuple[str, str]]) -> str:
+    """A message that ends in trailers, after those that it ends in already; each value comes in one line."""
+    added = "\n".join(f"{name}: {one_line(value)}" for name, value in trailers)
+    *above, last = text.split("\n\n")
+    ends = bool(above) and all(map(_IS_TRAILER.fullmatch, last.splitlines()))
+    return f"{text}\n{'' if ends else chr(10)}{added}" if added else text
+
+
+def one_line(text: str, longest: int = 300) -> str:
+    """A text in one line of at most so many characters."""
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 class Commit(NamedTuple):
@@ -181,7 +195,7 @@ class History:
             follow: there is one name, of a file: go on behind its renames.
 
         Raises:
-            GitFailed: git cannot say, or takes longer than a minute.
+            GitFailed: git cannot say.
         """
         asked = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
         with closing(self._words(asked, "read the history")) as words:
@@ -200,6 +214,15 @@ class History:
             with closing(self._words(asked, "read commits")) as words:
                 found |= {logged.commit.id: logged.commit for logged in _logged(words)}
         return found
+
+    def change_ids(self) -> set[str]:
+        """The ids of the vault's changes that the last commits name.
+
+        Raises:
+            GitFailed: git cannot be run.
+        """
+        asked = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
+        return {*self.repository.ask(asked, "read the history").printed.decode("utf-8", "replace").split()}
 
     def newest(self, ids: Sequence[str]) -> str:
         """One of some commits that none of the others descends from.
@@ -287,38 +310,17 @@ class History:
     def _words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
         """What git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
         top = self.repository.top
-        line = command(arguments)
-        if line is None:
-            raise GitFailed(path=top, action=action, reason="git was not found on PATH")
-        process = subprocess.Popen(  # noqa: S603 - a list, no shell; names stand behind --
-            line,
-            cwd=NO_WORK_TREE,
-            env=environment(own=self.repository.folder),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        late = threading.Timer(_SECONDS, process.kill)
-        late.daemon = True
-        late.start()
-        printed, is_done = process.stdout, False
-        if printed is None:
-            raise AssertionError("the stream was asked for when the process was started")
-        try:
-            yield from map(os.fsdecode, _split(printed))
-            is_done = True
-        finally:
-            late.cancel()
-            if not is_done:
-                process.kill()
-            status = process.wait()
-            printed.close()
-        if status:
-            reason = f"git ended with {status}" if status > 0 else f"git took longer than {_SECONDS:g} s"
-            raise GitFailed(path=top, action=action, reason=reason)
+        with (
+            failing(top, action),
+            Process(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
+        ):
+            yield from map(os.fsdecode, _split(process))
+            ended = process.ended()
+        if ended.status:
+            raise GitFailed(path=top, action=action, reason=ended.reason)
 
 
-def _split(stream: IO[bytes]) -> Iterator[bytes]:
+def _split(stream: Process) -> Iterator[bytes]:
     """What stands between NULs; of each, no more than is read of one."""
     rest = b""
     while chunk := stream.read(_CHUNK):

@@ -5,20 +5,33 @@ A path stands behind `--` and is taken literally; a revision is an object id or 
 
 from __future__ import annotations
 
+import io
 import os
+import resource
+import select
 import subprocess
+import sys
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from shutil import which
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-from mdmem.errors import GitFailed
+from mdmem.errors import GitFailed, GitSilent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-_SECONDS = 10.0
+    from _typeshed import WriteableBuffer
+
+# What a repository can make git wait for or read without end (a pipe, a device, a file of gigabytes) is not
+# looked for: git is ended when it prints nothing for so long, and has so much memory.
+_SILENT_SECONDS = 60.0
+_TICK_SECONDS = 1.0
+_MOST_MEMORY = 2 << 30  # bytes of data; what git maps of its packs does not count
+_MOST_COMPLAINED = 1 << 24  # bytes, such as warnings about each line of a file that never ends
+_LONGEST_REASON = 4_000  # characters of what a hook says
+_LONGEST_COMPLAINT = 1 << 16  # bytes of it that are read
 # A hook is run with these set. They would turn every command to the hook's repository, or to half an index.
 _OF_A_HOOK = (
     "GIT_DIR",
@@ -60,7 +73,6 @@ _OPTIONS = ("--no-pager", "-c", "core.quotePath=false", *(part for name in _OFF 
 _OF_A_USER = ("core.fsmonitor=false", "i18n.commitEncoding=UTF-8", "diff.orderFile=/dev/null")
 _ASK_NOBODY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}
 _TO_END_SECONDS = 5.0  # that git has to take its locks away, once it is told to end
-_MOST_COMPLAINED = 1 << 16  # bytes that are read of what hooks say
 NO_WORK_TREE = "/"  # a folder that no stranger writes to
 
 
@@ -84,10 +96,16 @@ def environment(
     return environ | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
 
 
-def command(arguments: Sequence[str]) -> list[str] | None:
-    """The argument list that runs git with `arguments`; None where there is no git."""
+def command(arguments: Sequence[str]) -> list[str]:
+    """The argument list that runs git with `arguments`.
+
+    Raises:
+        FileNotFoundError: there is no git.
+    """
     git = program(os.environ.get("PATH"))
-    return None if git is None else [git, *_OPTIONS, *arguments]
+    if git is None:
+        raise FileNotFoundError("git was not found on PATH")
+    return [git, *_OPTIONS, *arguments]
 
 
 class Ended(NamedTuple):
@@ -105,6 +123,133 @@ class Ended(NamedTuple):
         first = (stated or said or [f"it ended with {self.status} and no message"])[0]
         return first.removeprefix("fatal: ").removeprefix("error: ")
 
+    @property
+    def complaint(self) -> str:
+        """All that it and what it started complained about, or the beginning of it."""
+        said = self.errors.strip() or f"it ended with {self.status} and no message"
+        return said if len(said) <= _LONGEST_REASON else said[:_LONGEST_REASON] + " …"
+
+
+class Process(io.RawIOBase):
+    """A run of git, and the stream of what it prints; closing it ends git.
+
+    To read from it raises `TimeoutError` where git prints nothing, neither there nor as an error, for
+    `seconds` (default: a minute). The time between two reads does not count.
+
+    Args:
+        line: the argument list.
+        folder: where it runs.
+        environ: its environment.
+        stdin: what it reads: nothing, a file, or `subprocess.PIPE` for `ask`.
+        seconds: how long it may be silent.
+    """
+
+    def __init__(
+        self,
+        line: Sequence[str],
+        folder: str,
+        environ: Mapping[str, str],
+        *,
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
+        seconds: float = 0,
+    ) -> None:
+        super().__init__()
+        self._seconds = seconds or _SILENT_SECONDS
+        # A file and no pipe: nobody waits for what hooks leave running.
+        self._errors = _scratch()
+        self.popen = subprocess.Popen(  # noqa: S603 - a list, no shell; paths stand behind --
+            line, cwd=folder, env=environ, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
+        )
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if sys.platform == "linux" and most == resource.RLIM_INFINITY:
+            with suppress(OSError):
+                resource.prlimit(self.popen.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, most))
+        if self.popen.stdout is None:
+            raise AssertionError("the stream was asked for when the process was started")
+        self._printed = self.popen.stdout.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._printed, select.POLLIN)
+
+    def readable(self) -> bool:
+        """It is read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read what git prints next; 0 at its end."""
+        tick = min(_TICK_SECONDS, self._seconds)
+        silent, complained = 0.0, 0
+        # Ticks are counted, and no clock is asked, so that a machine may pause.
+        while not self._poll.poll(tick * 1000):
+            before, complained = complained, os.fstat(self._errors.fileno()).st_size
+            silent = silent + tick if complained == before else 0.0
+            if silent >= self._seconds or complained > _MOST_COMPLAINED:
+                raise TimeoutError(self._too_long(complained))
+        return os.readv(self._printed, [buffer])
+
+    def _too_long(self, complained: int) -> str:
+        if complained > _MOST_COMPLAINED:
+            return f"git printed more than {_MOST_COMPLAINED:,} bytes of errors, and was ended"
+        return f"git, or what it started, printed nothing for {self._seconds:g} s, and was ended"
+
+    def ask(self, question: bytes) -> None:
+        """Write to its standard input, which is a pipe."""
+        if self.popen.stdin is None:
+            raise AssertionError("the stream was asked for when the process was started")
+        self.popen.stdin.write(question)
+
+    def ended(self) -> Ended:
+        """Read to the end, and wait for git."""
+        with self:
+            printed = self.readall()
+            try:
+                status = self.popen.wait(self._seconds)
+            except subprocess.TimeoutExpired:
+                raise TimeoutError(self._too_long(0)) from None
+            said = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
+        return Ended(status, printed, said.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """End git where it has not ended; it takes its locks away when it is not killed."""
+        if self.closed:
+            return
+        super().close()
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.popen.wait(_TO_END_SECONDS)
+            self.popen.kill()
+            self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout, self._errors):
+            if stream is not None:
+                stream.close()
+
+
+def _scratch(content: bytes = b"") -> IO[bytes]:
+    """A file without a name; in memory where the system can, as the disk may be full."""
+    if sys.platform == "linux":
+        file: IO[bytes] = os.fdopen(os.memfd_create("git"), "w+b")
+    else:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever gets it closes it
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+@contextmanager
+def failing(folder: str, action: str) -> Iterator[None]:
+    """Say of git that it was not found, could not be started or fell silent.
+
+    Raises:
+        GitSilent: it printed nothing for too long.
+        GitFailed: anything else.
+    """
+    try:
+        yield
+    except TimeoutError as error:
+        raise GitSilent(path=folder, action=action, reason=str(error)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        raise GitFailed(path=folder, action=action, reason=str(error)) from None
+
 
 def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> Ended:
     """Run git in `folder` and wait for it.
@@ -116,27 +261,10 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> En
         own: git's own folder, where that is known.
 
     Raises:
-        GitFailed: there is no git, it cannot be started, or it takes longer than ten seconds.
+        GitFailed: there is no git, it cannot be started, or it falls silent (`GitSilent`).
     """
-    line = command(arguments)
-    if line is None:
-        raise GitFailed(path=folder, action=action, reason="git was not found on PATH")
-    try:
-        ended = subprocess.run(  # noqa: S603 - a list, no shell; paths stand behind --
-            line,
-            cwd=folder,
-            env=environment(own=own, tree=folder),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        reason = f"git took longer than {_SECONDS:g} s"
-        raise GitFailed(path=folder, action=action, reason=reason) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        raise GitFailed(path=folder, action=action, reason=str(error)) from None
-    return Ended(ended.returncode, ended.stdout, ended.stderr.decode("utf-8", "replace"))
+    with failing(folder, action):
+        return Process(command(arguments), folder, environment(own=own, tree=folder)).ended()
 
 
 def run_as_user(
@@ -146,63 +274,24 @@ def run_as_user(
     *,
     given: bytes = b"",
     settings: Mapping[str, str] | None = None,
-    seconds: float,
+    seconds: float = 0,
 ) -> Ended:
     """Run git as its user does: with hooks, filters, signing, attributes and file names as patterns.
-
-    What hooks print goes to files, so that nobody waits for what they leave running.
 
     Args:
         arguments: behind `git`.
         folder: where it runs.
         action: as `run`.
         given: what it reads from standard input.
-        settings: of the environment, besides.
-        seconds: after which it is told to end.
+        settings: of the environment, in addition.
+        seconds: how long git, and what it starts, may be silent; by default as `run`.
 
     Raises:
-        GitFailed: there is no git, it cannot be started, or it takes too long.
+        GitFailed: as `run`.
     """
-    git = program(os.environ.get("PATH"))
-    if git is None:
-        raise GitFailed(path=folder, action=action, reason="git was not found on PATH")
     environ = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     environ |= _ASK_NOBODY | dict(settings or {})
-    try:
-        with (
-            tempfile.TemporaryFile() as stdin,
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as said,
-        ):
-            stdin.write(given)
-            stdin.seek(0)
-            line = [git, "--no-pager", *(part for each in _OF_A_USER for part in ("-c", each)), *arguments]
-            status = _waited_for(
-                subprocess.Popen(line, cwd=folder, env=environ, stdin=stdin, stdout=out, stderr=said),  # noqa: S603 - as above
-                seconds,
-            )
-            if status is None:
-                reason = f"git, or what it started, took longer than {seconds:g} s"
-                raise GitFailed(path=folder, action=action, reason=reason)
-            out.seek(0)
-            said.seek(0)
-            complained = said.read(_MOST_COMPLAINED).decode("utf-8", "replace")
-            return Ended(status, out.read(), complained)
-    except (OSError, ValueError) as error:
-        raise GitFailed(path=folder, action=action, reason=str(error)) from None
-
-
-def _waited_for(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit status; None for a process that had to be ended. It is gone in any case."""
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # An interrupt reaches git, too. It takes its locks away when it is not killed.
-        if process.poll() is None:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_TO_END_SECONDS)
-            process.kill()
-            process.wait()
+    options = [part for each in _OF_A_USER for part in ("-c", each)]
+    with failing(folder, action), _scratch(given) as stdin:
+        line = [command([])[0], "--no-pager", *options, *arguments]
+        return Process(line, folder, environ, stdin=stdin, seconds=seconds).ended()

@@ -1,25 +1,24 @@
 """A repository: its files as they were, who wrote which line, and what was renamed.
 
-Git is asked about commits and the index, and never looks at the work tree: to compare a file there it would
-run the filters that the repository's settings name, and read attributes from files that may be pipes.
+Git is asked about commits and the index, and never compares a file of the work tree: for that it would run
+the filters that the repository's settings name.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
-from contextlib import suppress
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, NamedTuple, Self
+from io import BufferedReader
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mdmem.errors import GitFailed, NoRepository
-from mdmem.git.program import NO_WORK_TREE, Ended, command, environment, program, run
+from mdmem.git.program import NO_WORK_TREE, Ended, Process, command, environment, failing, program, run
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -47,7 +46,8 @@ class Objects:
         """Read from the repository at `folder`; a blob of more than `limit` bytes is not kept in memory."""
         self.folder = folder
         self.limit = limit
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
+        self._printed: BufferedReader | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -58,15 +58,8 @@ class Objects:
     def close(self) -> None:
         """End the process; a later read starts another."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                # A question that a dead process never took is still in the buffer.
-                with suppress(BrokenPipeError):
-                    stream.close()
+        if process is not None:
+            process.close()
 
     def blob(self, commit: str, path: str) -> bytes | None:
         """The file `path`, from the root of the repository, as it was in `commit`; None if it was not.
@@ -75,7 +68,7 @@ class Objects:
 
         Raises:
             TooLong: it has more than `limit` bytes.
-            GitFailed: git cannot be run, or its answer breaks off.
+            GitFailed: git cannot be run, it falls silent, or its answer breaks off.
         """
         if not OBJECT_ID.fullmatch(commit) or "\n" in path or "\0" in path:
             return None  # no name of an object; and one question is one line
@@ -91,21 +84,22 @@ class Objects:
         return self._asked(id_.encode("ascii"), f"read {id_[:12]}") if OBJECT_ID.fullmatch(id_) else None
 
     def _asked(self, name: bytes, action: str) -> bytes | None:
-        try:
-            return self._answer(name)
-        except (OSError, EOFError) as error:
-            self.close()
-            reason = str(error) or (_LACKS if self._is_partial() else "its answer broke off")
-            raise GitFailed(path=self.folder, action=action, reason=reason) from None
+        with failing(self.folder, action):
+            try:
+                return self._answer(name)
+            except OSError:
+                self.close()
+                raise
+            except EOFError:
+                self.close()
+                raise OSError(_LACKS if self._is_partial() else "its answer broke off") from None
 
     def _is_partial(self) -> bool:
         """Whether the repository may lack objects, which git would fetch."""
         return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
     def _answer(self, name: bytes) -> bytes | None:
-        to_git, from_git = self._streams()
-        to_git.write(name + b"\n")
-        to_git.flush()
+        from_git = self._asking(name)
         header = from_git.readline()
         if not header.endswith(b"\n"):
             raise EOFError
@@ -125,33 +119,24 @@ class Objects:
             raise TooLong
         return content
 
-    def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
-        if self._process is None:
+    def _asking(self, name: bytes) -> BufferedReader:
+        """Ask for an object; the stream that the answer comes from."""
+        if self._process is None or self._printed is None:
             line = command(["cat-file", "--batch", "--follow-symlinks"])
-            if line is None:
-                raise FileNotFoundError("git was not found on PATH")
-            self._process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it is given
-                line,
-                cwd=self.folder,
-                env=environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        process = self._process
-        if process.stdin is None or process.stdout is None:
-            raise AssertionError("both streams were asked for when the process was started")
-        return process.stdin, process.stdout
+            self._process = Process(line, self.folder, environment(), stdin=subprocess.PIPE)
+            self._printed = BufferedReader(self._process)
+        self._process.ask(name + b"\n")
+        return self._printed
 
 
-def _kept(stream: IO[bytes], size: int) -> bytes:
+def _kept(stream: BufferedReader, size: int) -> bytes:
     content = stream.read(size)
     if len(content) != size:
         raise EOFError
     return content
 
 
-def _skip(stream: IO[bytes], size: int) -> None:
+def _skip(stream: BufferedReader, size: int) -> None:
     while size:
         chunk = stream.read(min(size, _CHUNK))
         if not chunk:
@@ -164,12 +149,9 @@ def _skip(stream: IO[bytes], size: int) -> None:
 
 _NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
 _NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
-_MOST_READ = 100 << 20  # bytes of a file that git reads whole; of attributes git takes no more itself
-# What git reads of the work tree, whatever it is asked, and where git keeps what it reads at every start.
-_READ = (".gitattributes", ".gitignore", ".mailmap")
-_OWN_FOLDERS = ("", "info", "objects/info", "objects/pack")
 # It reads what is to be ignored for a comparison of the index as well.
 OF_THE_INDEX = ("-c", "core.excludesFile=/dev/null", "diff-index", "--cached")
+_OF_GIT = (".gitignore", ".gitattributes")
 _BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
 _TWO_NAMES = regex(r"[RC][0-9]+")
 
@@ -204,8 +186,7 @@ class Repository:
         """The repository whose work tree holds `folder`; None when none does, or there is no git.
 
         Raises:
-            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it; or would
-                wait for a pipe in its folder.
+            GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
         """
         if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
             return None
@@ -220,9 +201,6 @@ class Repository:
         printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
         top, shallow, own, _, shared, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=3)
         common = os.path.normpath(os.path.join(folder, shared))
-        for path, reason in _endless(dict.fromkeys((own, common))):
-            said = f"{os.path.relpath(path, top)} {reason}"
-            raise GitFailed(path=folder, action="look at the repository", reason=said)
         return cls(top, prefix, own, common, shallow=shallow == "true")
 
     @classmethod
@@ -253,6 +231,11 @@ class Repository:
         found = ended.printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
+    def branch(self) -> str:
+        """The full name of the branch that is checked out; empty when the head is detached."""
+        printed = self.ask(["symbolic-ref", "--quiet", "HEAD"], "read the head").printed
+        return os.fsdecode(printed.removesuffix(b"\n"))
+
     def blame(self, name: str, *, words: bool = False) -> tuple[str | None, ...]:
         r"""The commit that last touched each line of the file `name`, as the head has it.
 
@@ -267,7 +250,7 @@ class Repository:
         asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
         asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
         # The files that the setting names have to be there, though they are not used.
-        tree = self._whole_tree([name], f"blame {name}") if self._skipped else NO_WORK_TREE
+        tree = self.top if self._skips else NO_WORK_TREE
         ended = self.ask(asked, f"blame {name}", tree)
         if ended.status:
             if _NOT_COMMITTED.search(ended.errors):
@@ -314,6 +297,20 @@ class Repository:
         asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
         return self._done(asked, f"look for {name} in the index").printed.count(b"\0")
 
+    def holds_more_than(self, names: Sequence[str]) -> bool:
+        """Whether the index has a file that is not at or below one of `names`, git's own settings left out.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        printed = self._done(["ls-files", "--cached", "-z", "--full-name"], "list the files").printed
+        under = tuple(f"{name}/" for name in names)
+        return any(
+            not (name in names or name.startswith(under) or os.path.basename(name) in _OF_GIT)
+            for name in map(os.fsdecode, filter(None, printed.split(b"\0")))
+            if "." not in names
+        )
+
     def taken(self, names: Sequence[str]) -> tuple[str, ...]:
         """The files at or below `names` that git takes into a commit, since it has them or ignores them not.
 
@@ -321,10 +318,8 @@ class Repository:
             GitFailed: git cannot say.
         """
         action = "look for what it ignores"
-        self._named_by("core.excludesFile")
-        tree = self._whole_tree(names, action)
         asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self._done(asked, action, tree).printed
+        printed = self._done(asked, action, self.top).printed
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
@@ -343,53 +338,10 @@ class Repository:
         ended = self._done([*asked, _known(commit), "--"], f"read the commit {commit[:12]}")
         return tuple(_renamed(ended.printed))
 
-    def endless(self, names: Sequence[str], *, every: bool = False) -> Iterator[str]:
-        """Why git should not be let read the work tree at and below `names`: what never ends there, in words.
-
-        With `every`, nor where else the index has files.
-        """
-        walked = [os.path.normpath(os.path.join(self.top, name)) for name in names]
-        found = (folder for path in walked for folder, _, _ in os.walk(path))
-        folders = {folder[len(self.top) :].lstrip(os.sep) for folder in found}
-        folders |= {os.path.dirname(name) for name in (self._listed() if every else names)}
-        for above in [*folders]:
-            while (above := os.path.dirname(above)) not in folders:
-                folders.add(above)
-        for path in (os.path.join(folder, name) for folder in sorted(folders) for name in _READ):
-            reason = unreadable(os.path.join(self.top, path), follow=False)
-            if reason:
-                yield f"{path} {reason}"
-
-    def _whole_tree(self, names: Sequence[str], action: str) -> str:
-        """The work tree, for a git that is to read it at and below `names`."""
-        for reason in self.endless(names):
-            raise GitFailed(path=self.top, action=action, reason=reason)
-        return self.top
-
-    def _listed(self) -> Iterator[str]:
-        """The names of the files that the index has."""
-        printed = self._done(["ls-files", "-z", "--full-name"], "list the files").printed
-        return map(os.fsdecode, filter(None, printed.split(b"\0")))
-
     @cached_property
-    def _skipped(self) -> list[str]:
-        """The files that name commits for blame to skip; asked once, as a workspace blames many files."""
-        return self._named_by("blame.ignoreRevsFile")
-
-    def _named_by(self, setting: str) -> list[str]:
-        """The files that a setting names.
-
-        Raises:
-            GitFailed: one of them never ends.
-        """
-        ended = self.ask(["config", "-z", "--get-all", setting], "read the settings")
-        found = [os.fsdecode(value) for value in ended.printed.split(b"\0") if value]
-        for value in found:
-            reason = unreadable(os.path.join(self.top, os.path.expanduser(value)))
-            if reason:
-                reason = f"its setting {setting} names {value}, which {reason}"
-                raise GitFailed(path=self.top, action="read the settings", reason=reason)
-        return found
+    def _skips(self) -> bool:
+        """Whether a setting names commits for blame to skip; asked once, as a workspace blames many files."""
+        return self.ask(["config", "--get", "blame.ignoreRevsFile"], "read the settings").status != 1
 
     def ask(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
         """Run git in the repository, with `tree` as its work tree.
@@ -407,30 +359,6 @@ class Repository:
         if ended.status:
             raise GitFailed(path=self.top, action=action, reason=ended.reason)
         return ended
-
-
-def _endless(folders: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What never ends among the files that git itself has, and why it is not to be read."""
-    for folder in (os.path.join(each, name) for each in folders for name in _OWN_FOLDERS):
-        with suppress(OSError), os.scandir(folder) as entries:
-            others = [entry.path for entry in entries if not (entry.is_dir() or entry.is_file())]
-            yield from ((path, reason) for path in others if (reason := unreadable(path)))
-
-
-def unreadable(path: str, *, follow: bool = True) -> str:
-    """Why git should not be let read a file whole, in words behind its name; empty when it may.
-
-    What is not there is not read, nor is a folder or a socket; and the null device ends at once.
-    """
-    with suppress(OSError):
-        status = os.stat(path, follow_symlinks=follow)
-        mode, size = status.st_mode, status.st_size
-        if stat.S_ISREG(mode) and size > _MOST_READ:
-            return f"has {size:,} bytes; the limit is {_MOST_READ:,}"
-        is_read = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
-        if is_read and os.path.realpath(path) != os.devnull:
-            return "is not a regular file"
-    return ""
 
 
 def _known(commit: str) -> str:

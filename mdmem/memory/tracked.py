@@ -14,7 +14,7 @@ from mdmem.errors import GitFailed, PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.text.document import SUFFIXES, Document, parse
-from mdmem.vault.paths import Namespace, check_memory, join, relative
+from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -133,6 +133,19 @@ class Tracked:
             inner = os.path.join(self.repository.top, folder, ".git")
             self._held[folder] = not os.path.lexists(inner) and self.holds(folder)
         return not folder or self._held[folder]
+
+    def elsewhere(self, paths: Sequence[str]) -> list[str]:
+        """The mounts, and folders of memories, that the repository does not hold; with `paths`, of these."""
+        mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
+        lost = [path for path in mounts if path not in self.mounted and is_chosen(path, paths)]
+        folders = {os.path.dirname(path) for path in paths if path.endswith(SUFFIXES)}
+        for name in (path for path in paths or ("",) if not path.endswith(SUFFIXES)):
+            folders |= {os.path.dirname(each.path) for each in self._vault.walk(name) if not each.problem}
+        for folder in sorted(folders):
+            inside = self.repository.name(join(self._vault.folder(folder), "a"))
+            if not (self.holds(inside) or any(is_under(folder, path) for path in lost)):
+                lost.append(folder)
+        return lost
 
     def name(self, path: str) -> str:
         """What git calls a memory, whether it is there or not.
@@ -298,6 +311,11 @@ class Tracked:
         with suppress(OSError):
             return os.stat(os.path.join(self.repository.folder, "index")).st_mtime_ns
         return 0
+
+
+def is_chosen(path: str, chosen: Sequence[str]) -> bool:
+    """Whether a path is one of some memories and folders, or in one; each is where there are none."""
+    return not chosen or any(is_under(path, each) for each in chosen)
 
 
 def agent_of(commit: Commit, *, is_part: bool) -> str:

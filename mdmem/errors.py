@@ -581,9 +581,7 @@ class GitFailed(Unavailable, code="git-failed"):
 class GitSilent(GitFailed, code="git-silent"):
     """Git was ended, since it printed nothing for longer than its limit."""
 
-    advice = (
-        "nothing was changed; a file of the repository may be endless, or a program that git started waits"
-    )
+    advice = "nothing was changed; a file there may have no end, or a program that git started waits"
 
 
 class NoRepository(GitFailed, code="no-repository"):

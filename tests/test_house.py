@@ -38,6 +38,8 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
+    "git.commit": "the one place that runs git as its user does, and changes a repository",
+    "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.outline": "what a conversation came to is found without any memory",
     "program": "the one place that runs a program which the user names as a model",

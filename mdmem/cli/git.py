@@ -392,6 +392,9 @@ def git_commit(
 ) -> int:
     """Commit the memories that have changed, and mounted files; what else is staged stays staged.
 
+    The settings of the vault go along, but not with --only: its .gitignore, and its config, schemas and
+    templates in .mdmem. So a clone is a vault. A memory that was renamed is committed under both names.
+
     The message ends in trailers that name what was done and by whom, from the vault's own history. Your own
     hooks and signing apply. Programs that the repository itself names, such as its hooks, run only with
     --hooks, or after `mdmem git allow hooks`. The exit code is 1 when there is nothing to commit.
@@ -399,15 +402,16 @@ def git_commit(
     done = memory.git.commit(**given)
     if as_json:
         print_json(done)
-    elif done.files:
+    elif done.files or done.settings:
         _print_committed(done, verbose=verbose)
     for line in done.left_out:
         print(f"left out: {line}", file=sys.stderr)
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
-    if not (done.files or as_json):
+    is_empty = not (done.files or done.settings)
+    if is_empty and not as_json:
         print("nothing to commit", file=sys.stderr)
-    return 0 if done.files else 1
+    return int(is_empty)
 
 
 def _print_committed(done: Committed, *, verbose: bool) -> None:
@@ -417,11 +421,12 @@ def _print_committed(done: Committed, *, verbose: bool) -> None:
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))
-    most = len(done.files) if verbose else _MOST_FILES
-    for file in done.files[:most]:
+    files = (*done.settings, *done.files)
+    most = len(files) if verbose else _MOST_FILES
+    for file in files[:most]:
         print(f" {_LETTERS[file.kind]} {file.path}")
-    if len(done.files) > most:
-        print(f" and {len(done.files) - most:,} more (-v names them)")
+    if len(files) > most:
+        print(f" and {len(files) - most:,} more (-v names them)")
     if done.ignored:
         print(f" {memories(done.ignored)} ignored by git")
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import GitFailed, NamedNotFound
-from mdmem.git.program import NO_WORK_TREE, Process, command, environment, failing
+from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
 
@@ -312,7 +312,7 @@ class History:
         top = self.repository.top
         with (
             failing(top, action),
-            Process(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
+            GitProcess(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
         ):
             yield from map(os.fsdecode, _split(process))
             ended = process.ended()
@@ -320,7 +320,7 @@ class History:
             raise GitFailed(path=top, action=action, reason=ended.reason)
 
 
-def _split(stream: Process) -> Iterator[bytes]:
+def _split(stream: GitProcess) -> Iterator[bytes]:
     """What stands between NULs; of each, no more than is read of one."""
     rest = b""
     while chunk := stream.read(_CHUNK):

@@ -130,7 +130,7 @@ class Ended(NamedTuple):
         return said if len(said) <= _LONGEST_REASON else said[:_LONGEST_REASON] + " …"
 
 
-class Process(io.RawIOBase):
+class GitProcess(io.RawIOBase):
     """A run of git, and the stream of what it prints; closing it ends git.
 
     To read from it raises `TimeoutError` where git prints nothing, neither there nor as an error, for
@@ -264,7 +264,7 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> En
         GitFailed: there is no git, it cannot be started, or it falls silent (`GitSilent`).
     """
     with failing(folder, action):
-        return Process(command(arguments), folder, environment(own=own, tree=folder)).ended()
+        return GitProcess(command(arguments), folder, environment(own=own, tree=folder)).ended()
 
 
 def run_as_user(
@@ -294,4 +294,4 @@ def run_as_user(
     options = [part for each in _OF_A_USER for part in ("-c", each)]
     with failing(folder, action), _scratch(given) as stdin:
         line = [command([])[0], "--no-pager", *options, *arguments]
-        return Process(line, folder, environ, stdin=stdin, seconds=seconds).ended()
+        return GitProcess(line, folder, environ, stdin=stdin, seconds=seconds).ended()

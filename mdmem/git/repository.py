@@ -14,7 +14,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mdmem.errors import GitFailed, NoRepository
-from mdmem.git.program import NO_WORK_TREE, Ended, Process, command, environment, failing, program, run
+from mdmem.git.program import NO_WORK_TREE, Ended, GitProcess, command, environment, failing, program, run
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Objects:
         """Read from the repository at `folder`; a blob of more than `limit` bytes is not kept in memory."""
         self.folder = folder
         self.limit = limit
-        self._process: Process | None = None
+        self._process: GitProcess | None = None
         self._printed: BufferedReader | None = None
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class Objects:
         """Ask for an object; the stream that the answer comes from."""
         if self._process is None or self._printed is None:
             line = command(["cat-file", "--batch", "--follow-symlinks"])
-            self._process = Process(line, self.folder, environment(), stdin=subprocess.PIPE)
+            self._process = GitProcess(line, self.folder, environment(), stdin=subprocess.PIPE)
             self._printed = BufferedReader(self._process)
         self._process.ask(name + b"\n")
         return self._printed

@@ -145,24 +145,28 @@ class Git(KindVerbs[R]):
         hooks: bool = False,
         dry_run: bool = False,
     ) -> Committed:
-        """Commit the memories that have changed, are new or gone, and mounted files; nothing else.
+        """Commit the memories that have changed, are new or gone, mounted files, and the vault's settings.
 
-        What else is staged stays staged, and only that. The user's hooks and signing hold.
+        What else is staged stays staged, and only that. The user's hooks and signing hold. The settings are
+        the `.gitignore` of the vault and what git tracks of `.mdmem`; a namespace has none.
 
         Args:
             message: what to say; without it, what was done. Trailers name the changes in the history of the
                 vault that led from the last commit to what the files hold.
-            only: these memories and folders.
+            only: these memories and folders; of a memory that was renamed, both names. No settings.
             session: in which it was done, for the trailer `Mdmem-Session`.
             hooks: run the programs that the repository itself names: its hooks, filters, signing.
             dry_run: only say what would be committed.
+
+        Returns:
+            The commit; its id is None for a dry run, and where there is nothing to commit.
 
         Raises:
             MemoryNotFound: `only` names none.
             GitRefused: a merge or the like is under way, another git holds the lock of the index, or the
                 repository would start programs that are not allowed.
             CommitFailed: a hook, signing or git itself refused, with what it said.
-            GitFailed: git cannot be asked.
+            GitFailed: git cannot be asked, or was ended since it fell silent.
         """
         from mdmem.memory.commits import Commits  # noqa: PLC0415 - start-up
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.errors import CommitFailed, GitFailed, GitRefused
+from mdmem.errors import CommitFailed, GitFailed, GitRefused, GitSilent
 from mdmem.git.commit import Pending, WorkTree
 from mdmem.git.repository import Repository
 
@@ -211,12 +211,12 @@ def test_the_hooks_of_the_user_run_and_see_what_is_committed(tree: Any, tmp_path
     os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)  # nobody waited for what it left running
 
 
-def test_a_hook_that_takes_too_long_is_ended_and_leaves_no_lock(tree: Any, tmp_path: Path, mine: Any) -> None:
+def test_a_hook_that_falls_silent_is_ended_and_leaves_no_lock(tree: Any, tmp_path: Path, mine: Any) -> None:
     tree.write("notes/a.md", "a\n")
     before = index(tree)
     program(tmp_path / "hooks/pre-commit", "exec sleep 600")
     mine("core.hooksPath", str(tmp_path / "hooks"))
-    with pytest.raises(GitFailed, match=r"took longer than 0\.5 s"):
+    with pytest.raises(GitSilent, match=r"printed nothing for 0\.5 s"):
         commit(tree, seconds=0.5)
     assert index(tree) == before
     assert not os.path.lexists(tree.root / ".git/index.lock")
@@ -313,7 +313,6 @@ def test_a_detached_head_has_no_branch_and_is_committed_to(tree: Any) -> None:
     first = tree.commit()
     tree.git("checkout", "-q", "--detach")
     tree.write("notes/a.md", "a\n")
-    assert work(tree).branch() is None
     made = commit(tree)
     assert tree.git("rev-parse", f"{made}^") == first
 
@@ -352,9 +351,11 @@ def test_whether_git_has_other_files(tree: Any) -> None:
     tree.write(".gitattributes", "a\n")
     tree.write("ignored.py", "a\n")
     tree.git("add", "memories", "AGENTS.md", ".gitattributes")
-    assert not work(tree, "memories").holds_more_than(["memories", "AGENTS.md"])
-    assert work(tree, "memories").holds_more_than(["memories"])
-    assert not work(tree).holds_more_than([""])
+    repository = Repository.around(str(tree.root / "memories"))
+    assert not repository.holds_more_than(["memories", "AGENTS.md"])
+    assert repository.holds_more_than(["memories"])
+    assert repository.holds_more_than(["memories/notes/a", "AGENTS.md"])
+    assert not repository.holds_more_than(["."])
 
 
 # ------------------------------------------------------------- a repository that came from somewhere else
@@ -455,13 +456,40 @@ def test_a_link_in_gits_folder_is_not_written_through(tree: Any, tmp_path: Path,
         commit(tree)
 
 
+def test_a_hook_that_prints_is_not_ended(tree: Any, tmp_path: Path, mine: Any) -> None:
+    """Three times the limit, with a word in between."""
+    tree.write("notes/a.md", "a\n")
+    program(tmp_path / "hooks/pre-commit", "for n in 1 2 3 4 5 6; do sleep 0.5; echo $n; done")
+    mine("core.hooksPath", str(tmp_path / "hooks"))
+    assert commit(tree, seconds=1) == tree.git("rev-parse", "HEAD")
+
+
+def test_a_commit_that_was_made_before_git_was_ended_is_told_of(tree: Any, tmp_path: Path, mine: Any) -> None:
+    tree.write("notes/a.md", "a\n")
+    program(tmp_path / "hooks/post-commit", "exec sleep 600")
+    mine("core.hooksPath", str(tmp_path / "hooks"))
+    with pytest.raises(GitSilent, match="meanwhile the head became") as caught:
+        commit(tree, seconds=0.5)
+    assert tree.git("rev-parse", "HEAD") in caught.value.reason
+    assert tree.git("status", "--porcelain") == ""
+
+
+def test_a_commit_that_is_not_there_afterwards_is_an_error(tree: Any, tmp_path: Path, mine: Any) -> None:
+    tree.commit()
+    tree.write("notes/a.md", "a\n")
+    program(tmp_path / "hooks/post-commit", "git update-ref HEAD HEAD~1")
+    mine("core.hooksPath", str(tmp_path / "hooks"))
+    with pytest.raises(CommitFailed, match="the head is the same as before"):
+        commit(tree)
+
+
 def test_a_pipe_in_gits_folder_is_not_waited_for(tree: Any) -> None:
     tree.commit()
     tree.write("notes/a.md", "a\n")
     (tree.root / ".git/COMMIT_EDITMSG").unlink()
     os.mkfifo(tree.root / ".git/COMMIT_EDITMSG")
-    with pytest.raises(GitFailed, match="COMMIT_EDITMSG is not a regular file"):
-        commit(tree)
+    with pytest.raises(GitSilent, match="printed nothing"):
+        commit(tree, seconds=0.5)
 
 
 def test_a_folder_of_another_repository_is_not_committed_to(tree: Any, tmp_path: Path) -> None:
@@ -479,27 +507,48 @@ def test_a_folder_of_another_repository_is_not_committed_to(tree: Any, tmp_path:
     assert tree.git("rev-parse", "HEAD") == head
 
 
-def test_a_pipe_that_git_would_wait_for_elsewhere_is_refused(tree: Any) -> None:
+def test_a_folder_that_shares_the_commits_of_another_repository_is_not_committed_to(
+    tree: Any, tmp_path: Path
+) -> None:
+    """As `.git` is a folder and no link, only what it shares leads elsewhere."""
+    tree.write("notes/a.md", "a\n")
+    head = tree.commit()
+    other = type(tree)(tmp_path / "other")
+    other.write("notes/a.md", "evil\n")
+    other.write(".git/commondir", f"{tree.root}/.git\n")
+    other.write(".git/gitdir", f"{other.root}/.git\n")
+    other.write(".git/HEAD", "ref: refs/heads/main\n")
+    with pytest.raises(GitRefused, match="does not name this work tree"):
+        commit(other)
+    assert tree.git("rev-parse", "HEAD") == head
+
+
+def test_a_pipe_that_git_would_wait_for_elsewhere_ends_the_commit(tree: Any) -> None:
     """Git looks at every file that its index knows, and at what attributes it has."""
     tree.write("src/a.py", "a\n")
     tree.commit()
+    head = tree.git("rev-parse", "HEAD")
     tree.write("src/a.py", "b\n")
     tree.write("notes/a.md", "a\n")
     os.mkfifo(tree.root / "src/.gitattributes")
-    with pytest.raises(GitRefused, match=r"src/\.gitattributes is not a regular file"):
-        commit(tree)
+    with pytest.raises(GitSilent, match="printed nothing"):
+        commit(tree, seconds=0.5)
+    assert tree.git("rev-parse", "HEAD") == head
     (tree.root / "src/.gitattributes").unlink()
     os.mkfifo(tree.root / "src/pipe")
     tree.git("config", "diff.orderFile", str(tree.root / "src/pipe"))
     assert commit(tree) == tree.git("rev-parse", "HEAD")
 
 
-@pytest.mark.parametrize("setting", ["core.attributesFile", "core.excludesFile"])
-def test_a_setting_that_names_a_device_is_refused(tree: Any, setting: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "words"), [("/dev/zero", "Out of memory"), ("/dev/urandom", "Out of memory|bytes of errors")]
+)
+def test_attributes_that_never_end_are_an_error(tree: Any, file: str, words: str) -> None:
     tree.write("notes/a.md", "a\n")
-    tree.git("config", setting, "/dev/zero")
-    with pytest.raises(GitRefused, match="not a regular file"):
+    tree.git("config", "core.attributesFile", file)
+    with pytest.raises(GitFailed, match=words):
         commit(tree)
+    assert tree.git("rev-list", "--all") == ""
 
 
 def test_what_a_partial_clone_lacks_is_not_fetched(tree: Any, tmp_path: Path) -> None:

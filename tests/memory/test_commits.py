@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import mdmem
 from mdmem.adapters.hooks import answer
-from mdmem.errors import GitRefused, MemoryNotFound, NoRepository, PathRefused, Usage
+from mdmem.errors import GitFailed, GitRefused, GitSilent, MemoryNotFound, NoRepository, PathRefused, Usage
 from mdmem.memory.commits import Commits
 from tests.git.conftest import VaultTree, set_up
 from tests.mcp.conftest import command
@@ -22,7 +23,7 @@ from tests.mcp.test_stdio import lines_of
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mdmem.memory.commits import Committed
@@ -73,6 +74,7 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     assert done.commit == project.git("rev-parse", "HEAD")
     assert project.git("ls-tree", "-r", "--name-only", "HEAD").split() == [
         "AGENTS.md",
+        *("memories/.gitignore", "memories/.mdmem/config.toml"),
         "memories/notes/db.md",
     ]
     assert project.git("diff", "--cached", "--name-only") == "src/a.py"
@@ -81,10 +83,104 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     assert paths(project.committed()) == []
 
 
-def test_nothing_changed_is_no_commit(project: Project) -> None:
+def test_the_settings_of_the_vault_go_along(project: Project) -> None:
+    project.write("memories/.mdmem/schemas/recipe.json", "{}\n")
+    project.write("memories/.mdmem/local/mine", "a\n")
+    project.git("add", "--force", "memories/.mdmem/local/mine")
+    project.write("memories/.mdmem/templates/large.md", b"x" * 5_000_000)
+    project.memory.append("notes/a.md", "One.")
+    assert project.committed(only=["notes/a.md"]).settings == ()
     done = project.committed()
-    assert (done.commit, done.files, done.message) == (None, (), "")
+    assert [tuple(each) for each in done.settings] == [
+        *((".gitignore", "added"), (".mdmem/config.toml", "added"), (".mdmem/schemas/recipe.json", "added")),
+    ]
+    assert done.files == ()
+    assert done.message == "Change the settings of the vault"
+    assert [line.partition(":")[0] for line in done.left_out] == [".mdmem/templates/large.md"]
+    assert project.git("diff", "--cached", "--name-only") == "memories/.mdmem/local/mine"
+    project.write("memories/.mdmem/schemas/recipe.json", "{} \n")
+    alice = project.open(user="alice")
+    alice.append("notes/a.md", "One.")
+    assert project.committed(memory=alice).settings == ()  # they belong to the whole vault
+    assert mdmem.as_json(project.committed())["settings"] == [
+        {"path": ".mdmem/schemas/recipe.json", "kind": "changed"}
+    ]
+
+
+def test_changes_that_are_committed_as_they_are_made_take_the_settings_along(project: Project) -> None:
+    project.config('# commit = "off"', 'commit = "auto"')
+    project.memory.git.allow("commit")
+    project.memory.append("notes/a.md", "One.")
+    assert "memories/.mdmem/config.toml" in project.git("ls-tree", "-r", "--name-only", "HEAD").split()
+
+
+@pytest.mark.parametrize("only", ["notes/a.md", "notes/b.md"])
+@pytest.mark.parametrize("how", ["mdmem", "by hand"])
+def test_a_rename_is_committed_under_both_names(project: Project, only: str, how: str) -> None:
+    project.memory.append("notes/a.md", "The database is one file.\n\nIt is backed up at night.")
+    project.memory.append("notes/other.md", "Nothing like it.")
+    project.committed()
+    if how == "mdmem":
+        project.memory.mv("notes/a.md", "notes/b.md")
+    else:
+        (project.root / "memories/notes/a.md").rename(project.root / "memories/notes/b.md")
+    project.memory.rm("notes/other.md")
+    done = project.committed(only=[only])
+    assert paths(done) == [("notes/a.md", "removed"), ("notes/b.md", "added")]
+    assert project.git("diff", "--name-status", "-M", "HEAD~1", "HEAD").split() == [
+        *("R100", "memories/notes/a.md", "memories/notes/b.md")
+    ]
+
+
+def test_an_absent_memory_is_refused_before_anything_is_committed(project: Project) -> None:
+    project.memory.append("notes/a.md", "One.")
+    with pytest.raises(MemoryNotFound):
+        project.committed(only=["notes/a.md", "notes/absent.md"])
     assert project.git("rev-list", "--all") == ""
+
+
+def taken_back(project: Project) -> None:
+    hook = project.root / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ngit update-ref HEAD HEAD~1\n")
+    hook.chmod(0o755)
+
+
+def cut(project: Project) -> None:
+    (project.root / ".git/index").write_bytes(b"DIRC")
+
+
+def garbled(project: Project) -> None:
+    (project.root / ".git/refs/heads/main").write_text("nothing\n")
+
+
+def locked(project: Project) -> None:
+    (project.root / ".git/refs/heads/main.lock").touch()
+
+
+def without_objects(project: Project) -> None:
+    for folder in (project.root / ".git/objects").iterdir():
+        if len(folder.name) == 2:
+            shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("break_", [taken_back, cut, garbled, locked, without_objects])
+def test_where_git_is_broken_no_commit_is_an_error(
+    project: Project, break_: Callable[[Project], None]
+) -> None:
+    project.memory.append("notes/a.md", "One.")
+    project.committed()
+    project.memory.append("notes/a.md", "Two.")
+    break_(project)
+    with pytest.raises(GitFailed):
+        project.committed(hooks=True)
+
+
+def test_nothing_changed_is_no_commit(project: Project) -> None:
+    project.committed()
+    done = project.committed()
+    assert (done.commit, done.files, done.settings, done.message) == (None, (), (), "")
+    assert project.git("rev-list", "--count", "--all") == "1"
 
 
 def test_a_file_whose_name_cannot_be_a_memory_stops_no_commit(project: Project) -> None:
@@ -94,10 +190,16 @@ def test_a_file_whose_name_cannot_be_a_memory_stops_no_commit(project: Project) 
 
 
 @pytest.mark.parametrize("name", [".gitignore", "memories/notes/.gitattributes"])
-def test_a_pipe_that_git_would_wait_for_is_refused(project: Project, name: str) -> None:
-    project.write("memories/notes/b.md", "text")
+def test_a_git_that_waits_for_a_pipe_is_ended(
+    project: Project, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.memory.append("notes/b.md", "text")
+    project.committed()
+    project.write("memories/notes/b.md", "more\n")  # of the same size: git looks into it
+    os.utime(project.root / "memories/notes/b.md", (1, 1))
     os.mkfifo(project.root / name)
-    with pytest.raises(GitRefused, match="not a regular file"):
+    monkeypatch.setattr("mdmem.git.program._SILENT_SECONDS", 0.5)
+    with pytest.raises(GitSilent, match=r"printed nothing for 0\.5 s"):
         project.memory.git.commit(dry_run=True)
 
 
@@ -112,7 +214,7 @@ def test_a_dry_run_says_what_would_be_committed(project: Project) -> None:
 
 def test_only_some_memories_or_folders(project: Project) -> None:
     for path in ("notes/a.md", "notes/sub/b.md", "rules/c.md", "notes.md"):
-        project.memory.append(path, "One.")
+        project.memory.append(path, f"What is in {path.title()} alone.")
     assert paths(project.committed(only=["notes/sub"])) == [("notes/sub/b.md", "added")]
     assert paths(project.committed(only=["notes/a.md", "notes/"])) == [("notes/a.md", "added")]
     with pytest.raises(MemoryNotFound):
@@ -491,7 +593,7 @@ def test_one_that_is_killed_leaves_no_lock_and_loses_nothing(project: Project) -
     process.wait()
     go.touch()
     until(lambda: not os.path.lexists(project.root / ".git/index.lock"))
-    assert paths(project.committed()) == []  # git has made the commit
+    assert paths(project.committed(only=["notes"])) == []  # git has made the commit
     assert project.git("show", "--name-only", "--format=", "HEAD") == "memories/notes/a-0.md"
     assert project.git("status", "--porcelain", "src", "memories/notes") == "A  src/a.py"
 
@@ -523,8 +625,8 @@ def test_what_a_killed_server_leaves_is_in_the_next_batch(project: Project) -> N
         project.memory.append("notes/b.md", "Two.")
         process.terminate()
     assert project.git("show", "--name-only", "--format=", "HEAD").split() == [
-        "memories/notes/a.md",
-        "memories/notes/b.md",
+        *("memories/.gitignore", "memories/.mdmem/config.toml"),
+        *("memories/notes/a.md", "memories/notes/b.md"),
     ]
     assert len(project.trailers("Mdmem-Id")) == 2
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import resource
 import select
 import subprocess
 import sys
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 # looked for: git is ended when it prints nothing for so long, and has so much memory.
 _SILENT_SECONDS = 60.0
 _TICK_SECONDS = 1.0
-_MOST_MEMORY = 2 << 30  # bytes of data; what git maps of its packs does not count
+_MOST_MEMORY = 2 << 20  # KiB of data; what git maps of its packs does not count
+# Set before git starts: a limit that came after could come too late.
+_LIMITED = ("/bin/sh", "-c", f'ulimit -S -d {_MOST_MEMORY} 2> /dev/null; exec "$@"', "git")
 _MOST_COMPLAINED = 1 << 24  # bytes, such as warnings about each line of a file that never ends
 _LONGEST_REASON = 4_000  # characters of what a hook says
 _LONGEST_COMPLAINT = 1 << 16  # bytes of it that are read
@@ -157,13 +158,15 @@ class GitProcess(io.RawIOBase):
         self._seconds = seconds or _SILENT_SECONDS
         # A file and no pipe: nobody waits for what hooks leave running.
         self._errors = _scratch()
-        self.popen = subprocess.Popen(  # noqa: S603 - a list, no shell; paths stand behind --
-            line, cwd=folder, env=environ, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
+        self.popen = subprocess.Popen(  # noqa: S603 - the shell is given no word of anybody; paths stand behind --
+            [*_LIMITED, *line],
+            cwd=folder,
+            env=environ,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
         )
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        if sys.platform == "linux" and most == resource.RLIM_INFINITY:
-            with suppress(OSError):
-                resource.prlimit(self.popen.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, most))
         if self.popen.stdout is None:
             raise AssertionError("the stream was asked for when the process was started")
         self._printed = self.popen.stdout.fileno()

@@ -158,15 +158,20 @@ class GitProcess(io.RawIOBase):
         self._seconds = seconds or _SILENT_SECONDS
         # A file and no pipe: nobody waits for what hooks leave running.
         self._errors = _scratch()
-        self.popen = subprocess.Popen(  # noqa: S603 - the shell is given no word of anybody; paths stand behind --
-            [*_LIMITED, *line],
-            cwd=folder,
-            env=environ,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,
-        )
+        try:
+            self.popen = subprocess.Popen(  # noqa: S603 - the shell is given no word of anybody; paths stand behind --
+                [*_LIMITED, *line],
+                cwd=folder,
+                env=environ,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+            )
+        except BaseException:
+            self._errors.close()
+            super().close()
+            raise
         if self.popen.stdout is None:
             raise AssertionError("the stream was asked for when the process was started")
         self._printed = self.popen.stdout.fileno()

@@ -190,14 +190,14 @@ class GitProcess(io.RawIOBase):
         while not self._poll.poll(tick * 1000):
             before, complained = complained, os.fstat(self._errors.fileno()).st_size
             silent = silent + tick if complained == before else 0.0
-            if silent >= self._seconds or complained > _MOST_COMPLAINED:
-                raise TimeoutError(self._too_long(complained))
+            if complained > _MOST_COMPLAINED:
+                raise TimeoutError(
+                    f"git printed more than {_MOST_COMPLAINED:,} bytes of errors, and was ended"
+                )
+            if silent >= self._seconds:
+                words = f"git, or what it started, printed nothing for {self._seconds:g} s, and was ended"
+                raise TimeoutError(words)
         return os.readv(self._printed, [buffer])
-
-    def _too_long(self, complained: int) -> str:
-        if complained > _MOST_COMPLAINED:
-            return f"git printed more than {_MOST_COMPLAINED:,} bytes of errors, and was ended"
-        return f"git, or what it started, printed nothing for {self._seconds:g} s, and was ended"
 
     def ask(self, question: bytes) -> None:
         """Write to its standard input, which is a pipe."""
@@ -209,10 +209,8 @@ class GitProcess(io.RawIOBase):
         """Read to the end, and wait for git."""
         with self:
             printed = self.readall()
-            try:
-                status = self.popen.wait(self._seconds)
-            except subprocess.TimeoutExpired:
-                raise TimeoutError(self._too_long(0)) from None
+            # Git closes its output as it ends; to wait with a limit would be to sleep each time.
+            status = self.popen.wait()
             said = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
         return Ended(status, printed, said.decode("utf-8", "replace"))
 

@@ -34,6 +34,7 @@ SHORT = {
     "adapters.openai_agents": "as adapters.anthropic",
     "capture.quotation": "what asks a model stands apart from the rules",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
+    "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "memory.statistics": "how much there is: one question, which needs no other",
 }
 # Why a module of which one other makes use stands alone.
@@ -79,7 +80,7 @@ INLINE = {
         "repositories are seldom set up, and what asks git commits and reverts nothing",
         {"memory.commits", "memory.merge_setup", "memory.reverts"},
     ),
-    "memory.history": ("few changes are undone behind later ones", {"text.merge"}),
+    "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "memory.instructions": (
         "most commands are about no tool's files",
         {"agents.files", "agents.generated", "agents.hosts", "agents.sync", "memory.rules"},

@@ -13,8 +13,10 @@ from itertools import takewhile
 from mdmem.capture.candidate import LONGEST_VALUE, Candidate
 from mdmem.capture.cues import Cues, builtin_cues
 from mdmem.diagnostic import Span
+from mdmem.merging.tree import read_tree
 from mdmem.text import blocks
-from mdmem.text.blocks import HEADING, IMAGE, ITEM, LINK, PARAGRAPH
+from mdmem.text.blocks import IMAGE, LINK
+from mdmem.text.document import parse_text
 from mdmem.text.regex import regex
 from mdmem.text.sentences import sentences
 from mdmem.text.tokens import clipped, in_line
@@ -26,7 +28,7 @@ _USERS = ("user", "human")
 _SURE = 0.8
 _MOST_ITEMS = 5  # a list of more items was pasted
 _LEAST_WORDS = 3  # of a sentence that says something
-_MARKER = regex(r"(?:[-+*]|[0-9]{1,9}[.)])[ \t]+")
+_NO_TEXT = regex("[\0\ud800-\udfff]")  # which no memory may hold
 _BLACK = regex(r"\S")
 _WORD = regex(r"[\u3400-\u9fff]|[^\W_]+")
 _QUESTION = regex(r"[?\uff1f]\W*\Z")
@@ -99,13 +101,13 @@ def _typed_parts(text: str) -> Iterator[Span]:
 
     Long lists are pasted, and so is what follows a heading.
     """
-    pieces = list(takewhile(lambda piece: piece.kind != HEADING, blocks.pieces(text)))
-    is_listing = sum(piece.kind == ITEM for piece in pieces) > _MOST_ITEMS
-    for piece in pieces:
-        marker = _MARKER.match(text, piece.start) if piece.kind == ITEM else None
-        start = marker.end() if marker else piece.start
-        if piece.kind == PARAGRAPH or (marker and not piece.code and not is_listing):
-            yield Span(start, piece.end)
+    document = parse_text("message.md", _NO_TEXT.sub("?", text))
+    nodes = list(takewhile(lambda node: not node.level, read_tree(document).nodes))
+    is_listing = sum(node.kind == "item" for node in nodes) > _MOST_ITEMS
+    for node in nodes:
+        if node.kind == "paragraph" or (node.kind == "item" and not node.is_code and not is_listing):
+            start = document.lines.span(node.line).start + len(node.marker)
+            yield Span(start, document.lines.span(node.last).end)
 
 
 def _blank_quotations(text: str) -> str:

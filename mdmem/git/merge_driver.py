@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
 from mdmem.git import program
+from mdmem.merging.merge import merge
 from mdmem.text.conflict import Markers
 from mdmem.text.diff import Versions
 from mdmem.text.document import SUFFIXES, Document, parse, parse_text
-from mdmem.text.merge import merge
 from mdmem.vault import config, outside
 from mdmem.vault.vault import Vault
 
@@ -126,6 +126,7 @@ class _Work(NamedTuple):
             merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
             if merged.text is None:
                 self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
+            self.notes.extend(f"line {each.line}: {each.what}" for each in merged.conflicts if each.what)
         if merged.text is None:
             return None
         # A label may be any bytes.

@@ -12,9 +12,9 @@ from mdmem.diagnostic import Span
 from mdmem.errors import DocumentRefused, SectionNotFound
 from mdmem.git.history import AGENT, OP
 from mdmem.memory.tracked import agent_of
+from mdmem.merging.comparison import partners
+from mdmem.merging.facts import Fact, facts
 from mdmem.text import anchor
-from mdmem.text.comparison import partners
-from mdmem.text.facts import Fact, facts
 from mdmem.text.regex import regex
 from mdmem.text.tree import dotted, same
 

@@ -233,7 +233,7 @@ def carried(base: Document, changed: bytes, now: Document) -> bytes:
     """
     if now.hash == base.hash:
         return changed
-    from mdmem.text.merge import merge  # noqa: PLC0415 - few memories change in between
+    from mdmem.merging.merge import merge  # noqa: PLC0415 - few memories change in between
 
     merged = merge(base, parse(base.path, changed, now.limits), now)
     if merged.text is None:

@@ -1,7 +1,6 @@
-"""What git knows of a fact, or of a commit, taken back in the memories as they are now, as an edit plan.
+"""Reverts the last change of a fact, or a commit, in the memories as they are now, as an edit plan.
 
-It goes by identity (`mdmem.text.reversal`), so that what was written since stays. Where nothing was, a memory
-gets the very bytes back that it had.
+What was written since stays. Where nothing was, a memory gets the very bytes back that it had.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.tracked import Tracked
-from mdmem.text.comparison import compare
+from mdmem.merging.comparison import compare
+from mdmem.merging.facts import Fact, facts
+from mdmem.merging.reverting import take_back
 from mdmem.text.document import Document, parse_text
 from mdmem.text.edit import between
-from mdmem.text.facts import Fact, facts
-from mdmem.text.merge import merge
 from mdmem.text.regex import regex
-from mdmem.text.reversal import Trail, follow, is_unsure, reverse
 from mdmem.text.section import find_section
 from mdmem.vault.paths import Namespace, check_folder, check_memory, is_under
 from mdmem.vault.plan import Change, EditPlan
@@ -34,12 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mdmem.git.history import Commit
-    from mdmem.text.comparison import FactChange
+    from mdmem.merging.comparison import FactChange
     from mdmem.vault.vault import Vault
 
 _FACT = regex(r"(?s)(?P<path>.+?\.(?:md|json))(?:#(?P<anchor>.+)|:(?P<text>.+))")
 _SHORT = 12  # digits of a commit in a message
-_MOST_NAMED = 5
 _BLANKS = regex(r"[ \t\r\n]+")
 
 
@@ -66,8 +63,8 @@ class FactTarget(NamedTuple):
             return self._section(document, every)
         else:
             wanted = _BLANKS.sub(" ", self.text).strip(" ")
-            found = [fact for fact in every if wanted in _words(fact)]
-            exact = [fact for fact in found if wanted in {_words(fact), fact.text}]
+            found = [fact for fact in every if wanted in fact.said]
+            exact = [fact for fact in found if wanted in {fact.said, fact.text}]
             found = exact or found
         if len(found) > 1:
             reasons = [f"line {fact.line}: {fact.text}" for fact in found]
@@ -117,16 +114,14 @@ class _Became(NamedTuple):
     Attributes:
         path: the memory; the old one, too, where it was renamed.
         before, after: None where it is not there.
-        wanted: which of its facts are meant; all of it without.
-        trail: where its facts are in the last commit.
+        changes: what of it is meant; all without.
     """
 
     path: str
     old_path: str
     before: Document | None
     after: Document | None
-    wanted: Callable[[FactChange], bool] | None = None
-    trail: Trail | None = None
+    changes: Sequence[FactChange] | None = None
 
     @property
     def move_to(self) -> str | None:
@@ -160,7 +155,7 @@ class Reverts:
             else:
                 commit = past.commit(what)
                 only = [check_folder(path) for path in paths]
-                versions = [past.followed(commit, each) for each in past.changed_by(commit, only)]
+                versions = [*past.changed_by(commit, only)]
                 # A commit may tell of more than the namespace.
                 told = f": {commit.subject}" if self._vault.wall == Namespace() else ""
                 message = f"revert {commit.id[:_SHORT]}{told}"
@@ -192,60 +187,23 @@ class Reverts:
         if version.move_to and self._vault.exists(version.move_to):
             refused.append(f"{path}: it was {version.move_to}, where another memory is now")
             return None
-        if version.wanted is None and _same(now, version.after):
+        if version.changes is None and _same(now, version.after):
             return _change(version, now, version.before.text if version.before else "")
-        if version.wanted is None and _same(now, version.before) and not version.move_to:
+        if version.changes is None and _same(now, version.before) and not version.move_to:
             skipped.append(f"{path}: it already is as it was before")
             return None
-        text = self._text(version, now, refused, skipped)
-        return None if text is None else _change(version, now, text)
-
-    def _text(
-        self, version: _Became, now: Document | None, refused: list[str], skipped: list[str]
-    ) -> str | None:
-        """What a memory says when the change is taken back; None where that is refused."""
-        path = version.path
-        limits = self._vault.config.limits
-        before, after, now = (
-            each or parse_text(path, "", limits) for each in (version.before, version.after, now)
-        )
-        found = compare(before, after)
-        wanted = version.wanted or (lambda _change: True)
-        changes = [change for change in found.facts if wanted(change)]
-        done = reverse(before, after, now, changes, version.trail)
-        known = len(refused)
+        empty = parse_text(path, "", self._vault.config.limits)
+        done = take_back(version.before or empty, version.after or empty, now or empty, version.changes)
         refused += [f"{path}: {reason}" for reason in done.refused]
         skipped += [f"{path}: {reason}" for reason in done.skipped]
-        if found.layout:
-            skipped.append(f"{path}: only its layout was changed, and the memory has changed since")
-        if len(refused) > known:
-            return None
-        is_source = any(change.fact.kind == "source" for change in found.facts)
-        if version.wanted or not (found.fields or is_source):
-            return done.text
-        head = self._head(before, after, now)
-        if head is None:
-            keys = ", ".join(_key(change.key) for change in found.fields[:_MOST_NAMED]) or "its fields"
-            refused.append(f"{path}: {keys}: changed since, in another way")
-            return None
-        body = done.text[_head_end(parse_text(path, done.text, limits)) :]
-        if not head and now.frontmatter.present and not before.text.startswith(("\n", "\r")):
-            body = body.lstrip("\r\n")  # the blank line came with the frontmatter
-        return head + body
-
-    def _head(self, before: Document, after: Document, now: Document) -> str | None:
-        """The frontmatter, or all of a JSON memory, without what a change made of it."""
-        heads = [
-            parse_text(each.path, each.text[: _head_end(each)], each.limits) for each in (after, before, now)
-        ]
-        return merge(*heads).text
+        return _change(version, now, done.text)
 
 
 def _change(version: _Became, now: Document | None, text: str) -> Change | None:
     """The change that makes a memory say a text; None where it does already."""
     if now is None:
         return Change(path=version.path, before=None, content=text.encode(), merge=False)
-    is_whole = version.before is None and version.wanted is None
+    is_whole = version.before is None and version.changes is None
     if is_whole and not _says_anything(parse_text(now.path, text, now.limits)):
         return Change(path=version.path, before=now, delete=True, merge=False)
     edits = tuple(between(now.text, text))
@@ -254,24 +212,12 @@ def _change(version: _Became, now: Document | None, text: str) -> Change | None:
     return Change(path=version.path, before=now, edits=edits, move_to=version.move_to, merge=False)
 
 
-def _head_end(document: Document) -> int:
-    return len(document.text) if document.is_json else document.body_span.start
-
-
 def _same(one: Document | None, other: Document | None) -> bool:
     return one.data == other.data if one and other else one is other
 
 
 def _says_anything(document: Document) -> bool:
     return bool(facts(document) or document.fields or (document.is_json and document.text.strip()))
-
-
-def _words(fact: Fact) -> str:
-    return f"{fact.text} ^{fact.id}" if fact.id else fact.text
-
-
-def _key(key: Sequence[str | int]) -> str:
-    return ".".join(map(str, key)) or "the value"
 
 
 class _Past:
@@ -339,30 +285,6 @@ class _Past:
         path = self._tracked.path(new) if new else None
         return version._replace(path=path, old_path=path) if path and self._vault.exists(path) else version
 
-    def followed(self, commit: Commit, version: _Became) -> _Became:
-        """The same with the trail of its facts, where what it is now leaves open what became of one.
-
-        Over merges there is none: versions of several branches do not follow one another.
-        """
-        now = self._vault.find(version.path)
-        if not (version.after and now) or _same(version.after, now):
-            return version
-        if not is_unsure(version.after, now, compare(version.before, version.after).facts):
-            return version
-        blobs: list[str] = []
-        name, head = self._tracked.name(version.path), self._tracked.head or ""
-        with closing(self._tracked.history.log([name], head, follow=True)) as found:
-            for logged, files in found:
-                if logged.id == commit.id:
-                    break
-                if len(logged.parents) > 1 or not all(file.after for file in files):
-                    return version
-                blobs += [file.after for file in files]
-            else:
-                return version
-        later = filter(None, (self._at(blob, version.path) for blob in reversed(blobs)))
-        return version._replace(trail=follow([version.after, *later])) if blobs else version
-
     def last_change(self, target: FactTarget) -> _Became:
         """What the last change of a fact, committed or not, made of its memory.
 
@@ -377,14 +299,13 @@ class _Past:
             found = target.find(after), target.find(before)
             if [*map(_place, found[0])] == [*map(_place, found[1])]:
                 continue
-            starts = [{fact.span.start for fact in each} for each in found]
-
-            def wanted(change: FactChange, starts: list[set[int]] = starts) -> bool:
-                spans = (change.after, starts[0]), (change.before, starts[1])
-                return any(fact is not None and fact.span.start in known for fact, known in spans)
-
-            if any(map(wanted, compare(before, after).facts)):
-                return _Became(target.path, target.path, before, after, wanted)
+            changes = [
+                change
+                for change in compare(before, after).facts
+                if change.after in found[0] or change.before in found[1]
+            ]
+            if changes:
+                return _Became(target.path, target.path, before, after, changes)
         if not met:
             remedy = "`mdmem undo` takes back changes in the history of the vault"
             raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
-from mdmem.text.comparison import Comparison, compare, moved_across
+from mdmem.merging.comparison import Comparison, compare, moved_across
+from mdmem.merging.facts import facts
 from mdmem.text.diff import Word, words
 from mdmem.text.document import SUFFIXES, Document
-from mdmem.text.facts import facts
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.text.tree import dotted
 from mdmem.vault.paths import check_folder, check_memory, is_under
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mdmem.memory.tracked import Tracked
-    from mdmem.text.comparison import FactChange, FieldChange
-    from mdmem.text.facts import Fact
+    from mdmem.merging.comparison import FactChange, FieldChange
+    from mdmem.merging.facts import Fact
     from mdmem.vault.vault import Vault
 
 MemoryChangeKind = Literal[

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mdmem.errors import TooManyParts
-from mdmem.text.blocks import ITEM, PARAGRAPH, pieces
+from mdmem.merging.tree import read_tree
+from mdmem.text.document import parse_text
 from mdmem.text.regex import regex
 from mdmem.text.sentences import sentences
 from mdmem.text.tokens import in_line
@@ -18,6 +19,7 @@ TABLE = regex(r"^\s*\||[\u2500-\u257f]|\|.*\|")
 CODE = regex(r"[({\[;,=]\Z|\A(?:[})\]]|//|/\*)|\s[{}]\s")
 """What stands in a line of code, and in no sentence."""
 
+_NO_TEXT = regex("[\0\ud800-\udfff]")  # which no memory may hold
 _READ = 50_000  # characters of a text in which sentences are looked for
 _WORDS = 5  # of a line behind a log that somebody typed
 _FENCED = regex(r"(?ms)^ {0,3}(?P<mark>```+|~~~+)[^\n]*\n(?P<code>.*?)^ {0,3}(?P=mark)[`~]*[ \t]*$")
@@ -53,14 +55,12 @@ def prose(text: str) -> list[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    parts = pieces(text)
-    ends = [*(part.start for part in parts[1:]), len(text)]
-    for part, following in zip(parts, ends, strict=False):
-        if part.kind not in {PARAGRAPH, ITEM}:
+    for node in read_tree(parse_text("text.md", _NO_TEXT.sub("?", text))).nodes:
+        if node.kind not in {"paragraph", "item"}:
             continue
-        block = text[part.start : min(part.end, following)]
-        if part.kind == ITEM:
-            block = _MARKER.sub("", block.partition("\n")[0].rstrip(": ") if part.code else block)
+        block = node.head
+        if node.kind == "item":
+            block = _MARKER.sub("", block.partition("\n")[0].rstrip(": ") if node.is_code else block)
         for said in _joined(_EMPHASIS.sub(r"\2", parted(block)[0])):
             if len(said) <= LONGEST and not TABLE.search(said) and not CODE.search(said):
                 yield said

@@ -16,7 +16,7 @@ from mdmem.text.regex import regex
 from mdmem.text.tree import MOST_PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyromark import Markdown
 
@@ -58,10 +58,11 @@ _PHRASES = {"Emphasis", "Strong", *_LINKS}
 ITEM, HEAD, ROW, QUOTE = "Item", "TableHead", "TableRow", "BlockQuote"
 PARAGRAPH, HEADING, RULE, CODE_BLOCK = "Paragraph", "Heading", "Rule", "CodeBlock"
 _CONTAINERS = {QUOTE, ITEM, "FootnoteDefinition"}
-_PIECES = {ITEM, HEAD, ROW, QUOTE, "FootnoteDefinition", PARAGRAPH, HEADING, CODE_BLOCK, "HtmlBlock", RULE}
-_TABLE, _CELL, _FENCE = "Table", "TableCell", "Fence"
-_LEAVES = {PARAGRAPH, HEADING, _TABLE, RULE, CODE_BLOCK, "HtmlBlock"}
-_WITH_IDS = {PARAGRAPH, HEADING, _TABLE}
+LIST, TABLE = "List", "Table"
+_BLOCKS = {*_CONTAINERS, LIST, TABLE, HEAD, ROW, PARAGRAPH, HEADING, CODE_BLOCK, "HtmlBlock", RULE}
+_CELL, _FENCE = "TableCell", "Fence"
+_LEAVES = {PARAGRAPH, HEADING, TABLE, RULE, CODE_BLOCK, "HtmlBlock"}
+_WITH_IDS = {PARAGRAPH, HEADING, TABLE}
 _BEFORE_ID = ("", " ", "\t", "\n")
 
 
@@ -162,24 +163,6 @@ class Scan(NamedTuple):
     definitions: tuple[Definition, ...] = ()
 
 
-class Piece(NamedTuple):
-    """A block outside of lists and quotes, or an item of a list at any depth, with all that is in it.
-
-    Attributes:
-        kind: `ITEM`, `ROW`, `HEAD` (the first row of a table, without the line under it), or as the parser
-            names the block.
-        start, end: where it stands; an item begins at its marker.
-        depth: how many items it stands in.
-        code: whether there is a block of code in it.
-    """
-
-    kind: str
-    start: int
-    end: int
-    depth: int
-    code: bool = False
-
-
 class _Leaf(NamedTuple):
     """A block that holds no others, or a cell: its place, and whether it is in a container and in a quote."""
 
@@ -228,42 +211,26 @@ def without_quotes(text: str, quotes: Sequence[Span]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def pieces(text: str, start: int = 0, most: int = MOST_PARTS) -> list[Piece]:
-    """What `text` consists of from `start` on, in order; an item of a list stands before those in it.
+def events(text: str, start: int = 0, most: int = MOST_PARTS) -> Iterator[tuple[str, bool, bool, int, int]]:
+    """The beginnings and ends of the blocks in `text` from `start` on, in order.
 
-    A block in an item is a part of it, up to the first item of a list in it. Definitions are no pieces.
+    Each is the name of the block, as the parser names it, whether it begins and whether it ends, and where it
+    stands. Blocks in quotes and in footnotes are among them, and definitions are not.
 
     Raises:
-        TooManyParts: there are more than three times `most`.
+        TooManyParts: the text has too many lines and marks.
     """
-    found: list[Piece] = []
-    within: list[int] = []  # the numbers of the items that are open
-    hidden = 0  # how many blocks are open that are pieces, or parts of the last one
+    clean = _clean(text, start, most)
     event: Any
-    for event, place in _parser().events_with_range(_for_parser(_clean(text, start, most))):
-        starts, ends = "Start" in event, "End" in event
-        tag = event["Start" if starts else "End"] if starts or ends else event
+    for event, place in _parser().events_with_range(_for_parser(clean)):
+        opens, closes = "Start" in event, "End" in event
+        tag = event["Start" if opens else "End"] if opens or closes else event
         name = tag if isinstance(tag, str) else next(iter(tag))
-        if name not in _PIECES:
-            continue
-        if name == ITEM and not hidden:
-            if not starts:
-                within.pop()
-                continue
-            within.append(len(found))
-        else:
-            is_part = hidden or (within and len(found) == within[-1] + 1)
-            if name != RULE:
-                hidden += 1 if starts else -1
-            if is_part and starts and name == CODE_BLOCK:
-                found[-1] = found[-1]._replace(code=True)
-            if is_part or not (starts or name == RULE):
-                continue
-        depth = len(within) - (name == ITEM)
-        found.append(Piece(name, place["start"], place["end"], depth, name == CODE_BLOCK))
-        if len(found) > most * _PARAGRAPHS:
-            raise TooManyParts(path="", limit=most * _PARAGRAPHS, what="items and blocks")
-    return found
+        if name in _BLOCKS:
+            at = place["start"]
+            # The parser begins a list that is indented by a tab at the end of the line above.
+            at += clean.startswith("\n", at)
+            yield name, not closes, not opens, at, place["end"]
 
 
 def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:

@@ -25,6 +25,7 @@ class MergeConflict:
         where: the heading path (`Design > Index`) or the dotted key; may be empty.
         line: where it stands in theirs, 1-based.
         base: the text of the place before; empty where there was none. `ours` and `theirs` alike.
+        what: what it is about, and what both sides did to it, for a person; empty for fields and JSON.
         reason: what is wrong with a merge of the place, in words that follow "it"; else empty.
     """
 
@@ -34,6 +35,7 @@ class MergeConflict:
     base: str
     ours: str
     theirs: str
+    what: str = ""
     reason: str = ""
 
 

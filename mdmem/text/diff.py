@@ -133,7 +133,7 @@ def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     """What turns the lines `before` into `after`, in order; at least one equal line parts two hunks."""
     found = []
     old = new = 0
-    for start, new_start, size in [*_matches(before, after), (len(before), len(after), 0)]:
+    for start, new_start, size in [*matches(before, after), (len(before), len(after), 0)]:
         if old < start or new < new_start:
             found.append(Hunk(old, start, new, new_start))
         old, new = start + size, new_start + size
@@ -202,7 +202,7 @@ def regions(
         yield Versions(slice(start, end), *changed)
 
 
-def _matches(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int, int]]:
+def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int, int]]:
     """Stretches of equal lines as (place before, place after, length), in order.
 
     Lines that stand once in both texts are the anchors (patience diff, Bram Cohen): they keep repeated lines,
@@ -225,7 +225,7 @@ def _matches(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
     return [match for match in found if match[2]]
 
 
-def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+def _common(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
     """How many lines are equal at the beginning, and how many of the others at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
@@ -234,32 +234,36 @@ def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
     return head, tail
 
 
-def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+def _anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The places of lines that stand once in both, as many as stand in the same order in both."""
     once, once_after = (
         {line for line, count in Counter(lines).items() if count == 1} for lines in (before, after)
     )
     places = {line: number for number, line in enumerate(after) if line in once_after}
     pairs = [(number, places[line]) for number, line in enumerate(before) if line in once and line in places]
-    # The longest increasing subsequence of the second places, by patience sorting.
+    return [pairs[number] for number in increasing([place for _, place in pairs])]
+
+
+def increasing(numbers: Sequence[int]) -> list[int]:
+    """The places of a longest increasing subsequence of `numbers`, by patience sorting."""
     tops: list[int] = []
-    top_pairs: list[int] = []
+    top_places: list[int] = []
     previous: list[int | None] = []
-    for number, (_, place) in enumerate(pairs):
-        pile = bisect_left(tops, place)
-        previous.append(top_pairs[pile - 1] if pile else None)
-        tops[pile : pile + 1] = [place]
-        top_pairs[pile : pile + 1] = [number]
+    for place, number in enumerate(numbers):
+        pile = bisect_left(tops, number)
+        previous.append(top_places[pile - 1] if pile else None)
+        tops[pile : pile + 1] = [number]
+        top_places[pile : pile + 1] = [place]
     chain = []
-    at = top_pairs[-1] if top_pairs else None
+    at = top_places[-1] if top_places else None
     while at is not None:
-        chain.append(pairs[at])
+        chain.append(at)
         at = previous[at]
     return chain[::-1]
 
 
 def _filled(
-    before: Sequence[str], after: Sequence[str], budget: int
+    before: Sequence[Hashable], after: Sequence[Hashable], budget: int
 ) -> tuple[list[tuple[int, int, int]], int]:
     """The matches between two anchors, and what they cost of the `budget` of pairs."""
     head, tail = _common(before, after)

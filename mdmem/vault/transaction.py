@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
+from mdmem.merging.merge import merge
 from mdmem.text.diff import unified
 from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.lines import LINE_END
-from mdmem.text.merge import merge
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import check_memory, join, relative, seen_from
 from mdmem.vault.plan import change_shape

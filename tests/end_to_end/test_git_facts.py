@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import mdmem
+from mdmem.merging.facts import facts
 from mdmem.text.document import parse
-from mdmem.text.facts import facts
 from tests.git.conftest import set_up
 
 if TYPE_CHECKING:

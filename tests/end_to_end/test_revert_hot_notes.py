@@ -173,9 +173,8 @@ def check_reason(edit: Edit, now: list[str], reasons: tuple[str, ...]) -> str:
     assert number
     standing = [line for line in now if re.search(rf"number{number[1]}\b", line)]
     if "it has changed since" in reason:
-        (line,) = standing
         assert edit.come not in now
-        assert repr(line.removeprefix("- "))[1:-1] in reason
+        assert all(repr(line.removeprefix("- "))[1:-1] in reason for line in standing)
         return "changed since"
     if "is gone since" in reason or "was removed already" in reason:
         assert standing == []

@@ -52,7 +52,7 @@ def test_a_memory_is_merged_by_what_stands_in_it(driver: Driver) -> None:
 
 def test_a_conflict_is_marked_around_what_conflicts(driver: Driver) -> None:
     merged = driver.run("# A\n- a\n- b\n", "# A\n- o\n- b\n- e\n", "# A\n- t\n- b\n", size=9)
-    assert merged == MergedFile(PATH, 1)
+    assert merged == MergedFile(PATH, 1, ("line 2: the item 't': changed by both sides",))
     assert driver.result == "# A\n<<<<<<<<< ours\n- o\n=========\n- t\n>>>>>>>>> theirs\n- b\n- e\n"
 
 
@@ -119,19 +119,24 @@ def test_json_that_git_would_merge_into_nonsense_is_a_conflict(driver: Driver) -
 @pytest.mark.parametrize(
     ("base", "ours", "theirs", "told"),
     [
-        ("- a\n", "- a\n- o ^x\n", "- t ^x\n- a\n", "twice"),
-        ("# A\n- one gone\n- b\n\n# B\n", "# A\n- b\n\n# B\n", "# A\n- b\n\n# B\n- one gone\n", "'one'"),
+        ("- a\n", "- a\n- o ^x\n", "- t ^x\n- a\n", "line 1: the item 't': changed by both sides"),
+        (
+            "# A\n- one gone\n- b\n\n# B\n",
+            "# A\n- b\n\n# B\n",
+            "# A\n- b\n\n# B\n- one gone\n",
+            "the item 'one gone': removed by ours, changed by theirs",
+        ),
         (
             "w0\nw1\nw2\nw3\nw4\n",
             "w0\nw1\nw2\nw4\nw3\n",
             "w0\nw1\nw2\nw4\nw3\nn0 n1\n",
-            "'w3' more often than both sides together",
+            "the paragraph 'w0': changed by both sides",
         ),
-        ("# A\n- a\n- b\n", "- a\n# A\n\n- b\n", "# A\n- a\n```\n- b\n```\n", "code of '# A'"),
+        ("", "- a\n", "  c: 1\n- a\n", "as something else than either side"),
     ],
-    ids=["an id twice", "removed and moved", "moved by both", "a heading into code"],
+    ids=["an id twice", "removed and moved", "moved by both", "read otherwise"],
 )
-def test_what_merges_cleanly_and_is_not_right_is_a_conflict(
+def test_what_cannot_be_merged_aright_is_a_conflict_that_says_why(
     driver: Driver, base: str, ours: str, theirs: str, told: str
 ) -> None:
     merged = driver.run(base, ours, theirs)

@@ -376,9 +376,17 @@ def test_what_cannot_be_a_memory_is_said(work: Work) -> None:
 def test_only_the_layout_is_said_to_differ(work: Work) -> None:
     work.note("notes/a.md", "- one\n- two\n")
     work.save()
-    work.note("notes/a.md", "- two\n\n- one\n")
+    work.note("notes/a.md", "- one\n\n- two\n")
     (change,) = work.open().git.diff()
     assert (change.change, bool(change.note)) == ("layout", True)
+
+
+def test_facts_in_another_order_are_said_to_be_reordered(work: Work) -> None:
+    work.note("notes/a.md", "- one\n- two\n- three\n")
+    work.save()
+    work.note("notes/a.md", "- two\n- three\n- one\n")
+    (change,) = work.open().git.diff()
+    assert (change.change, change.before, change.after) == ("fact-reordered", "one", "one")
 
 
 @pytest.mark.parametrize(

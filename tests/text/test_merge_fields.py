@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.merging.merge import MergeConflict, Merged, merge
 from mdmem.text.conflict import value_conflict
 from mdmem.text.diff import Versions
 from mdmem.text.document import Limits, parse_text
-from mdmem.text.merge import MergeConflict, Merged, merge
 from mdmem.text.merge_fields import Brackets
 
 

@@ -276,7 +276,7 @@ def test_what_exists_is_not_overwritten(vault: Vault, how: str) -> None:
 def test_two_who_make_the_same_memory_by_appending_both_stay(vault: Vault) -> None:
     vault.apply(new("log.md", b"one\n"))
     assert vault.apply(new("log.md", b"two\n")).merged == ("log.md",)
-    assert vault.read("log.md").data == b"one\ntwo\n"
+    assert vault.read("log.md").data == b"one\n\ntwo\n"
 
 
 def test_transact_makes_its_plan_again_when_somebody_was_faster(vault: Vault) -> None:

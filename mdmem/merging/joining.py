@@ -1,0 +1,578 @@
+"""The trees of three versions joined into one: which nodes stand, below which parent, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise, takewhile
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from mdmem.merging.matching import Matching
+from mdmem.text.diff import Versions, increasing
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+
+    from mdmem.merging.tree import Tree, TreeNode
+
+SIDES = (1, 2)
+"""The places of ours and theirs in `Versions`."""
+
+
+_MOST_SORTED = 500  # siblings whose order both sides changed
+
+
+@dataclass(slots=True, eq=False)
+class Trio:
+    """One node in three versions, and what becomes of it.
+
+    Attributes:
+        nodes: the node in each version; None where it is not there.
+        state: whether it stands, is gone, or is a conflict with all that is below it on either side.
+        why: what both sides did to it, where it is a conflict.
+        is_replaced: whether a side has something else in its place.
+        parent, children: its place among those that stand or conflict, in the order of the result.
+    """
+
+    nodes: Versions[TreeNode | None]
+    state: Literal["stands", "gone", "conflict"] = "stands"
+    why: str = ""
+    is_replaced: bool = False
+    parent: Trio | None = None
+    children: list[Trio] = field(default_factory=list)
+
+    @property
+    def sides(self) -> list[int]:
+        """The sides that have it."""
+        return [side for side in SIDES if self.nodes[side]]
+
+    @property
+    def node(self) -> TreeNode:
+        """The node as theirs has it, else ours, else the base; as the side that made another kind of it."""
+        base, ours, theirs = self.nodes
+        if base and ours and theirs and ours.kind != base.kind == theirs.kind:
+            return ours
+        return next(node for node in reversed(self.nodes) if node)
+
+    def on(self, side: int) -> TreeNode:
+        """The node on a side that has it."""
+        node = self.nodes[side]
+        if node is None:
+            raise AssertionError("the side does not have this node")
+        return node
+
+    def is_removed_by(self, side: int) -> bool:
+        """Whether a side no longer has what was in the base."""
+        return self.nodes.base is not None and self.nodes[side] is None
+
+
+class Joined(NamedTuple):
+    """The root of the result, and the trio of each node of the three trees.
+
+    `is_whole` tells whether each node that stands, or is in conflict, is in the result as each side has it.
+    """
+
+    root: Trio
+    trios: dict[TreeNode, Trio]
+    is_whole: bool
+
+
+def join_trees(
+    trees: Versions[Tree], first: int = 1, chosen: Mapping[TreeNode, bool] | None = None
+) -> Joined:
+    """Join three trees; of two insertions at one place, that of the side `first` stands last.
+
+    With `chosen`, nodes of the base and of ours, ours changed only these; each tells whether it has moved.
+    """
+    return _Joining(trees, first, chosen).join()
+
+
+class _Joining:
+    def __init__(self, trees: Versions[Tree], first: int, chosen: Mapping[TreeNode, bool] | None) -> None:
+        self._trees = trees
+        self._chosen = chosen
+        self._order = (first, 3 - first)
+        self._weak: Sequence[AbstractSet[TreeNode]] = ()
+        self._hiding = ["", ""]  # what a side made code or HTML
+        self._trios: dict[TreeNode, Trio] = {}
+        self._all: list[Trio] = []
+        nodes = [node for tree in trees for node in tree.nodes]
+        self._lines: dict[Trio, Versions[int | None]] = {}  # where each version has a node
+        self._prior = {below: above for tree in trees for above, below in pairwise(tree.nodes)}
+        self._before = {below: above for node in nodes for above, below in pairwise(node.children)}
+        self._behind = {above: below for below, above in self._before.items()}
+
+    def join(self) -> Joined:
+        self._make_trios()
+        for trio in self._all:
+            self._decide(trio)
+        self._keep_contexts()
+        self._keep_replacements()
+        self._keep_headings()
+        below: dict[Trio, list[Trio]] = defaultdict(list)
+        for trio in self._all[1:]:
+            if self._is_moved_apart(trio):
+                for part in self._split(trio):
+                    part.parent = self._find_standing(trio, [self._parent(part.on(part.sides[0]))])
+                    below[part.parent].append(part)
+            elif trio.state != "gone":
+                trio.parent = self._choose_parent(trio)
+                below[trio.parent].append(trio)
+            elif len(trio.sides) == 1 and not self._is_moved(trio, trio.sides[0]):
+                below[self._trios[trio.on(0).parent or trio.on(0)]].append(trio)
+        for parent, children in below.items():
+            if parent.state == "stands":
+                ordered = self._sort_children(parent, children)
+                self._widen_conflicts(ordered)
+                parent.children = [trio for trio in ordered if trio.state != "gone"]
+        self._drop_empty_lists(self._all[0])
+        shown = set(self._walk_shown(self._all[0]))
+        kept = [trio for trio in self._all if trio.state != "gone" and trio.node.head]
+        is_whole = all(trio.nodes[side] in shown for trio in kept for side in trio.sides)
+        return Joined(self._all[0], self._trios, is_whole)
+
+    def _walk_shown(self, trio: Trio) -> Iterator[TreeNode | None]:
+        """The nodes of either side that a result shows, in conflicts or as what they have become."""
+        for side in trio.sides:
+            yield from trio.on(side).walk() if trio.state == "conflict" else [trio.on(side)]
+        for child in trio.children:
+            yield from self._walk_shown(child)
+
+    def _trio(self, node: TreeNode) -> Trio:
+        return self._trios[node]
+
+    def _parent(self, node: TreeNode | None) -> Trio | None:
+        return self._trios[node.parent] if node and node.parent else None
+
+    def _find_parents(self, trio: Trio) -> Versions[Trio | None]:
+        return Versions(*map(self._parent, trio.nodes))
+
+    # -- one node in three trees ---------------------------------------------------------------------------
+
+    def _make_trios(self) -> None:
+        base, ours, theirs = self._trees
+        mine, yours = Matching(base, ours), Matching(base, theirs)
+        self._weak = (mine.weak, yours.weak)
+        for node in base.nodes:
+            self._take(Versions(node, mine.partner(node), yours.partner(node)))
+        added: dict[object, list[TreeNode]] = defaultdict(list)
+        for node in theirs.nodes:
+            if node not in self._trios:
+                for key in ((node.id, ""), ("", node.label), (node.kind, node.words)):
+                    added[key].append(node)
+        for node in ours.nodes:
+            if node not in self._trios:
+                self._take(Versions(None, node, self._find_twin(node, added)))
+        for node in theirs.nodes:
+            if node not in self._trios:
+                self._take(Versions(None, None, node))
+
+        self._hiding = [
+            "\n".join(
+                trio.on(side).head
+                for trio in self._all
+                if trio.nodes.base is None and trio.nodes[side] and trio.node.kind in {"code", "html"}
+            )
+            for side in SIDES
+        ]
+
+    def _take(self, nodes: Versions[TreeNode | None]) -> None:
+        trio = Trio(nodes)
+        base, ours, theirs = nodes
+        if self._chosen is not None:
+            if base and ours and (base in self._chosen) != (ours in self._chosen):
+                self._take(Versions(base, None, theirs))
+                self._take(Versions(None, ours, None))
+                return
+            if not any(node in self._chosen for node in nodes):
+                trio = Trio(Versions(base, theirs, theirs)) if base else Trio(nodes, "gone")
+        if trio.state == "stands":
+            self._all.append(trio)
+        self._trios.update((node, trio) for node in nodes if node)
+        self._lines[trio] = nodes.map(lambda node: node.line if node else None)
+
+    def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
+        """The node that theirs added as well."""
+        named = (added[node.id, ""] if node.id else []) + (added["", node.label] if node.label else [])
+        same = (each for each in added[node.kind, node.words] if self._is_same_addition(node, each))
+        return next((each for each in (*named, *same) if each not in self._trios), None)
+
+    def _is_same_addition(self, one: TreeNode, other: TreeNode) -> bool:
+        """Whether both sides added one thing: the same words, or a list or section, in the same place."""
+        if other in self._trios or not other.parent or not one.parent:
+            return False
+        if self._trios.get(other.parent) is not self._trios[one.parent]:
+            return False
+        if one.kind not in {"section", "list"}:
+            return True
+        before, after = self._before.get(one), self._before.get(other)
+        is_behind_same = (before and self._trios[before]) is (after and self._trios.get(after, after))
+        return is_behind_same and one.level == other.level and _bullet(one) == _bullet(other)
+
+    # -- what stands --------------------------------------------------------------------------------------
+
+    def _decide(self, trio: Trio) -> None:
+        base, ours, theirs = trio.nodes
+        if base is None or (ours and theirs):
+            if base and base.kind == "table" and self._has_columns_conflict(trio):
+                trio.state, trio.why = (
+                    "conflict",
+                    "its columns were changed by one side, its rows by the other",
+                )
+            for side in SIDES:
+                other = 3 - side
+                if not self._is_replaced(trio, side):
+                    continue
+                trio.is_replaced = True
+                parents = self._find_parents(trio)
+                is_moved = (
+                    parents[other] is not parents.base and not self._is_lost(parents.base or trio)[other - 1]
+                )
+                if is_moved or self._is_changed_below(trio, other):
+                    trio.state, trio.why = "conflict", _tell("replaced by {}, moved or added to by {}", side)
+        elif not ours and not theirs:
+            trio.state = "gone"
+        else:
+            (side,) = trio.sides
+            trio.state = "conflict" if self._is_changed(trio, side) else "gone"
+            trio.why = _tell("removed by {}, changed by {}", 3 - side)
+
+    def _is_replaced(self, trio: Trio, side: int) -> bool:
+        """Whether a side has something else in the place of a node, and of all that was in it."""
+        base = trio.nodes.base
+        if base is None or base not in self._weak[side - 1]:
+            return False
+        return not any(self._trios[child].nodes[side] for child in base.children)
+
+    def _is_changed(self, trio: Trio, side: int) -> bool:
+        """Whether a side changed a node that the other removed."""
+        is_moved = self._is_moved(trio, side) and not trio.node.id  # an id that is moved and removed is gone
+        if is_moved or _is_reworded(trio.on(0), trio.on(side)):
+            return True
+        return self._is_changed_below(trio, side)
+
+    def _is_changed_below(self, trio: Trio, side: int) -> bool:
+        """Whether a side changed what is in a node that the other removed."""
+        node, base, other = trio.on(side), trio.on(0), 3 - side
+        if any(self._trios[child].nodes[other] for child in base.children):
+            return False  # the other side took only the node from around them
+        for below in self._walk_below(node):
+            each = self._trios[below]
+            if each.nodes.base is None or self._is_moved(each, side):
+                return True
+            if not each.nodes[other] and _is_reworded(each.nodes.base, below):
+                return True
+        return False
+
+    def _walk_below(self, node: TreeNode) -> Iterator[TreeNode]:
+        nodes = node.walk()
+        next(nodes)
+        return nodes
+
+    def _is_moved(self, trio: Trio, side: int) -> bool:
+        """Whether a side moved a node to another place that existed."""
+        node, base = trio.nodes[side], trio.nodes.base
+        if not node or not base or not node.parent or not base.parent:
+            return False
+        new, old = self._trios[node.parent], self._trios[base.parent]
+        while new.nodes.base is None and new.node.kind in {"list", "table"} and new.nodes[side]:
+            new = self._parent(new.on(side)) or new
+        return new is not old and new.nodes.base is not None and old.nodes[side] is not None
+
+    def _has_columns_conflict(self, trio: Trio) -> bool:
+        for side in SIDES:
+            base, one, other = trio.on(0), trio.on(side), trio.on(3 - side)
+            if _has_other_columns(base, one) and one.words != other.words:
+                rows = Versions(base, one, other).map(lambda table: [row.words for row in table.children])
+                if rows.base != rows.theirs or base.words != other.words:
+                    return True
+        return False
+
+    def _keep_contexts(self) -> None:
+        """Make a conflict of what one side added to things that the other removed."""
+        for trio in self._all:
+            if trio.nodes.base or len(trio.sides) != 1 or trio.state != "stands":
+                continue
+            (side,) = trio.sides
+            node, other = trio.on(side), 3 - side
+            whole = self._parent(node) or trio
+            if whole.node.kind == "list" and self._is_rewritten_list(whole, other):
+                whole.state, whole.why = "conflict", _tell("rewritten by {}, added to by {}", other)
+                continue
+            above, below = self._before.get(node), self._behind.get(node)
+            gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
+            if above is None or above not in gone:
+                continue
+            is_glued = not node.lead and node.kind not in {"item", "row"}
+            is_glued = is_glued or whole.state == "gone"
+            if is_glued or len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
+                for each in (self._trios[above], trio):
+                    each.state, each.why = "conflict", _tell("removed by {}, added to by {}", other)
+
+    def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
+        base = trio.nodes.base
+        if not base or not trio.nodes[side]:
+            return False
+        return all(self._trios[item].is_removed_by(side) for item in base.children)
+
+    def _keep_replacements(self) -> None:
+        """Make a conflict of what one side wrote in the place of a node that both removed."""
+        for parent in self._trees.base.nodes:
+            whole = self._trios[parent].nodes
+            above: list[TreeNode | None] = [None, None, None]
+            for trio in map(self._trio, parent.children):
+                for side in SIDES:
+                    node, top = above[side], whole[side]
+                    below = self._behind.get(node) if node else next(iter(top.children if top else ()), None)
+                    written = self._trios[below] if below else trio
+                    is_own = written.nodes.base is None and written.sides == [side]
+                    if not trio.sides and is_own and written.node.kind == trio.node.kind != "section":
+                        written.state = "conflict"
+                        written.why = _tell("rewritten by {}, removed by {}", side)
+                    above[side] = trio.nodes[side] or node
+
+    def _keep_headings(self) -> None:
+        """Bring back the sections above one that is a conflict."""
+        sections = [trio for trio in self._all if trio.node.kind == "section"]
+        gone = {trio.node.path: trio for trio in sections if trio.state == "gone"}
+        for trio in sections:
+            path = trio.node.path if trio.state == "conflict" else ()
+            for depth in range(1, len(path)):
+                if path[:depth] in gone:
+                    above = gone[path[:depth]]
+                    above.state, above.why = "conflict", trio.why
+
+    # -- where it stands ----------------------------------------------------------------------------------
+
+    def _choose_parent(self, trio: Trio) -> Trio:
+        base, ours, theirs = self._find_parents(trio)
+        found = self._parent(trio.node) if theirs and ours else theirs or ours
+        if base and ours and ours is not base and (theirs is base or self._is_lost(base) == [False, True]):
+            found = ours
+        if len(trio.sides) == 1 and not trio.nodes.base:
+            found = self._follow(trio, found)
+        return self._find_standing(trio, [found, theirs, ours, base])
+
+    def _find_standing(self, trio: Trio, parents: Iterable[Trio | None]) -> Trio:
+        return next((each for each in parents if each and each.state != "gone"), None) or self._climb(trio)
+
+    def _is_lost(self, parent: Trio) -> list[bool]:
+        """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
+        return [parent.is_removed_by(side) for side in SIDES]
+
+    def _is_moved_apart(self, trio: Trio) -> bool:
+        """Whether both sides moved a node, each to another place."""
+        base, ours, theirs = self._find_parents(trio)
+        if trio.state == "gone" or trio.node.id or not base or not ours or not theirs:
+            return False
+        lost = self._is_lost(base)
+        return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
+
+    def _split(self, trio: Trio) -> list[Trio]:
+        """A node that both sides moved, as a conflict in each place."""
+        base, ours, theirs = trio.nodes
+        parts = [Trio(Versions(base, ours, None)), Trio(Versions(None, None, theirs))]
+        trio.state = "gone"
+        for part in parts:
+            part.state, part.why = "conflict", "moved to another place by each side"
+            self._lines[part] = part.nodes.map(lambda node: node.line if node else None)
+            self._trios.update((node, part) for node in part.nodes if node)
+        self._all += parts
+        return parts
+
+    def _follow(self, trio: Trio, parent: Trio | None) -> Trio | None:
+        """The parent of what one side added behind a node that the other took to another place."""
+        before = self._before.get(trio.on(trio.sides[0]))
+        while before and self._trios[before].state == "gone":
+            before = self._before.get(before)
+        behind = before and self._trios[before].parent
+        if not behind or not parent or _place_of(behind.node) != _place_of(parent.node):
+            return parent
+        return behind if behind.nodes.base is None or parent.state == "gone" else parent
+
+    def _climb(self, trio: Trio) -> Trio:
+        """The nearest thing above that stands, in which a node can stand whose parent is gone."""
+        node: TreeNode | None = trio.node
+        while node and (node is trio.node or self._trios[node].state == "gone"):
+            before = self._before.get(node) if node.kind == "section" else None
+            node = before or node.parent
+        return self._trios[node] if node else self._all[0]
+
+    def _sort_children(self, parent: Trio, children: Sequence[Trio]) -> list[Trio]:
+        among = set(children)
+        base, *sides = (self._select(node.children, among) if node else [] for node in parent.nodes)
+        if base == sides[0] == sides[1] and len(base) == len(children) and not self._chosen:
+            return base
+        moved = {trio for trio in base if self._is_chosen_to_move(trio)}
+        common = set(base).intersection(*sides) - moved
+        steady = self._merge_orders(parent, *([t for t in order if t in common] for order in (base, *sides)))
+        following: dict[Trio | None, Trio | None] = dict(pairwise([None, *steady, None]))
+        waiting = [
+            (each, side)
+            for is_known in (True, False)
+            for side in self._order
+            for each in sorted(self._select_side(children, parent, side), key=lambda one: one.on(side).line)
+            if bool(each.nodes.base) == is_known
+        ]
+        while waiting:
+            left = [each for each in waiting if not self._insert(*each, following, among)]
+            if len(left) == len(waiting):  # each waits for another one
+                self._insert(*left.pop(0), following, following)
+            waiting = left
+        result: list[Trio] = []
+        last = following[None]
+        while last:
+            result.append(last)
+            last = following[last]
+        return result
+
+    def _is_chosen_to_move(self, trio: Trio) -> bool:
+        ours = trio.nodes.ours
+        return ours is not None and self._chosen is not None and self._chosen.get(ours, False)
+
+    def _merge_orders(
+        self, parent: Trio, base: list[Trio], ours: list[Trio], theirs: list[Trio]
+    ) -> list[Trio]:
+        """The order of nodes that all versions have: of two nodes, that of the side that changed it."""
+        agreed = Versions(base, ours, theirs).agreed()
+        if agreed:
+            return agreed[0]
+        both = set.intersection(*_find_moved_by_both(base, (ours, theirs)))
+        mine, yours = ({trio: number for number, trio in enumerate(order)} for order in (ours, theirs))
+        above: Counter[Trio] = Counter()
+        for one, other in combinations(base, 2) if len(base) <= _MOST_SORTED else ():
+            is_first = yours[one] < yours[other]
+            if not both & {one, other}:
+                is_first &= mine[one] < mine[other]
+            above[other if is_first else one] += 1
+        found = sorted(base, key=above.__getitem__)
+        if any(above[trio] != number for number, trio in enumerate(found)) or any(
+            not t.node.id for t in both
+        ):
+            parent.state, parent.why = "conflict", "put in another order by each side"
+        return found
+
+    def _insert(
+        self, trio: Trio, side: int, following: dict[Trio | None, Trio | None], among: Container[Trio | None]
+    ) -> bool:
+        """Put a node behind the nearest one of some that a side has above it, once that has its place."""
+        if trio in following:
+            return True
+        above = self._find_standing_above(trio.on(side), among)
+        if above not in following:
+            return False
+        while (below := following[above]) and self._is_above(below, trio, side):
+            above = below
+        following[above], following[trio] = trio, following[above]
+        return True
+
+    def _is_above(self, trio: Trio, other: Trio, side: int) -> bool:
+        """Whether a side, or else the base, has one node above another."""
+        for version in (side, 0):
+            one, two = self._lines[trio][version], self._lines[other][version]
+            if one is not None and two is not None:
+                return one < two
+        return False
+
+    def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
+        """The nearest node before one that is among some; a sibling rather than another."""
+        for before in (self._before, self._prior):
+            at = before.get(node)
+            while at and self._trios[at] not in among:
+                at = before.get(at)
+            if at:
+                return self._trios[at]
+        return None
+
+    def _drop_empty_lists(self, trio: Trio) -> None:
+        for child in trio.children:
+            self._drop_empty_lists(child)
+        trio.children = [
+            child
+            for child in trio.children
+            if child.children or child.node.kind != "list" or child.state == "conflict"
+        ]
+
+    def _widen_conflicts(self, children: Sequence[Trio]) -> None:
+        """Put what a side wrote in the place of what it removed into the conflict about that."""
+        for number, trio in enumerate(children):
+            if trio.state != "conflict" or len(trio.sides) != 1 or trio.nodes.base is None:
+                continue
+            remover = 3 - trio.sides[0]
+            beside: list[Trio] = []
+            for near in (children[number + 1 :], children[:number][::-1]):
+                rewritten = (self._is_rewritten(each, remover) for each in near)
+                beside += [each for each, _ in takewhile(itemgetter(1), zip(near, rewritten, strict=True))]
+            if any(each.nodes.base is None for each in beside):
+                for each in beside:
+                    each.state, each.why = "conflict", trio.why
+
+    def _is_rewritten(self, trio: Trio, side: int) -> bool:
+        """Whether only one side has, or no longer has, something that is no section."""
+        is_own = trio.sides == [side] if trio.nodes.base is None else trio.is_removed_by(side)
+        return is_own and trio.node.kind != "section"
+
+    def _select_side(self, children: Iterable[Trio], parent: Trio, side: int) -> Iterator[Trio]:
+        """Those of some children that a side has below `parent`, or whose place it alone knows."""
+        for trio in children:
+            below = [each for each in trio.sides if self._parent(trio.on(each)) is parent]
+            if side in (below or trio.sides):
+                yield trio
+
+    def _select(self, nodes: Iterable[TreeNode], among: set[Trio]) -> list[Trio]:
+        return [trio for trio in map(self._trio, nodes) if trio in among]
+
+
+def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
+    """What each side has in another order than the base; of several ways to tell, the one with fewest."""
+    ours, theirs = (_find_moved(base, side) for side in sides)
+    ways = [
+        [ours, theirs],
+        [ours, _find_moved(base, sides[1], ours)],
+        [_find_moved(base, sides[0], theirs), theirs],
+    ]
+    return min(ways, key=lambda way: len(way[0] | way[1]))
+
+
+def _find_moved(
+    base: Sequence[Trio], side: Sequence[Trio], rather: AbstractSet[Trio] = frozenset()
+) -> set[Trio]:
+    """What a side has in another order than the base, those of `rather` before others."""
+    place = {trio: number for number, trio in enumerate(base)}
+    there = [trio for trio in side if trio in place]
+    steady = [trio for trio in there if trio not in rather]
+    kept = {steady[at] for at in increasing([place[trio] for trio in steady])}
+    for trio in rather:
+        numbers = [place[each] for each in there if each in kept or each is trio]
+        if trio in place and numbers == sorted(numbers):
+            kept.add(trio)
+    return {trio for trio in there if trio not in kept}
+
+
+def _place_of(node: TreeNode) -> tuple[str, int]:
+    """What a node is, and how deep it stands."""
+    depth, around = 0, node.parent
+    while around:
+        depth, around = depth + 1, around.parent
+    return node.kind, depth
+
+
+def _tell(what: str, side: int) -> str:
+    """A sentence about what a side and then the other one did."""
+    return what.format(*(("", "ours", "theirs")[each] for each in (side, 3 - side)))
+
+
+def _bullet(node: TreeNode) -> str:
+    """What marks the items of a list, without numbers."""
+    return node.children[0].marker.strip(" \t").lstrip("0123456789") if node.kind == "list" else ""
+
+
+def _is_reworded(base: TreeNode, node: TreeNode) -> bool:
+    return (base.kind, base.words, base.id, base.level) != (node.kind, node.words, node.id, node.level)
+
+
+def _has_other_columns(base: TreeNode, node: TreeNode) -> bool:
+    """Whether a table has more or fewer columns, or the same in another order."""
+    old, new = base.words.split(" | "), node.words.split(" | ")
+    return len(old) != len(new) or (old != new and sorted(old) == sorted(new))

@@ -1,0 +1,358 @@
+"""The text of a joined tree: the lines of each node, and conflicts around those that cannot be decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.merging.joining import SIDES, Joined, Trio
+from mdmem.merging.tree import MARKER, Margin
+from mdmem.text.conflict import Conflicts, MergeConflict
+from mdmem.text.diff import Versions, regions
+from mdmem.text.lines import whole_lines
+from mdmem.text.regex import regex
+from mdmem.text.relink import repointed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mdmem.merging.tree import Tree, TreeNode
+    from mdmem.text.document import Document
+
+_HASHES = regex(r" {0,3}#{1,6}[ \t]+")
+_LONGEST = 60  # characters of a node in a message
+_GLUED = frozenset(["item", "row", "section"])
+
+
+Piece = tuple[str, Versions[slice] | None]
+"""A piece of a text; or, of a place that both sides changed, its lines in each version."""
+
+
+class Written(NamedTuple):
+    """A node of the result: its kind, its words where they are those of a side, and its parent's place."""
+
+    kind: str
+    words: str | None
+    parent: int
+
+
+class _Chunk(NamedTuple):
+    """A piece of the result: plain text in `text`, or a conflict about `node`."""
+
+    text: str
+    conflict: MergeConflict | None = None
+
+
+class Writer:
+    """Writes the body of a merge.
+
+    Attributes:
+        written: the nodes that stand in the text, in order, from the root on.
+        misplaced: the title of a section that came below another than on either side; empty without.
+        composed: the lines of nodes whose text is put together from both sides.
+    """
+
+    def __init__(
+        self, documents: Versions[Document], trees: Versions[Tree], joined: Joined, last: int = 1
+    ) -> None:
+        self._last = last
+        self.written: list[Written] = []
+        self.composed: set[str] = set()
+        self._documents, self._trees, self._joined = documents, trees, joined
+        self._above: Trio | None = None
+        self.misplaced = ""
+        self._outlines = [_find_outline(tree) for tree in trees]
+        self._open: list[tuple[int, Trio]] = []  # the sections around, by level
+        self._line = 1  # of theirs, that was written last
+        self._chunks: list[_Chunk] = []
+        self._tops = [_find_above(tree, joined.trios) for tree in trees]
+        self._newline = documents.theirs.lines.newline
+
+    def write(self, conflicts: Conflicts) -> str:
+        """The text; with conflicts between markers, if there are any."""
+        self._write_node(self._joined.root, Margin(), -1)
+        tails = Versions(*(tree.tail for tree in self._trees))
+        self._chunks.append(_Chunk((tails.agreed() or (max(tails.ours, tails.theirs),))[0]))
+        return "".join(
+            conflicts.take(chunk.conflict, self._newline) if chunk.conflict else chunk.text
+            for chunk in _join_neighbours(self._chunks)
+        )
+
+    def _write_node(self, trio: Trio, margin: Margin, parent: int) -> None:
+        if trio.state == "conflict":
+            sources = (node and self._lead(trio, node) + node.source for node in trio.nodes)
+            self._add_conflict(trio, Versions(*(source or "" for source in sources)), trio.why)
+        else:
+            place = len(self.written)
+            margin = self._write_own(trio, margin, parent)
+            for child in trio.children:
+                self._write_node(child, margin, place)
+
+    def _write_own(self, trio: Trio, margin: Margin, parent: int) -> Margin:
+        """Write the lines of a node itself; the indentation of what stands in it."""
+        node = trio.node
+        self._chunks.append(_Chunk(self._merged_lead(trio)))
+        self.written.append(Written(node.kind, node.words, parent))
+        if node.kind == "section":
+            self._check_outline(trio)
+        if not node.head:
+            return margin
+        heads = Versions(*(each.margin.shifted(each.head, margin) if each else "" for each in trio.nodes))
+        pieces, words = self._merged_head(trio, heads)
+        self.written[-1] = Written(self._kind(trio), words, parent)
+        lines = heads.map(whole_lines)
+        for text, places in pieces:
+            if places is None:
+                self._chunks.append(_Chunk(text))
+            else:
+                texts = lines.paired(places, lambda side, part: "".join(side[part]))
+                self._add_conflict(trio, texts, "changed by both sides", places.theirs.start)
+        self._reach(trio)
+        if node.kind != "item":
+            return margin
+        return _margin_of(next((text for text, _ in pieces if text), heads[trio.sides[-1]]))
+
+    def _check_outline(self, trio: Trio) -> None:
+        """Note a section that is not below the one that it is below on a side."""
+        levels = Versions(*(each.level if each else None for each in trio.nodes))
+        level = (levels.agreed() or (levels.theirs,))[0] or trio.node.level
+        while self._open and self._open[-1][0] >= level:
+            self._open.pop()
+        around = self._open[-1][1] if self._open else None
+        if level:
+            self._open.append((level, trio))
+        over = [self._outlines[side].get(trio.on(side)) for side in trio.sides]
+        known = [self._joined.trios[each] if each else None for each in over]
+        if around not in known and all(each is None or each.state == "stands" for each in known):
+            self.misplaced = self.misplaced or trio.node.words
+
+    def _kind(self, trio: Trio) -> str:
+        kinds = Versions(*(node.kind if node else None for node in trio.nodes))
+        return str(next(kind for kind in (*(kinds.agreed() or ()), *reversed(kinds)) if kind))
+
+    def _reach(self, trio: Trio) -> None:
+        self._above = trio
+        if trio.nodes.theirs:
+            self._line = trio.nodes.theirs.last
+
+    # -- the lines of a node ------------------------------------------------------------------------------
+
+    def _merged_head(self, trio: Trio, heads: Versions[str]) -> tuple[list[Piece], str | None]:
+        """The lines of a node, and its words if a side has the same."""
+        base, ours, theirs = trio.nodes
+        if not ours or not theirs:
+            return [(heads[trio.sides[0]], None)], trio.on(trio.sides[0]).words
+        agreed = heads.agreed() if base or heads.ours == heads.theirs else None
+        if agreed or (not base and ours.words == theirs.words):
+            text = agreed[0] if agreed else heads.theirs
+            return [(text, None)], (theirs if text == heads.theirs else ours).words
+        whole: list[Piece] = [("", heads.map(lambda head: slice(0, len(whole_lines(head)))))]
+        if not base:
+            return whole, None
+        nodes = Versions(base, ours, theirs)
+        composed = _with_merged_marker(nodes, heads)
+        if composed is None and base.kind == ours.kind == theirs.kind:
+            composed = repointed(self._documents, self._documents.paired(nodes, _span))
+            lines = heads.map(whole_lines)
+            kept = trio.is_replaced and [set(lines.base).intersection(side) for side in lines[1:]]
+            if composed is None and max(map(len, lines)) > 1 and (not kept or all(kept)):
+                return merge_lines(lines, self._last), None
+        if composed is None:
+            return whole, None
+        self.composed.update(line.strip(" \t\r\n") for head in heads for line in whole_lines(head))
+        return [(composed, None)], None
+
+    # -- blank lines --------------------------------------------------------------------------------------
+
+    def _lead(self, trio: Trio, node: TreeNode) -> str:
+        return node.lead if trio.state == "conflict" and (node.lead or len(trio.sides) == 1) else ""
+
+    def _merged_lead(self, trio: Trio) -> str:
+        """The blank lines above a node: as a side has them where the same thing stands above."""
+        tops = [top.get(trio) for top in self._tops]
+        same = [top is not None and top[0] is self._above for top in tops]
+        leads = Versions(*(top[1] if top else "" for top in tops))
+        if same[1] and same[2]:
+            agreed = leads.agreed() if same[0] else None
+            return agreed[0] if agreed else max(leads.theirs, leads.ours, key=lambda lead: (len(lead), lead))
+        if same[1] or same[2]:
+            return leads.theirs if same[2] else leads.ours
+        own = min((top[1] for top in tops if top and top[1]), key=len, default="")
+        was_first = tops[trio.sides[-1]] in (None, (None, trio.node.lead))
+        may_touch = trio.node.kind in _GLUED and not (trio.node.kind == "section" and was_first)
+        if own or self._above is None or may_touch or not trio.node.head + _first(trio.node):
+            return own
+        is_definition = trio.node.kind == self._above.node.kind == "definition"
+        return (
+            own if is_definition or (self._above.node.id and trio.node.kind == "paragraph") else self._newline
+        )
+
+    # -- conflicts ----------------------------------------------------------------------------------------
+
+    def _add_conflict(self, trio: Trio, texts: Versions[str], why: str, offset: int = 0) -> None:
+        node, theirs = trio.node, trio.nodes.theirs
+        section = node
+        while section.kind != "section" and section.parent:
+            section = section.parent
+        line = theirs.line + offset if theirs else self._line
+        found = MergeConflict(
+            kind="section" if node.kind == "section" else "lines",
+            where=" > ".join(section.path),
+            line=max(1, min(line, len(self._documents.theirs.lines))),
+            base=texts.base,
+            ours=texts.ours,
+            theirs=texts.theirs,
+            what=f"the {node.kind} {_quoted(node)}: {why}",
+        )
+        self._chunks.append(_Chunk("", found))
+        self._reach(trio)
+
+
+def merge_lines(
+    lines: Versions[list[str]], last: int = 1, may_join: Callable[[str], bool] = lambda _text: True
+) -> list[Piece]:
+    """Three versions of some lines, merged: pieces of text, and the places that both sides changed.
+
+    Two insertions at one place for which `may_join` are both kept, that of the side `last` behind the other;
+    others conflict. Where a line would stand more often or less often than both changes say, all is one
+    conflict.
+    """
+    found: list[Piece] = []
+    reached = 0
+    for region in _find_regions(lines):
+        found.append(("".join(lines.base[reached : region.base.start]), None))
+        reached = region.base.stop
+        texts = lines.paired(region, lambda side, part: "".join(side[part]))
+        agreed = texts.agreed()
+        if agreed or (not texts.base and may_join(texts.ours) and may_join(texts.theirs)):
+            found.append((agreed[0] if agreed else texts[3 - last] + texts[last], None))
+        else:
+            found.append(("", region))
+    found.append(("".join(lines.base[reached:]), None))
+    if all(place is None for _, place in found):
+        counts = lines.map(Counter)
+        after = Counter(whole_lines("".join(text for text, _ in found)))
+        most = counts.ours | counts.theirs
+        if not after <= most or not all(is_in_limits(line, counts, after) for line in counts.base):
+            return [("", lines.map(lambda side: slice(0, len(side))))]
+    return found
+
+
+def _find_regions(lines: Versions[list[str]]) -> list[Versions[slice]]:
+    """Where the versions differ; lines may be added right beside others that are changed, not changed."""
+    found = list(regions(*lines, apart=True))
+    for above, below in pairwise(found):
+        if (
+            above.base.stop == below.base.start
+            and len(lines.base[above.base])
+            and len(lines.base[below.base])
+        ):
+            return list(regions(*lines))
+    return found
+
+
+def is_in_limits(line: str, counts: Versions[Counter[str]], after: Counter[str]) -> bool:
+    """Whether a line stands as often in a merge as both changes say: they may be one change or two."""
+    base, ours, theirs = counts.map(lambda each: each[line])
+    two = ours + theirs - base
+    one = min(ours, theirs) if min(ours, theirs) < base else max(ours, theirs)
+    if min(ours, theirs) < base < max(ours, theirs):
+        one = two
+    return min(one, two) <= after[line] <= max(one, two)
+
+
+def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
+    """The chunks, with conflicts made one that have at most blank lines between them."""
+    found: list[_Chunk] = []
+    blank = ""
+    for chunk in chunks:
+        last = found[-1].conflict if found else None
+        if last and chunk.conflict:
+            following, between = chunk.conflict, blank
+            base, ours, theirs = (
+                getattr(last, side) + between * bool(getattr(following, side)) + getattr(following, side)
+                for side in ("base", "ours", "theirs")
+            )
+            found[-1] = _Chunk("", replace(last, base=base, ours=ours, theirs=theirs))
+            blank = ""
+        elif last and not chunk.text.strip(" \t\r\n"):
+            blank += chunk.text
+        else:
+            found += [_Chunk(blank), chunk]
+            blank = ""
+    return [_settled(chunk) for chunk in (*found, _Chunk(blank))]
+
+
+def _settled(chunk: _Chunk) -> _Chunk:
+    """Text in the place of a conflict whose sides come to the same."""
+    conflict = chunk.conflict
+    return _Chunk(conflict.ours) if conflict and conflict.ours == conflict.theirs else chunk
+
+
+def _quoted(node: TreeNode) -> str:
+    """The words of a node in a message; of a list, of its first item."""
+    words = next((each.words for each in node.walk() if each.words), "").partition("\n")[0]
+    return repr(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…")
+
+
+def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str | None:
+    """The lines of a node of which each side changed only the marker, the layout, or the rest."""
+    parts = nodes.paired(heads, _split_marker)
+    markers, rests = parts.map(lambda part: part[0]), parts.map(lambda part: part[1])
+    said = nodes.map(lambda node: (node.kind, node.words, node.id))
+    marker = markers.agreed() or ((markers.theirs,) if nodes.theirs.kind == "item" else None)
+    agreed = rests.agreed() or (
+        said.agreed() and ((rests.theirs,) if said.ours == said.base else (rests.ours,))
+    )
+    if not marker or not agreed:
+        return None
+    at = SIDES[0] if rests.ours == agreed[0] else SIDES[1]
+    first, *others = whole_lines(agreed[0]) or [""]
+    return marker[0] + first + _margin_of(markers[at]).shifted("".join(others), _margin_of(marker[0]))
+
+
+def _split_marker(node: TreeNode, head: str) -> tuple[str, str]:
+    """The lines of an item or a heading, cut behind the marker."""
+    found = {"item": MARKER, "section": _HASHES}[node.kind].match(head) if node.marker else None
+    return (found[0], head[found.end() :]) if found else ("", head)
+
+
+def _margin_of(marker: str) -> Margin:
+    found = MARKER.match(marker)
+    return Margin(found[1], len(found[0]) - len(found[1])) if found else Margin()
+
+
+def _span(document: Document, node: TreeNode) -> Span:
+    start = document.lines.span(node.line).start
+    return Span(max(start, document.body_span.start), document.lines.span(node.last).end)
+
+
+def _first(node: TreeNode) -> str:
+    return node.children[0].head if node.children else ""
+
+
+def _find_outline(tree: Tree) -> dict[TreeNode, TreeNode]:
+    """The section of a lower level that each section stands below."""
+    found: dict[TreeNode, TreeNode] = {}
+    around: list[TreeNode] = []
+    for section in tree.root.children:
+        while around and around[-1].level >= section.level:
+            around.pop()
+        if around and around[-1].level:
+            found[section] = around[-1]
+        around.append(section)
+    return found
+
+
+def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Trio | None, str]]:
+    """What stands above each node, the nearest that has lines, and the blank lines between."""
+    found: dict[Trio, tuple[Trio | None, str]] = {}
+    above: Trio | None = None
+    for node in tree.nodes:
+        found[trios[node]] = above, node.lead
+        if node.head:
+            above = trios[node]
+    return found

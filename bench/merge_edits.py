@@ -182,7 +182,13 @@ class Editor:
         )
         made = [*before, *moved, *added, *behind]
         if [line.number for line in made] != [line.number for line in self.lines]:
-            self.become(made, moved=moved)
+            passed = self.lines[end:to] if to > start else self.lines[to:start]
+            # Of two things that change places, either may be the one that moved.
+            kind, places = self.place(start).kind, self.version.places
+            ones, others = (
+                sum(n in places and places[n].kind == kind for n, _ in each) for each in (moved, passed)
+            )
+            self.become(made, moved=[*moved, *passed] if others <= ones else moved)
 
     def word(self) -> str:
         return f"{self.side}{next(self.numbers)}"
@@ -214,7 +220,7 @@ class Editor:
         replaced = self.chance.randint(0, 2)
         replaced *= not re.search(r"[][()]", " ".join(words[some : some + replaced]))
         words[some : some + replaced] = [self.word()]
-        self.change({at: lead + (self.sentence() if self.chance.random() < 0.1 else " ".join(words))})
+        self.change({at: lead + " ".join(words)})
 
     def tick(self) -> None:
         at = self.at("item", where=lambda text, _: "[ ] " in text)
@@ -404,7 +410,8 @@ class Editor:
         at = self.at("code", where=lambda text, _: FENCE.match(text))
         number = self.place(at).block
         start = next(n for n, line in enumerate(self.lines) if line.number == number)
-        self.put(self.end(start) - 1, f"run {self.word()}")
+        lead = self.text(start)[: len(self.text(start)) - len(self.text(start).lstrip())]
+        self.put(self.end(start) - 1, f"{lead}run {self.word()}")
 
 
 EDITS = [*vars(Editor)][[*vars(Editor)].index("reword") :]

@@ -147,6 +147,8 @@ class _Reader:
 
     def read(self) -> Iterator[tuple[int, Place]]:
         for at, (number, text) in enumerate(self.lines):
+            if self.end and self.items and text.strip() and width(text) < self.items[-1][0]:
+                self.end, self.above = "", None
             if self.end and self.above:
                 place = self.above
                 if _closes(text, self.end):
@@ -407,9 +409,10 @@ def _wrong_order(pair: Pair, merged: Version) -> Iterator[str]:
     base = {*pair.base.keys}
     for side, other in pair.sides:
         free = {*other.moved}
-        for number in side.places.keys() - base if free else ():
+        put = {number for number in side.places if number not in base or number in side.moved}
+        for number in put if free else ():
             place = side.places[number]
-            if other.moved & {*side.neighbours(number, base), place.parent, place.heading}:
+            if other.moved & {*side.neighbours(number, base - {number}), place.parent, place.heading}:
                 free.add(number)
         # What has come into another item goes where that stands.
         same = {

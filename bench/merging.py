@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib
 import json
 import os
 import random
@@ -41,9 +42,9 @@ Merge = Callable[[str, str, str], Result]
 def serve() -> None:
     """Answer each line of three texts, as JSON, with what the mdmem on the path merges them to."""
     try:
-        from mdmem.merging.merge import merge  # noqa: PLC0415 - only of the versions of mdmem that have it
-    except ImportError:
-        from mdmem.text.merge import merge  # type: ignore[no-redef,import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415
+        merge = importlib.import_module("mdmem.merging.merge").merge
+    except ImportError:  # older commits, for --against
+        merge = importlib.import_module("mdmem.text.merge").merge
     from mdmem.text.conflict import Markers  # noqa: PLC0415
     from mdmem.text.document import parse_text  # noqa: PLC0415
 

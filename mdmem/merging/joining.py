@@ -108,7 +108,6 @@ class _Joining:
         for trio in self._all:
             self._decide(trio)
         self._keep_contexts()
-        self._keep_replacements()
         self._keep_headings()
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
@@ -216,10 +215,8 @@ class _Joining:
         base, ours, theirs = trio.nodes
         if base is None or (ours and theirs):
             if base and base.kind == "table" and self._has_columns_conflict(trio):
-                trio.state, trio.why = (
-                    "conflict",
-                    "its columns were changed by one side, its rows by the other",
-                )
+                why = "its columns were changed by one side, its rows by the other"
+                trio.state, trio.why = "conflict", why
             for side in SIDES:
                 other = 3 - side
                 if not self._is_replaced(trio, side):
@@ -315,22 +312,6 @@ class _Joining:
         if not base or not trio.nodes[side]:
             return False
         return all(self._trios[item].is_removed_by(side) for item in base.children)
-
-    def _keep_replacements(self) -> None:
-        """Make a conflict of what one side wrote in the place of a node that both removed."""
-        for parent in self._trees.base.nodes:
-            whole = self._trios[parent].nodes
-            above: list[TreeNode | None] = [None, None, None]
-            for trio in map(self._trio, parent.children):
-                for side in SIDES:
-                    node, top = above[side], whole[side]
-                    below = self._behind.get(node) if node else next(iter(top.children if top else ()), None)
-                    written = self._trios[below] if below else trio
-                    is_own = written.nodes.base is None and written.sides == [side]
-                    if not trio.sides and is_own and written.node.kind == trio.node.kind != "section":
-                        written.state = "conflict"
-                        written.why = _tell("rewritten by {}, removed by {}", side)
-                    above[side] = trio.nodes[side] or node
 
     def _keep_headings(self) -> None:
         """Bring back the sections above one that is a conflict."""

@@ -215,7 +215,7 @@ class Matching:
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, self._shapes.__getitem__)
             self._match_in_order(old.children, new.children, _said)
-            self._match_in_order(old.children, new.children, _said_without_targets)
+            self._match_in_order(old.children, new.children, _said_first)
             self._match_containers(old.children, new.children)
             self._match_similar_children(old, new)
 
@@ -362,11 +362,9 @@ def _said(node: TreeNode) -> Hashable | None:
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 
 
-def _said_without_targets(node: TreeNode) -> Hashable | None:
-    """What a node with links says itself, but for where they lead; None where that is nothing."""
-    words = _TARGET.sub("", node.words)
-    is_telling = words != node.words and _WORD.search(words)
-    return (node.kind, words) if is_telling and node.kind != "section" else None
+def _said_first(node: TreeNode) -> Hashable | None:
+    """The first line of what a node says itself, which may go on in further lines."""
+    return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
 
 
 def occurrences(text: str) -> frozenset[Word]:

@@ -64,7 +64,6 @@ class Writer:
         self._documents, self._trees, self._joined = documents, trees, joined
         self._above: Trio | None = None
         self.misplaced = ""
-        self._outlines = [_find_outline(tree) for tree in trees]
         self._open: list[tuple[int, Trio]] = []  # the sections around, by level
         self._line = 1  # of theirs, that was written last
         self._chunks: list[_Chunk] = []
@@ -124,8 +123,8 @@ class Writer:
         around = self._open[-1][1] if self._open else None
         if level:
             self._open.append((level, trio))
-        over = [self._outlines[side].get(trio.on(side)) for side in trio.sides]
-        known = [self._joined.trios[each] if each else None for each in over]
+        over = [trio.on(side).above for side in trio.sides]
+        known = [self._joined.trios[each] if each and each.level else None for each in over]
         if around not in known and all(each is None or each.state == "stands" for each in known):
             self.misplaced = self.misplaced or trio.node.words
 
@@ -302,7 +301,7 @@ def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str 
     """The lines of a node of which each side changed only the marker, the layout, or the rest."""
     parts = nodes.paired(heads, _split_marker)
     markers, rests = parts.map(lambda part: part[0]), parts.map(lambda part: part[1])
-    said = nodes.map(lambda node: (node.kind, node.words, node.id))
+    said = nodes.paired(markers, lambda node, mark: (node.kind, node.words, node.id, mark or node.level))
     marker = markers.agreed() or ((markers.theirs,) if nodes.theirs.kind == "item" else None)
     agreed = rests.agreed() or (
         said.agreed() and ((rests.theirs,) if said.ours == said.base else (rests.ours,))
@@ -332,19 +331,6 @@ def _span(document: Document, node: TreeNode) -> Span:
 
 def _first(node: TreeNode) -> str:
     return node.children[0].head if node.children else ""
-
-
-def _find_outline(tree: Tree) -> dict[TreeNode, TreeNode]:
-    """The section of a lower level that each section stands below."""
-    found: dict[TreeNode, TreeNode] = {}
-    around: list[TreeNode] = []
-    for section in tree.root.children:
-        while around and around[-1].level >= section.level:
-            around.pop()
-        if around and around[-1].level:
-            found[section] = around[-1]
-        around.append(section)
-    return found
 
 
 def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Trio | None, str]]:

@@ -306,10 +306,9 @@ def demands(pair: Pair) -> tuple[list[str], list[str]]:
         found.append((False, "both moved the same"))
     for side, other in pair.sides:
         for head in side.reshaped & base.groups.keys():
-            if head in other.places and _says_same(side, other, head):
-                continue
             rows = other.group(head) if head in other.places else set()
-            if rows != base.groups[head] or any(other.keys[row] != base.keys[row] for row in rows):
+            is_other = rows != base.groups[head] or any(other.keys[row] != base.keys[row] for row in rows)
+            if is_other and not (rows and _says_same(side, other, head)):
                 found.append((True, f"columns changed, and a row: {base.keys[head]}"))
         for number, said in side.keys.items():
             was, now = base.places.get(number), side.places[number]

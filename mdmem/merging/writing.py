@@ -147,7 +147,8 @@ class Writer:
         agreed = heads.agreed() if base or heads.ours == heads.theirs else None
         if agreed or (not base and ours.words == theirs.words):
             text = agreed[0] if agreed else heads.theirs
-            return [(text, None)], (theirs if text == heads.theirs else ours).words
+            is_ours = text == heads.ours and (text != heads.theirs or trio.node is ours)
+            return [(text, None)], (ours if is_ours else theirs).words
         whole: list[Piece] = [("", heads.map(lambda head: slice(0, len(whole_lines(head)))))]
         if not base:
             return whole, None

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.errors import TooManyParts
-from mdmem.merging.merge import Markers, MergeConflict, Merged, merge
+from mdmem.merging.merge import Markers, MergeConflict, Merged, merge, merge_parts
+from mdmem.text.diff import Versions
 from mdmem.text.document import Limits, parse_text
 from mdmem.text.relink import MOST_COMPARED
 
@@ -247,6 +248,13 @@ def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides
         kept = split(result.text)
         assert (split(ours) | split(theirs)) - split(base) <= kept
         assert kept <= split(base) | split(ours) | split(theirs)
+
+
+def test_an_item_that_became_a_paragraph_of_the_same_lines_is_kept_whoever_made_it_one() -> None:
+    base, changed = "[a]: b\n\n2) ^id1\n2) c\n", "[a]: b\n2) ^id1\n2) c\n"
+    for sides in ((base, changed), (changed, base)):
+        versions = Versions(*(parse_text("note.md", text) for text in (base, *sides)))
+        assert merge_parts(versions).text == changed
 
 
 FACTS = [f"- {n} ^i{n}\n" if n % 4 == 0 else f"line {n}\n" for n in range(9)]

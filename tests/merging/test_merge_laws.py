@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings, strategies as st
 
-from mdmem.merging.merge import Merged, merge
+from mdmem.merging.merge import Merged, merge_parts
+from mdmem.text.diff import Versions
 from mdmem.text.document import parse_text
 
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
@@ -126,7 +127,7 @@ def versions(draw: st.DrawFn) -> tuple[str, str, str]:
 
 def merged(base: str, ours: str, theirs: str) -> Merged:
     # All the shortcuts that a merge of equal versions takes are off.
-    return merge(*(parse_text("note.md", text) for text in (base, ours, theirs)))
+    return merge_parts(Versions(*(parse_text("note.md", text) for text in (base, ours, theirs))))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

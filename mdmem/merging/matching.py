@@ -69,6 +69,7 @@ class Matching:
         self._match_equal_below()
         self._match_in_order(self.old.nodes, self.new.nodes, self._say_enough)
         self._match_similar_anywhere()
+        self._match_sections_by_children()
         self._match_similar_below()
         self._match_places()
         self.unmatched = sum(map(self._is_free, self._skipped))

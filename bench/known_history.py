@@ -2,7 +2,8 @@
 
 `python bench/known_history.py --commits 320 --seed S` makes a repository of memories, each commit with one
 operation on one of them, and holds `git diff`, `git blame` and `git revert` to what was done. With
-`--trees GIT_DIRECTORY…` it takes real changes of Markdown files back with a merge, beside `git merge-file`.
+`--trees GIT_DIRECTORY…` it takes real changes of Markdown files back later, beside `git merge-file`; with
+`--show N` it prints the first N: what was changed, and what took it back.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from difflib import unified_diff
 from itertools import count, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from merge_edits import Editor
 from merge_oracle import Line, Version
-from merging import ROOT, by_lines, mdmem as merging_mdmem
+from merging import by_lines
 
 import mdmem
 from mdmem.errors import MdmemError
+from mdmem.merging.reverting import take_back
+from mdmem.text.document import parse_text
 
 OPERATIONS = {
     "add_item": 3,
@@ -298,32 +302,35 @@ def ask(history: History, folder: str) -> bool:
 # ---------------------------------------------------------------------------------------- real changes
 
 
-def taken_back(trees: list[str], most: int, seed: int) -> None:
-    """Take real changes back later, as merge(after, before, now), and count how many are clean."""
+def taken_back(trees: list[str], most: int, seed: int, shown: int) -> None:
+    """Take real changes back later, count how many are clean, and print some beside what was changed."""
     chance, clean, tried = random.Random(seed), Counter[str](), 0
-    with merging_mdmem(str(ROOT)) as merge:
-        for tree in trees:
-            named = git(
-                tree, "log", "--no-merges", "--format=%H", "--name-only", "--diff-filter=M", "--", "*.md"
-            )
-            touched = defaultdict(list)
-            commit = ""
-            for line in filter(None, named.splitlines()):
-                if re.fullmatch(r"[0-9a-f]{40}", line):
-                    commit = line
-                else:
-                    touched[line.strip('"')].append(commit)
-            old = [(path, each, commits[0]) for path, commits in touched.items() for each in commits[2:]]
-            for path, each, last in chance.sample(old, min(len(old), most // len(trees))):
-                try:
-                    texts = [git(tree, "show", f"{name}:{path}") + "\n" for name in (each, f"{each}^", last)]
-                except subprocess.CalledProcessError:
-                    continue
-                if len(set(texts)) < 3 or max(map(len, texts)) > 100_000:
-                    continue
-                tried += 1
-                clean["mdmem"] += merge(*texts).is_clean
-                clean["git merge-file"] += by_lines(*texts).is_clean
+    for tree in trees:
+        named = git(tree, "log", "--no-merges", "--format=%H", "--name-only", "--diff-filter=M", "--", "*.md")
+        touched = defaultdict(list)
+        commit = ""
+        for line in filter(None, named.splitlines()):
+            if re.fullmatch(r"[0-9a-f]{40}", line):
+                commit = line
+            else:
+                touched[line.strip('"')].append(commit)
+        old = [(path, each, commits[0]) for path, commits in touched.items() for each in commits[2:]]
+        for path, each, last in chance.sample(old, min(len(old), most // len(trees))):
+            try:
+                texts = [git(tree, "show", f"{name}:{path}") + "\n" for name in (each, f"{each}^", last)]
+            except subprocess.CalledProcessError:
+                continue
+            if len(set(texts)) < 3 or max(map(len, texts)) > 100_000:
+                continue
+            tried += 1
+            after, before, now = (parse_text("a.md", text) for text in texts)
+            done = take_back(before, after, now)
+            clean["mdmem"] += not done.refused
+            clean["git merge-file"] += by_lines(*texts).is_clean
+            if not done.refused and clean["mdmem"] <= shown:
+                print(f"==== {tree} {each} {path}", *done.skipped, sep="\n")
+                for one, other in ((before.text, after.text), (now.text, done.text)):
+                    print(*unified_diff(one.split("\n"), other.split("\n"), lineterm="", n=2), sep="\n")
     print(f"{tried} real changes taken back: " + ", ".join(f"clean with {k} {v}" for k, v in clean.items()))
 
 
@@ -333,9 +340,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trees", nargs="*", default=[], help="git directories of real Markdown")
     parser.add_argument("--changes", type=int, default=450, help="how many real changes are taken back")
+    parser.add_argument("--show", type=int, default=0, help="how many of those that are clean are printed")
     given = parser.parse_args()
     if given.trees:
-        taken_back(given.trees, given.changes, given.seed)
+        taken_back(given.trees, given.changes, given.seed, given.show)
         return 0
     history = History(random.Random(given.seed))
     while len(history.commits) < given.commits:

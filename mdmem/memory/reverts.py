@@ -5,7 +5,7 @@ What was written since stays. Where nothing was, a memory gets the very bytes ba
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import (
@@ -31,11 +31,11 @@ from mdmem.vault.plan import Change, EditPlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mdmem.git.history import Commit
+    from mdmem.git.history import Commit, TouchedFile
     from mdmem.merging.comparison import FactChange
     from mdmem.vault.vault import Vault
 
-_FACT = regex(r"(?s)(?P<path>.+?\.(?:md|json))(?:#(?P<anchor>.+)|:(?P<text>.+))")
+_FACT = regex(r'(?s)(?P<path>.+?\.(?:md|json))(?:#(?P<anchor>.+)|:"(?P<quoted>.+)"|:(?P<text>.+))')
 _SHORT = 12  # digits of a commit in a message
 _BLANKS = regex(r"[ \t\r\n]+")
 
@@ -47,41 +47,35 @@ class FactTarget(NamedTuple):
     anchor: str
     text: str
 
-    def find(self, document: Document | None) -> tuple[Fact, ...]:
-        """The facts of a version that it means; of a heading, what stands under it as well.
+    def find(self, document: Document | None) -> list[Fact]:
+        """Find the facts of a version that it means; of a heading, what stands under it as well.
 
         Raises:
             SectionAmbiguous, RevertRefused: it may mean several.
             TooManyParts: the document has more parts than its limit.
         """
         if document is None:
-            return ()
+            return []
         every = facts(document)
         if self.anchor.startswith("^"):
             found = [fact for fact in every if fact.id == self.anchor[1:]]
         elif self.anchor:
-            return self._section(document, every)
+            with suppress(SectionNotFound):
+                section = find_section(document, self.anchor)
+                start, end = section.heading.span.start, section.span.end
+                return [fact for fact in every if start <= fact.span.start < end]
+            return []
         else:
             wanted = _BLANKS.sub(" ", self.text).strip(" ")
             found = [fact for fact in every if wanted in fact.said]
-            exact = [fact for fact in found if wanted in {fact.said, fact.text}]
-            found = exact or found
+            found = [fact for fact in found if wanted in {fact.said, fact.text}] or found
         if len(found) > 1:
-            reasons = [f"line {fact.line}: {fact.text}" for fact in found]
-            remedy = "give more of its text, or its block id"
             raise RevertRefused(
-                what=f"{self} means {len(found)} facts", reasons=tuple(reasons), remedy=remedy
+                what=f"{self} means {len(found)} facts",
+                reasons=tuple(f"line {fact.line}: {fact.text}" for fact in found),
+                remedy="give more of its text, or its block id",
             )
-        return tuple(found)
-
-    def _section(self, document: Document, every: Sequence[Fact]) -> tuple[Fact, ...]:
-        try:
-            section = find_section(document, self.anchor)
-        except SectionNotFound:
-            return ()
-        return tuple(
-            fact for fact in every if section.heading.span.start <= fact.span.start < section.span.end
-        )
+        return found
 
     def __str__(self) -> str:
         return f"{self.path}#{self.anchor}" if self.anchor else f"{self.path}:{self.text!r}"
@@ -96,25 +90,18 @@ def target_of(what: str) -> FactTarget | None:
     """
     found = _FACT.fullmatch(what)
     if found:
-        text = found["text"] or ""
-        if len(text) > len('""') and text[0] == text[-1] == '"':
-            text = text[1:-1]
-        return FactTarget(check_memory(found["path"]), found["anchor"] or "", text)
+        path, anchor, quoted, text = found.groups()
+        return FactTarget(check_memory(path), anchor or "", quoted or text or "")
     if what.endswith((".md", ".json")):
-        remedy = (
-            f"name one of its facts, as '{what}#^id', '{what}#Heading' or '{what}:some words', or a commit"
-        )
+        remedy = f"name one of its facts, as '{what}#^id', '{what}#Heading' or '{what}:words', or a commit"
         raise Usage(problem=f"{what!r} is a whole memory", remedy=remedy)
     return None
 
 
-class _Became(NamedTuple):
-    """What one change made of a memory.
+class _Version(NamedTuple):
+    """A memory before and after a change, None where it is not there; of the facts in it, all or `changes`.
 
-    Attributes:
-        path: the memory; the old one, too, where it was renamed.
-        before, after: None where it is not there.
-        changes: what of it is meant; all without.
+    `old_path` is the one before, which differs where the change renamed it.
     """
 
     path: str
@@ -122,11 +109,6 @@ class _Became(NamedTuple):
     before: Document | None
     after: Document | None
     changes: Sequence[FactChange] | None = None
-
-    @property
-    def move_to(self) -> str | None:
-        """Where the memory has to be moved."""
-        return self.old_path if self.old_path != self.path else None
 
 
 class Reverts:
@@ -136,7 +118,7 @@ class Reverts:
         self._vault = vault
 
     def build(self, what: str, paths: Sequence[str] = ()) -> Callable[[], EditPlan]:
-        """What makes the plan from the memories as they are by then; git is asked before this returns.
+        """Build what makes the plan from the memories as they are by then; git is asked before.
 
         Args:
             what: a fact as `target_of` reads it, or a commit.
@@ -149,195 +131,144 @@ class Reverts:
         if target and paths:
             raise Usage(problem="a fact and paths exclude each other", remedy="leave out the paths")
         with Tracked(self._vault) as tracked:
-            past = _Past(self._vault, tracked)
             if target:
-                versions, message = [past.last_change(target)], f"revert {target}"
+                versions, message = [_find_last_change(target, tracked, self._vault)], f"revert {target}"
             else:
-                commit = past.commit(what)
-                only = [check_folder(path) for path in paths]
-                versions = [*past.changed_by(commit, only)]
+                commit = _find_commit(what, tracked)
+                versions = _find_changed(commit, tracked, self._vault, [check_folder(path) for path in paths])
                 # A commit may tell of more than the namespace.
                 told = f": {commit.subject}" if self._vault.wall == Namespace() else ""
                 message = f"revert {commit.id[:_SHORT]}{told}"
         return lambda: self._plan(str(target or what), versions, message)
 
-    def _plan(self, what: str, versions: Sequence[_Became], message: str) -> EditPlan:
+    def _plan(self, what: str, versions: Sequence[_Version], message: str) -> EditPlan:
         changes: list[Change] = []
         refused: list[str] = []
         skipped: list[str] = []
         for version in versions:
             try:
-                change = self._reversed(version, refused, skipped)
+                changes += self._take_back(version, refused, skipped)
             except DocumentRefused as error:
                 refused.append(error.message)
-                continue
-            if change:
-                changes.append(change)
         if refused or not changes:
-            reasons = tuple(refused or skipped or ["nothing that it changed is still there"])
-            raise RevertRefused(what=what, reasons=reasons)
+            reasons = refused or skipped or ["nothing that it changed is still there"]
+            raise RevertRefused(what=what, reasons=tuple(reasons))
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(skipped))
 
-    def _reversed(self, version: _Became, refused: list[str], skipped: list[str]) -> Change | None:
-        """The change that takes back what was done to one memory; None where there is nothing to do."""
-        path, now = version.path, self._vault.find(version.path)
-        if now is None and version.after is not None:
+    def _take_back(self, version: _Version, refused: list[str], skipped: list[str]) -> Iterator[Change]:
+        """The change that takes back what was done to one memory, if there is anything to do."""
+        path, before, after = version.path, version.before, version.after
+        now = self._vault.find(path)
+        move_to = version.old_path if version.old_path != path else None
+        if now is None and after:
             skipped.append(f"{path}: it is gone")
-            return None
-        if version.move_to and self._vault.exists(version.move_to):
-            refused.append(f"{path}: it was {version.move_to}, where another memory is now")
-            return None
-        if version.changes is None and _same(now, version.after):
-            return _change(version, now, version.before.text if version.before else "")
-        if version.changes is None and _same(now, version.before) and not version.move_to:
+        elif move_to and self._vault.exists(move_to):
+            refused.append(f"{path}: it was {move_to}, where another memory is now")
+        elif version.changes is None and _is_same(now, before) and not move_to:
             skipped.append(f"{path}: it already is as it was before")
-            return None
-        empty = parse_text(path, "", self._vault.config.limits)
-        done = take_back(version.before or empty, version.after or empty, now or empty, version.changes)
-        refused += [f"{path}: {reason}" for reason in done.refused]
-        skipped += [f"{path}: {reason}" for reason in done.skipped]
-        return _change(version, now, done.text)
+        else:
+            none = parse_text(path, "", self._vault.config.limits)
+            done = take_back(before or none, after or none, now or none, version.changes)
+            refused += [f"{path}: {reason}" for reason in done.refused]
+            skipped += [f"{path}: {reason}" for reason in done.skipped]
+            edits = tuple(between(now.text, done.text)) if now else ()
+            if now is None:
+                yield Change(path=path, before=None, content=done.text.encode(), merge=False)
+            elif not (before or version.changes or done.text.strip("\ufeff \t\r\n")):
+                yield Change(path=path, before=now, delete=True, merge=False)
+            elif edits or move_to:
+                yield Change(path=path, before=now, edits=edits, move_to=move_to, merge=False)
 
 
-def _change(version: _Became, now: Document | None, text: str) -> Change | None:
-    """The change that makes a memory say a text; None where it does already."""
-    if now is None:
-        return Change(path=version.path, before=None, content=text.encode(), merge=False)
-    is_whole = version.before is None and version.changes is None
-    if is_whole and not _says_anything(parse_text(now.path, text, now.limits)):
-        return Change(path=version.path, before=now, delete=True, merge=False)
-    edits = tuple(between(now.text, text))
-    if not (edits or version.move_to):
-        return None
-    return Change(path=version.path, before=now, edits=edits, move_to=version.move_to, merge=False)
-
-
-def _same(one: Document | None, other: Document | None) -> bool:
+def _is_same(one: Document | None, other: Document | None) -> bool:
     return one.data == other.data if one and other else one is other
 
 
-def _says_anything(document: Document) -> bool:
-    return bool(facts(document) or document.fields or (document.is_json and document.text.strip()))
+def _find_commit(revision: str, tracked: Tracked) -> Commit:
+    """Find the commit that is to be taken back, and refuse merges."""
+    identifier = tracked.history.resolve(revision)
+    commit = tracked.history.commits([identifier])[identifier]
+    if len(commit.parents) > 1:
+        remedy = "name the commit in which it was changed: `mdmem git log`"
+        raise GitRefused(path=revision, reason="it is a merge commit", remedy=remedy)
+    _refuse_cut(commit, tracked)
+    return commit
 
 
-class _Past:
-    """The versions of memories that git has."""
+def _refuse_cut(commit: Commit, tracked: Tracked) -> None:
+    if not commit.parents and tracked.repository.shallow:
+        remedy = "fetch the rest with `git fetch --unshallow`"
+        reason = "what was before it is not in this shallow clone"
+        raise GitRefused(path=commit.id[:_SHORT], reason=reason, remedy=remedy)
 
-    def __init__(self, vault: Vault, tracked: Tracked) -> None:
-        self._vault = vault
-        self._tracked = tracked
 
-    def commit(self, revision: str) -> Commit:
-        """The commit that is to be taken back.
+def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence[str]) -> list[_Version]:
+    """Find what a commit made of memories, or of `only`, each under the name that it has now."""
+    with closing(tracked.history.log(tracked.names, commit.id)) as log:
+        logged = next(log, None)
+    files = logged.files if logged and logged.commit.id == commit.id else ()
+    found = [version for file in files if (version := _read(file, tracked))]
+    for name in only:
+        if not any(is_under(path, name) for each in found for path in each[:2]):
+            raise MemoryNotFound(path=name)
+    found = [
+        each
+        for each in found
+        if (each.before or each.after)
+        and (not only or any(is_under(path, name) for name in only for path in each[:2]))
+    ]
+    renamed = {each.old: each.new for each in tracked.repository.renames(commit.id)} if found else {}
+    for number, each in enumerate(found):
+        if each.after and not vault.exists(each.path):
+            path = tracked.path(renamed.get(tracked.name(each.path), ""))
+            if path and vault.exists(path):
+                found[number] = each._replace(path=path, old_path=path)
+    return found
 
-        Raises:
-            NamedNotFound: it is none.
-            GitRefused: it is a merge, or the oldest that a shallow clone knows.
-        """
-        identifier = self._tracked.history.resolve(revision)
-        commit = self._tracked.history.commits([identifier])[identifier]
-        if len(commit.parents) > 1:
-            remedy = "name the commit in which it was changed: `mdmem git log`"
-            raise GitRefused(path=revision, reason="it is a merge commit", remedy=remedy)
-        self._refuse_cut(commit)
-        return commit
 
-    def _refuse_cut(self, commit: Commit) -> None:
-        if not commit.parents and self._tracked.repository.shallow:
-            remedy = "fetch the rest with `git fetch --unshallow`"
-            reason = "what was before it is not in this shallow clone"
-            raise GitRefused(path=commit.id[:_SHORT], reason=reason, remedy=remedy)
-
-    def changed_by(self, commit: Commit, only: Sequence[str]) -> Iterator[_Became]:
-        """What a commit made of memories.
-
-        Raises:
-            MemoryNotFound: it did not touch one of `only`, or no memory at all.
-        """
-        with closing(self._tracked.history.log(self._tracked.names, commit.id)) as found:
-            logged = next(found, None)
-        files = logged.files if logged and logged.commit.id == commit.id else ()
-        named: set[str] = set()
-        for file in files:
-            path, old_path = self._tracked.path(file.name), self._tracked.path(file.old or file.name)
-            if path is None and old_path is None:
-                continue
-            before, after = self._at(file.before, old_path), self._at(file.after, path)
-            shown = path or old_path or ""
-            chosen = [name for name in only if is_under(shown, name) or is_under(old_path or shown, name)]
-            named.update(chosen)
-            if only and not chosen:
-                continue
-            if before or after:
-                yield self._where_now(commit, _Became(shown, old_path or shown, before, after))
-        for name in only:
-            if name not in named:
-                raise MemoryNotFound(path=name)
-
-    def _where_now(self, commit: Commit, version: _Became) -> _Became:
-        """The same, with the path that the memory has now, where it was renamed since."""
-        if version.after is None or self._vault.exists(version.path):
-            return version
-        name = self._tracked.name(version.path)
-        new = next(
-            (each.new for each in self._tracked.repository.renames(commit.id) if each.old == name), None
-        )
-        path = self._tracked.path(new) if new else None
-        return version._replace(path=path, old_path=path) if path and self._vault.exists(path) else version
-
-    def last_change(self, target: FactTarget) -> _Became:
-        """What the last change of a fact, committed or not, made of its memory.
-
-        Raises:
-            NamedNotFound: no version has such a fact.
-            GitRefused: git has no version of the memory.
-            RevertRefused: it may be one of several facts.
-        """
-        met = False
-        for before, after in self._pairs(target.path):
-            met = True
-            found = target.find(after), target.find(before)
-            if [*map(_place, found[0])] == [*map(_place, found[1])]:
-                continue
-            changes = [
-                change
-                for change in compare(before, after).facts
-                if change.after in found[0] or change.before in found[1]
-            ]
+def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> _Version:
+    """Find what the last change of a fact, committed or not, made of its memory."""
+    met = False
+    for version in _walk_versions(target.path, tracked, vault):
+        met, before, after = True, version.before, version.after
+        found = target.find(after), target.find(before)
+        if [fact[:4] for fact in found[0]] != [fact[:4] for fact in found[1]]:
+            every = compare(before, after).facts
+            changes = [each for each in every if each.after in found[0] or each.before in found[1]]
             if changes:
-                return _Became(target.path, target.path, before, after, changes)
-        if not met:
-            remedy = "`mdmem undo` takes back changes in the history of the vault"
-            raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)
-        remedy = f"list its facts with `mdmem git blame {target.path}`"
-        raise NamedNotFound(kind=f"fact in {target.path}", name=target.anchor or target.text, remedy=remedy)
-
-    def _pairs(self, path: str) -> Iterator[tuple[Document | None, Document | None]]:
-        """Each version of a memory with the one before, newest first; the files now are the first.
-
-        Nothing for a memory that git never had.
-        """
-        tracked, name = self._tracked, self._tracked.name(path)
-        head = tracked.head
-        if head is None:
-            return
-        now = self._vault.find(path)
-        last = self._at(tracked.history.tree(head, [name]).get(name, ""), path)
-        with closing(tracked.history.log([name], head, follow=True)) as found:
-            for number, (commit, files) in enumerate(found):
-                if number == 0 and not _same(now, last):
-                    yield last, now
-                for file in files if len(commit.parents) <= 1 else ():
-                    self._refuse_cut(commit)
-                    is_seen = tracked.path(file.old or file.name) is not None
-                    yield self._at(file.before, path) if is_seen else None, self._at(file.after, path)
-                    if not is_seen:
-                        return  # it came from elsewhere
-
-    def _at(self, blob: str, path: str | None) -> Document | None:
-        """A memory as a version of it stands in the repository."""
-        return self._tracked.document(blob, path) if blob and path is not None else None
+                return _Version(target.path, target.path, before, after, changes)
+    if not met:
+        remedy = "`mdmem undo` takes back changes in the history of the vault"
+        raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)
+    remedy = f"list its facts with `mdmem git blame {target.path}`"
+    raise NamedNotFound(kind=f"fact in {target.path}", name=target.anchor or target.text, remedy=remedy)
 
 
-def _place(fact: Fact) -> tuple[str, str, str, tuple[str, ...]]:
-    return fact.kind, fact.id, fact.text, fact.path
+def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[_Version]:
+    """Walk the changes of a memory that git has, newest first; that of the files now is the first."""
+    name, head, now = tracked.name(path), tracked.head, vault.find(path)
+    if head is None:
+        return
+    blob = tracked.history.tree(head, [name]).get(name)
+    last = tracked.document(blob, path) if blob else None
+    with closing(tracked.history.log([name], head, follow=True)) as log:
+        for number, (commit, files) in enumerate(log):
+            if number == 0 and not _is_same(now, last):
+                yield _Version(path, path, last, now)
+            for file in files if len(commit.parents) <= 1 else ():
+                _refuse_cut(commit, tracked)
+                version = _read(file, tracked)
+                if version:
+                    yield version
+                if tracked.path(file.old or file.name) is None:
+                    return  # it came from elsewhere
+
+
+def _read(file: TouchedFile, tracked: Tracked) -> _Version | None:
+    """Read what a commit made of a file; None for one that is no memory of the namespace."""
+    path, old_path = tracked.path(file.name), tracked.path(file.old or file.name)
+    if path is None and old_path is None:
+        return None
+    before = tracked.document(file.before, old_path) if file.before and old_path is not None else None
+    after = tracked.document(file.after, path) if file.after and path is not None else None
+    return _Version(path or old_path or "", old_path or path or "", before, after)

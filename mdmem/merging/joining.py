@@ -12,7 +12,7 @@ from mdmem.merging.matching import Matching
 from mdmem.text.diff import Versions, increasing
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+    from collections.abc import Container, Iterable, Iterator, Sequence, Set as AbstractSet
 
     from mdmem.merging.tree import Tree, TreeNode
 
@@ -78,20 +78,14 @@ class Joined(NamedTuple):
     is_whole: bool
 
 
-def join_trees(
-    trees: Versions[Tree], first: int = 1, chosen: Mapping[TreeNode, bool] | None = None
-) -> Joined:
-    """Join three trees; of two insertions at one place, that of the side `first` stands last.
-
-    With `chosen`, nodes of the base and of ours, ours changed only these; each tells whether it has moved.
-    """
-    return _Joining(trees, first, chosen).join()
+def join_trees(trees: Versions[Tree], first: int = 1) -> Joined:
+    """Join three trees; of two insertions at one place, that of the side `first` stands last."""
+    return _Joining(trees, first).join()
 
 
 class _Joining:
-    def __init__(self, trees: Versions[Tree], first: int, chosen: Mapping[TreeNode, bool] | None) -> None:
+    def __init__(self, trees: Versions[Tree], first: int) -> None:
         self._trees = trees
-        self._chosen = chosen
         self._order = (first, 3 - first)
         self._weak: Sequence[AbstractSet[TreeNode]] = ()
         self._hiding = ["", ""]  # what a side made code or HTML
@@ -178,16 +172,7 @@ class _Joining:
 
     def _take(self, nodes: Versions[TreeNode | None]) -> None:
         trio = Trio(nodes)
-        base, ours, theirs = nodes
-        if self._chosen is not None:
-            if base and ours and (base in self._chosen) != (ours in self._chosen):
-                self._take(Versions(base, None, theirs))
-                self._take(Versions(None, ours, None))
-                return
-            if not any(node in self._chosen for node in nodes):
-                trio = Trio(Versions(base, theirs, theirs)) if base else Trio(nodes, "gone")
-        if trio.state == "stands":
-            self._all.append(trio)
+        self._all.append(trio)
         self._trios.update((node, trio) for node in nodes if node)
         self._lines[trio] = nodes.map(lambda node: node.line if node else None)
 
@@ -383,10 +368,9 @@ class _Joining:
     def _sort_children(self, parent: Trio, children: Sequence[Trio]) -> list[Trio]:
         among = set(children)
         base, *sides = (self._select(node.children, among) if node else [] for node in parent.nodes)
-        if base == sides[0] == sides[1] and len(base) == len(children) and not self._chosen:
+        if base == sides[0] == sides[1] and len(base) == len(children):
             return base
-        moved = {trio for trio in base if self._is_chosen_to_move(trio)}
-        common = set(base).intersection(*sides) - moved
+        common = set(base).intersection(*sides)
         steady = self._merge_orders(parent, *([t for t in order if t in common] for order in (base, *sides)))
         following: dict[Trio | None, Trio | None] = dict(pairwise([None, *steady, None]))
         waiting = [
@@ -407,10 +391,6 @@ class _Joining:
             result.append(last)
             last = following[last]
         return result
-
-    def _is_chosen_to_move(self, trio: Trio) -> bool:
-        ours = trio.nodes.ours
-        return ours is not None and self._chosen is not None and self._chosen.get(ours, False)
 
     def _merge_orders(
         self, parent: Trio, base: list[Trio], ours: list[Trio], theirs: list[Trio]

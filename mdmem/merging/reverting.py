@@ -1,33 +1,28 @@
-"""Takes a change of a memory back in what the memory says now.
+"""Takes a change of a memory back in what the memory says now, by a merge whose base is the version after it.
 
-All of it is taken back by a merge of the version before with what came of the version after. Single facts,
-or all of them where that merge has conflicts, are put back as they were into the tree of now.
+Ours is the version before; of single facts, it is the version after in which these are put back. A merge that
+conflicts only with what was written beside the facts since is done again with the text of now as its base.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.merging.comparison import compare, partners
 from mdmem.merging.facts import Fact, facts
-from mdmem.merging.joining import join_trees
-from mdmem.merging.matching import TELLING, Matching
+from mdmem.merging.matching import TELLING
 from mdmem.merging.merge import merge
-from mdmem.merging.tree import read_tree
-from mdmem.merging.writing import Writer
-from mdmem.text.conflict import Conflicts
-from mdmem.text.diff import Versions
+from mdmem.text.diff import placed
 from mdmem.text.document import Document, parse_text
 from mdmem.text.lines import with_newline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from mdmem.merging.comparison import FactChange
-    from mdmem.merging.tree import Tree, TreeNode
 
 _LONGEST_QUOTED = 100  # characters of a fact in a message
-_MISREAD = "it cannot be reverted by itself: the text around it would be read as something else"
 
 
 class TakenBack(NamedTuple):
@@ -40,8 +35,22 @@ class TakenBack(NamedTuple):
     """
 
     text: str
-    refused: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    refused: Sequence[str] = ()
+    skipped: Sequence[str] = ()
+
+
+class _Undo(NamedTuple):
+    """A fact before a change, after it, and now; whether the change moved it, and others stand in it now."""
+
+    was: Fact | None
+    then: Fact | None
+    now: Fact | None
+    moved: bool
+    has_others: bool
+
+
+class _MisreadError(Exception):
+    """A fact cannot be put back where it was; it says why."""
 
 
 def take_back(
@@ -56,195 +65,231 @@ def take_back(
     Raises:
         TooManyParts: a version has more parts than its limit.
     """
-    before, after = (_with_newline(each, now.lines.newline) for each in (before, after))
-    undoing = _Undoing(before, after, now)
+    if changes is None and now.text == after.text:
+        return TakenBack(before.text)
+    newline = now.lines.newline
+    before, after = (_with_text(each, with_newline(each.text, newline)) for each in (before, after))
     every = compare(before, after).facts if changes is None else changes
     every = [change for change in every if change.fact.kind != "source"]
-    is_all = changes is None
-    for change in every:
-        is_all &= undoing.find_step(change, is_alone=len(every) == 1)
-    front = before if changes is None else after
+    undos, refused, skipped = _find_undos(after, now, every)
+    front, is_whole = (before, len(undos) == len(every)) if changes is None else (after, False)
     conflicts: list[str] = []
-    for version in (after, now):
-        # What was written since beside what goes is no reason to keep that.
-        if version is now and not undoing.keep_with_others():
-            break
+    for version in (after,) if refused else (after, now):
+        if version is now:  # a heading stays that others are under
+            stay = [each.now for each in undos if each.now and each.has_others]
+            skipped += [f"{_quote(fact)} stays, as other facts are under it now" for fact in stay]
+            undos = [each for each in undos if each.now not in stay]
         try:
-            body = before.body if is_all and version is after else undoing.undo(version)
+            body = before.body if is_whole and version is after else _put_back(before, version, undos, after)
+            merged = merge(_with_body(after, version.body), _with_body(front, body), now)
         except _MisreadError as error:
             conflicts = [str(error)]
             continue
-        merged = merge(_with_body(after, version.body), _with_body(front, body), now)
         if merged.text is not None:
-            return TakenBack(merged.text, (), tuple(undoing.skipped))
+            return TakenBack(merged.text, (), tuple(skipped))
         conflicts = [
             f"{each.where or 'the value'}: changed since, in another way" for each in merged.conflicts
         ]
-    return TakenBack(now.text, tuple(undoing.refused or conflicts), tuple(undoing.skipped))
+    return TakenBack(now.text, tuple(refused or conflicts), tuple(skipped))
 
 
-class _MisreadError(Exception):
-    """A fact cannot be put back where it was; it says why."""
+def _find_undos(
+    after: Document, now: Document, changes: Sequence[FactChange]
+) -> tuple[list[_Undo], list[str], list[str]]:
+    """Find the facts to put back; why some cannot be, and what need not be, in words."""
+    pairs = partners(after, now)
+    partner = {then.line: fact for fact, then in pairs if then}
+    come = [fact for fact, then in pairs if not then]
+    meant = {partner[each.after.line].line for each in changes if each.after and each.after.line in partner}
+    parents, over = _find_parents([fact for fact, _ in pairs]), _find_parents(facts(after))
+    undos, refused, skipped = list[_Undo](), list[str](), list[str]()
+    for change in changes:
+        was, then, reason = change.before, change.after, ""
+        moved = change.moved or change.kind == "reordered"
+        stands = partner.get(then.line) if then else None
+        again = next((each for each in come if was and not then and _is_again(was, each)), None)
+        others = [
+            each
+            for each, _ in pairs
+            if stands and not was and each.line not in meant and _is_in(parents, each.line, stands.line)
+        ]
+        if again:
+            come.remove(again)
+            skipped.append(f"{_quote(again)} is there again, in line {again.line}")
+            continue
+        if then and not stands:
+            reason = f"it took the place of {_quote(was)}, and is gone since" if was else "it is gone since"
+            if not was:
+                skipped.append(f"{_quote(then)} was removed already")
+                reason *= len(changes) > 1
+        elif then and stands and then.said != stands.said and not (was and was.said == then.said):
+            reason = f"it has changed since, or is gone: now it reads {_quote(stands)}"
+            skipped += [f"{_quote(then)} was reworded back already"] * (
+                was is not None and was.said == stands.said
+            )
+        elif then and stands and moved:
+            above = partner.get(over[then.line])
+            if parents[stands.line] != (above.line if above else 0):
+                reason = f"it was moved since, and stands in line {stands.line} now"
+        elif others and stands and stands.kind != "heading":
+            reason = f"others stand in it now: {', '.join(map(_quote, others))}"
+        refused += [f"{_quote(change.fact)}: {reason}"] if reason else []
+        undos.append(_Undo(was, then, stands, moved, bool(others)))
+    return undos, refused, skipped
 
 
-class _Undo(NamedTuple):
-    """A fact before a change, after it, and now; and whether the change moved it."""
+def _is_again(was: Fact, fact: Fact) -> bool:
+    """Whether a fact that came since is the same as one that was removed."""
+    if was.id or fact.id:
+        return was.id == fact.id
+    is_there = fact.path == was.path or len(was.text.split()) >= TELLING
+    return (fact.kind, fact.text) == (was.kind, was.text) and is_there
 
-    was: Fact | None
-    then: Fact | None
-    stands: Fact | None
-    moved: bool
+
+def _find_parents(every: Sequence[Fact]) -> dict[int, int]:
+    """The line of what each fact stands in, by its own line; 0 for nothing."""
+    return {fact.line: every[fact.parent].line if fact.parent is not None else 0 for fact in every}
 
 
-class _Undoing:
-    """Undoes changes of facts.
+def _is_in(parents: dict[int, int], line: int, over: int) -> bool:
+    """Whether a fact is another one, or stands in or under that."""
+    while line and line != over:
+        line = parents[line]
+    return line == over
+
+
+# ------------------------------------------------------------------------------ a text with facts put back
+
+
+def _put_back(before: Document, version: Document, undos: Sequence[_Undo], after: Document) -> str:
+    """The body of the version after a change, or of now, in which facts are as they were before."""
+    cells = _Cells(before, version)
+    steps = [(undo, undo.then if version is after else undo.now) for undo in undos]
+    for undo, stands in steps:
+        was, then = undo.was, undo.then
+        if stands and not was:
+            cells.gone.add(stands.line)
+        if was and then and stands and was.said != then.said:
+            cells.texts[stands.line] = cells.texts[-was.line]
+        if was and (undo.moved or not stands):
+            cells.move(was.line, stands.line if stands else 0)
+    cells.add_headings()
+    body = cells.join()
+    _check(before, version, _with_body(version, body), steps)
+    is_ended = not version.text or version.text.endswith(("\n", "\r"))
+    return body if is_ended else body.removesuffix(version.lines.newline)
+
+
+class _Cells:
+    """The facts of a version, and of one before, each with its lines and what parts it from the one above.
+
+    A key is the number of a fact's first line, of one of the version before a negative one.
 
     Attributes:
-        refused, skipped: as those of `TakenBack`.
+        texts: the lines of each fact.
+        gone: the facts of the version that go.
+        come: by the line of an earlier fact, what comes in its place.
     """
 
-    def __init__(self, before: Document, after: Document, now: Document) -> None:
-        self._before, self._now_document = before, now
-        pairs = partners(after, now)
-        self._after, self._now = facts(after), [fact for fact, _ in pairs]
-        self._partner = {then.line: fact for fact, then in pairs if then}
-        self._come = [fact for fact, then in pairs if not then]
-        self._steps: list[_Undo] = []
-        self.refused: list[str] = []
-        self.skipped: list[str] = []
-
-    def find_step(self, change: FactChange, *, is_alone: bool) -> bool:
-        """Find a changed fact as it stands now; False if a removed one is there again.
-
-        What is not as the change left it can only be undone by a merge, if at all.
-        """
-        was, then = change.before, change.after
-        again = self._find_again(was) if was and not then else None
-        if was and again and again.said == was.said:
-            self._come.remove(again)
-            self.skipped.append(f"{_quote(was)} is there again, in line {again.line}")
-            return False
-        stands = self._partner.get(then.line) if then else None
-        self._steps.append(_Undo(was, then, stands, change.moved or change.kind == "reordered"))
-        if was and again:
-            self.refuse(was, f"^{was.id} is there again, as {_quote(again)}")
-        elif then and not stands and was:
-            self.refuse(then, f"it took the place of {_quote(was)}, and is gone since")
-        elif then and not stands:
-            self.skipped.append(f"{_quote(then)} was removed already")
-            if not is_alone:
-                self.refuse(then, "it is gone since")
-        elif then and stands and was and then.said != was.said == stands.said:
-            self.skipped.append(f"{_quote(then)} was reworded back already")
-        elif then and stands and stands.said != then.said:
-            self.refuse(then, f"it has changed since, or is gone: now it reads {_quote(stands)}")
-        elif then and stands and (change.moved or not is_alone) and not self._is_in_same(then, stands):
-            self.refuse(then, f"it was moved since, and stands in line {stands.line} now")
-        return True
-
-    def keep_with_others(self) -> bool:
-        """Let a heading stay while others stand under it; an item cannot go before what is in it."""
-        known = {step.stands for step in self._steps}
-        for step in reversed(self._steps):
-            if step.was or not step.stands:
-                continue
-            others = list(self._find_below(step.stands, known))
-            if others and step.stands.kind == "heading":
-                self._steps.remove(step)
-                known.remove(step.stands)
-                self.skipped.append(f"{_quote(step.stands)} stays, as other facts are under it now")
-            elif others:
-                self.refuse(step.stands, f"others stand in it now: {', '.join(map(_quote, others))}")
-        return not self.refused
-
-    def _find_again(self, was: Fact) -> Fact | None:
-        """The fact that came since, and is the same as one that was removed."""
-        for fact in self._come:
-            if was.id or fact.id:
-                if was.id == fact.id:
-                    return fact
-            elif (fact.kind, fact.text) == (was.kind, was.text) and (
-                fact.path == was.path or len(was.text.split()) >= TELLING
-            ):
-                return fact
-        return None
-
-    def _is_in_same(self, then: Fact, stands: Fact) -> bool:
-        over = None if then.parent is None else self._partner.get(self._after[then.parent].line)
-        return over == (None if stands.parent is None else self._now[stands.parent])
-
-    def _find_below(self, fact: Fact, known: set[Fact | None]) -> Iterator[Fact]:
-        inside = {self._now.index(fact)}
-        for number, each in enumerate(self._now):
-            if each.parent in inside:
-                inside.add(number)
-                if each not in known:
-                    yield each
-
-    def refuse(self, what: Fact | str, reason: str) -> None:
-        """Refuse to undo what was done to a fact, or to a field."""
-        self.refused.append(f"{what if isinstance(what, str) else _quote(what)}: {reason}")
-
-    def undo(self, version: Document) -> str:
-        """The body of the version after the change, or of a later one, with the changes undone."""
-        newline, is_ended = version.lines.newline, _ends_line(version.text)
-        new, old = (
-            each if _ends_line(each.text) else parse_text(each.path, each.text + newline, each.limits)
-            for each in (version, self._before)
+    def __init__(self, before: Document, version: Document) -> None:
+        self.texts: dict[int, str] = {}
+        self.gone: set[int] = set()
+        self.come: dict[int, list[int]] = {}
+        self._newline = version.lines.newline
+        self._facts: dict[int, Fact] = {}
+        self._leads: dict[int, tuple[int, str]] = {}  # what stands above in the document, and what is between
+        for sign, document in ((-1, before), (1, version)):
+            end, above = document.body_span.start, 0
+            for fact in facts(document):
+                key, start = sign * fact.line, max(end, document.lines.starts[fact.line - 1])
+                self._facts[key], self._leads[key] = fact, (above, document.text[end:start])
+                end, above = document.lines.span(fact.last).end, key
+                self.texts[key] = document.text[start:end].rstrip("\r\n") + self._newline
+            self._tail = document.text[end:]  # the version's at last
+        self._order = [key for key in self._facts if key > 0]
+        pairs = partners(before, version)
+        self._partner = {0: 0} | {was.line: fact.line for fact, was in pairs if was}
+        self._over, self._parents = (
+            _find_parents([fact for key, fact in self._facts.items() if key * sign > 0]) for sign in (-1, 1)
         )
-        trees = Versions(read_tree(new), read_tree(old), read_tree(new))
-        trees.ours.tail = trees.base.tail
-        joined = join_trees(trees, chosen=self._choose_nodes(trees, is_now=version is self._now_document))
-        writer = Writer(Versions(new, old, new), trees, joined)
-        body = writer.write(Conflicts()).lstrip("\r\n")
-        body = new.body[: len(new.body) - len(new.body.lstrip("\r\n"))] + body
-        read = read_tree(_with_body(new, body)).nodes
-        number = {node: at for at, node in enumerate(read)}
-        found = [(node.kind, node.words, number[node.parent] if node.parent else -1) for node in read]
-        if writer.misplaced or not joined.is_whole or found != writer.written:
-            raise _MisreadError(_MISREAD)
-        return body if is_ended else body.removesuffix(newline)
 
-    def _choose_nodes(self, trees: Versions[Tree], *, is_now: bool) -> dict[TreeNode, bool]:
-        """The nodes that come, go or change, and whether they move; with lists and headings that are gone."""
-        news, olds = (
-            {node.line: node for node in tree.nodes if node.head} for tree in (trees.base, trees.ours)
+    def move(self, line: int, there: int) -> None:
+        """Put a fact of the version, with all in it, where an earlier one was; 0 for the earlier one."""
+        block = [key for key in self._order if there and _is_in(self._parents, key, there)]
+        self.come[line] = block or [-line]
+        self.gone.update(block)
+
+    def add_headings(self) -> None:
+        """Let the headings come, too, under which those stood that come; an item cannot."""
+        for line in [*self.come]:
+            over = self._over[line]
+            while over not in self._partner and over not in self.come:
+                fact = self._facts[-over]
+                if fact.kind != "heading":
+                    reason = f"it stood in {_quote(fact)}, which is gone"
+                    raise _MisreadError(f"{_quote(self._facts[-line])}: {reason}")
+                self.come[over], over = [-over], self._over[over]
+
+    def _arrange(self) -> list[int]:
+        """All facts in order: what comes stands behind what it stood behind, if that is where it was."""
+        kept = {key: None for key in self._order if key not in self.gone}
+        back: dict[int, None] = {}
+        for line, over in self._over.items():
+            there = self._partner.get(line, 0)
+            if line in self.come:
+                back |= dict.fromkeys(self.come[line])
+            elif there in kept and self._parents[there] == self._partner.get(over):
+                back[there] = None
+        return placed(placed([key for key in kept if key in back], [*back]), [*kept])
+
+    def join(self) -> str:
+        """The text of all; between two facts is what either version has there, if they touch in one."""
+        order, body, lead = self._arrange(), "", ""
+        names = {key: key if key > 0 or key in order else self._partner.get(-key, key) for key in self._facts}
+        names[0] = 0
+        leads = {(names[above], names[key]): between for key, (above, between) in self._leads.items()}
+        for above, key in pairwise([0, *order]):
+            was, own = self._leads[key]
+            kind, *others = (self._facts[each].kind if each else "" for each in (key, above, was))
+            if not above:
+                own = self._leads[self._order[0]][1] if self._order else own
+            elif kind == others[0] and kind in {"item", "row"}:
+                own *= kind == others[1]
+            else:
+                own = (own.removeprefix(lead) if above < 0 else own) or own or self._newline
+            lead = leads.get((above, key), own)
+            body += lead + self.texts[key]
+        return body + self._tail
+
+
+def _check(
+    before: Document, version: Document, result: Document, steps: Sequence[tuple[_Undo, Fact | None]]
+) -> None:
+    """Refuse a text in which a fact is neither as in the version nor as before, or one is not put back."""
+    found, earlier = (
+        [change for change in compare(each, result).facts if change.kind != "reordered"]
+        for each in (version, before)
+    )
+    come = {undo.was.line for undo, _ in steps if undo.was}
+    gone = {stands.line for undo, stands in steps if stands and not undo.was}
+    other = {each.after.line for each in found if each.after}.intersection(
+        each.after.line for each in earlier if each.after
+    )
+    is_kept = gone == {each.before.line for each in found if each.before and not each.after}
+    if other or not is_kept or come & {each.before.line for each in earlier if each.before}:
+        raise _MisreadError(
+            "it cannot be reverted by itself: the text around it would be read as something else"
         )
-        chosen: dict[TreeNode, bool] = {}
-        for step in self._steps:
-            stands = step.stands if is_now else step.then
-            chosen.update({news[stands.line]: step.moved} if stands else {})
-            chosen.update({olds[step.was.line]: step.moved} if step.was else {})
-        matching = Matching(trees.ours, trees.base)
-        for node in [*chosen]:
-            above = (node.above or node.parent) if node in olds.values() else None
-            while above and above not in chosen:
-                there = matching.partner(above)
-                if there and above not in matching.weak:
-                    break
-                if above.kind in {"item", "table"}:
-                    raise _MisreadError(f"{node.words!r}: it stood in {above.words!r}, which is gone")
-                chosen[above] = False
-                above = above.above or above.parent
-        return chosen
 
 
 def _with_body(document: Document, body: str) -> Document:
     """A document with another body."""
-    if document.is_json:
-        return document
     front = document.text[: document.body_span.start]
-    return parse_text(document.path, front + body, document.limits)
+    return document if document.is_json else _with_text(document, front + body)
 
 
-def _with_newline(document: Document, newline: str) -> Document:
-    if document.lines.newline == newline:
-        return document
-    return parse_text(document.path, with_newline(document.text, newline), document.limits)
-
-
-def _ends_line(text: str) -> bool:
-    return not text or text.endswith(("\n", "\r"))
+def _with_text(document: Document, text: str) -> Document:
+    return parse_text(document.path, text, document.limits)
 
 
 def _quote(fact: Fact) -> str:

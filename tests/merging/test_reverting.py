@@ -275,6 +275,41 @@ def test_every_line_that_comes_or_goes_is_of_the_change(seed: int, newline: str,
     assert (stood - stand).keys() <= lines(after.text).keys(), "what goes was there after the change"
 
 
+@settings(max_examples=150)
+@given(st.integers(0, 10**9), st.booleans())
+def test_one_of_several_changes_is_taken_back_alone(seed: int, later: bool) -> None:
+    """Only lines of this fact come and go, and headings that it stood under come."""
+    chance = random.Random(seed)
+    first = [block(chance) for _ in range(chance.randint(1, 6))]
+    second = changed(chance, first)
+    third = changed(chance, second) if later else second
+    before, after, now = (
+        document("\n\n".join(map("\n".join, blocks)) + "\n") for blocks in (first, second, third)
+    )
+    for change in compare(before, after).facts:
+        done = take_back(before, after, now, [change])
+        come = {line for line in lines(done.text) - lines(now.text) if not line.startswith("#")}
+        was, then = (
+            set(lines("\n".join(each.text.split("\n")[fact.line - 1 : fact.last]))) if fact else set()
+            for each, fact in ((before, change.before), (after, change.after))
+        )
+        assert come <= was
+        assert set(lines(now.text) - lines(done.text)) <= then
+        assert not done.refused or done.text == now.text
+
+
+def test_a_fact_leaves_a_heading_that_came_above_it_and_the_heading_stays() -> None:
+    before, after = document("- one is first\n"), document("# New\n\n- one was first\n")
+    reworded = [each for each in compare(before, after).facts if each.kind == "reworded"]
+    assert take_back(before, after, after, reworded).text == "- one is first\n\n# New\n"
+
+
+def test_a_fact_that_was_added_goes_from_where_it_was_moved_to() -> None:
+    now = "# A\n\n- a\n\n# B\n\n- the new fact here\n- b\n"
+    added = "# A\n\n- a\n- the new fact here\n\n# B\n\n- b\n"
+    assert text("# A\n\n- a\n\n# B\n\n- b\n", added, now) == "# A\n\n- a\n\n# B\n\n- b\n"
+
+
 def lines(text: str) -> Counter[str]:
     """How often each line stands that is not blank; it may have to be indented otherwise."""
     return Counter(line.strip() for line in text.splitlines() if line.strip())

@@ -270,7 +270,9 @@ class Editor:
         at = self.at("heading", where=lambda _, place: place.heading is not None)
         level, end = self.text(at).split(" ")[0], self.end(at)
         others = [n for n, (_, text) in enumerate(self.lines) if text.split(" ")[0] == level]
-        others = [n for n in others if self.place(n).kind == "heading" and not at <= n <= end + 1]
+        # Before the section behind it, it stands where it stood.
+        others = [n for n in others if n < at or any(text for _, text in self.lines[end:n])]
+        others = [n for n in others if self.place(n).kind == "heading"]
         self.move(at, end, self.chance.choice(others), self.text(at), gap=("",))
 
     def move_item(self) -> None:

@@ -183,6 +183,7 @@ class Writer:
         own = min((top[1] for top in tops if top and top[1]), key=len, default="")
         was_first = tops[trio.sides[-1]] in (None, (None, trio.node.lead))
         may_touch = trio.node.kind in _GLUED and not (trio.node.kind == "section" and was_first)
+        may_touch |= self._above is not None and (self._above.node.kind, trio.node.kind) == ("item", "list")
         if own or self._above is None or may_touch or not trio.node.head + _first(trio.node):
             return own
         is_definition = trio.node.kind == self._above.node.kind == "definition"
@@ -335,11 +336,17 @@ def _first(node: TreeNode) -> str:
 
 
 def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Trio | None, str]]:
-    """What stands above each node, the nearest that has lines, and the blank lines between."""
+    """What stands above each node, the nearest that has lines, and the blank lines between.
+
+    What is gone and is followed by blank lines leaves these to what stands above it.
+    """
     found: dict[Trio, tuple[Trio | None, str]] = {}
     above: Trio | None = None
+    standing: Trio | None = None
     for node in tree.nodes:
-        found[trios[node]] = above, node.lead
+        trio = trios[node]
+        found[trio] = standing if node.lead else above, node.lead
         if node.head:
-            above = trios[node]
+            above = trio
+            standing = standing if trio.state == "gone" else trio
     return found

@@ -49,6 +49,14 @@ LIST = "# T\n\n- one is first\n- two is second\n- three is third\n\n## S\n\nA pa
         ("a\n", "a\n\n# H\n\nb\n", "a\n\n# H\n\nb\n", "a\n"),
         (f"{HEAD}- a\n", f"{HEAD}- a\n- b\n", f"{HEAD}- b\n- c\n", f"{HEAD}- c\n"),
         (f"{ROW}| 1 |\n", f"{ROW}| 1 |\n| 2 |\n", f"{ROW}| 2 |\n| 3 |\n", f"{ROW}| 3 |\n"),
+        ("- a\n\n# H\n\nb\n", "- a\n- c\n\n# H\n\nb\n", "- a\n- c\n\n\n# H\n\nb\n", "- a\n\n\n# H\n\nb\n"),
+        ("- a\n\n# H\n", "- a\n- c\n\n# H\n", "- a\n- c\n\n\n# I\n\n# H\n", "- a\n\n\n# I\n\n# H\n"),
+        (
+            "1. a\n2. b\n",
+            "1. a\n   - c\n2. b\n",
+            "1. a\n   - d\n   - c\n   1. b\n",
+            "1. a\n   - d\n   1. b\n",
+        ),
     ],
 )
 def test_what_was_added_goes(before: str, after: str, now: str, wanted: str) -> None:

@@ -32,6 +32,9 @@ format: .venv/ready
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
+docs/config.schema.json: mdmem/vault/config.py .venv/ready
+	.venv/bin/python -c 'import json, mdmem.vault.config as c; print(json.dumps(c.schema(), indent=2))' > $@
+
 bench: .venv/ready
 	.venv/bin/python bench/run.py
 

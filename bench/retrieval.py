@@ -55,7 +55,7 @@ from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import extract
 from mdmem.text.document import parse
 from mdmem.text.tokens import estimate
-from mdmem.vault.config import init
+from mdmem.vault.folder import init
 from mdmem.vault.paths import Namespace
 
 _TODAY = 20260101

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mdmem.text.section import find_section
     from mdmem.text.tokens import clipped, estimate, fenced, visible
     from mdmem.text.yaml import read_value
-    from mdmem.vault.config import init
+    from mdmem.vault.folder import init
     from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.transaction import Applied
@@ -63,7 +63,7 @@ _HOMES = {
         "text.section": ("find_section",),
         "text.tokens": ("clipped", "estimate", "fenced", "visible"),
         "text.yaml": ("read_value",),
-        "vault.config": ("init",),
+        "vault.folder": ("init",),
         "vault.paths": ("Scope", "check_folder", "check_memory"),
         "vault.plan": ("Change", "EditPlan"),
         "vault.transaction": ("Applied",),

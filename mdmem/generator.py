@@ -46,7 +46,7 @@ _MOST_QUOTED = 300  # characters of an error
 
 
 def answered(generator: Generator, prompt: str, most: int) -> str:
-    """What a generator answers: a program is ended when its time is over, a function's thread is left alone.
+    """Ask a generator. A program is ended when its time is over, a function's thread is left alone.
 
     Raises:
         TimeoutError: it took too long.
@@ -92,7 +92,7 @@ class Reply(NamedTuple):
 
 
 def reply(generator: Generator, prompt: str, most: int) -> Reply:
-    """What a generator answers to a prompt, looked at: a text with words, nothing hidden and no secret in it.
+    """Ask a generator, and take hidden characters and secrets out of its answer.
 
     Whatever goes wrong is the problem of the reply, and no exception.
 
@@ -107,14 +107,14 @@ def reply(generator: Generator, prompt: str, most: int) -> Reply:
         if not isinstance(answer, str):
             return asked._replace(problem="the answer is not text")
         asked = asked._replace(answered=estimate(answer))
-        text = _cleaned(answer).strip()
+        text = _clean_answer(answer).strip()
     except Exception as error:  # noqa: BLE001 - whatever a program of others does not expect
-        return asked._replace(problem=_reason(error))
+        return asked._replace(problem=_describe_error(error))
     return asked._replace(value=text) if text else asked._replace(problem="the answer was blank")
 
 
 def structured(generator: Generator, prompt: str, most: int, schema: dict[str, Any]) -> Reply:
-    """The JSON value that a generator answers, alone, in a fence or among words, and looked at as by `reply`.
+    """Ask a generator for a JSON value, which may stand in a fence or among words; else as `reply`.
 
     Args:
         generator, prompt, most: as `reply`.
@@ -127,7 +127,7 @@ def structured(generator: Generator, prompt: str, most: int, schema: dict[str, A
 
     problem = ""
     try:
-        for value in reversed([*_values(asked.value)]):
+        for value in reversed([*_json_values(asked.value)]):
             wrong = fault(schema, value)
             if not wrong:
                 return asked._replace(value=value)
@@ -138,14 +138,14 @@ def structured(generator: Generator, prompt: str, most: int, schema: dict[str, A
 
 
 def named(generator: Generator) -> str:
-    """The name of a generator, in one line."""
+    """Return the name of a generator, in one line."""
     name = getattr(generator, "__name__", None) or type(generator).__name__
     return clipped(masked(in_line(str(name))), _LONGEST_NAME)
 
 
 @cache
 def prompt(name: str) -> str:
-    """A built-in prompt of the folder `prompts`, by its name without suffix; `{target}` in it is a number.
+    """Read a built-in prompt by its name without suffix; `{target}` in it stands for a number.
 
     Neither a vault nor a setting replaces one: what a vault holds never becomes an instruction.
     """
@@ -153,14 +153,14 @@ def prompt(name: str) -> str:
         return file.read()
 
 
-def _reason(error: Exception) -> str:
-    """What an error says, in one line."""
+def _describe_error(error: Exception) -> str:
+    """Return what an error says, in one line."""
     said = error.message if isinstance(error, MdmemError) else str(error)
-    return clipped(_cleaned(in_line(said)), _MOST_QUOTED) or type(error).__name__
+    return clipped(_clean_answer(in_line(said)), _MOST_QUOTED) or type(error).__name__
 
 
-def _cleaned(text: str) -> str:
-    """A text of others with nothing hidden in it, nothing that cannot be encoded, and no secret.
+def _clean_answer(text: str) -> str:
+    """Return a text of others with nothing hidden in it, nothing that cannot be encoded, and no secret.
 
     The mark that lets a secret stand is for people to write.
     """
@@ -173,9 +173,9 @@ _MOST_READ = 50_000_000  # characters that are read again and again to find JSON
 _DEEP = 10_000  # characters that are read before JSON is nested too deeply, at most
 
 
-def _values(text: str) -> Iterator[Any]:
-    """The JSON objects and lists in a text, in order, whatever stands around them."""
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+def _json_values(text: str) -> Iterator[Any]:
+    """Yield the JSON objects and lists in a text, in order, whatever stands around them."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     at = read = 0
     while read < _MOST_READ and (begins := _BEGINS.search(text, at)):
         at = begins.end()
@@ -186,19 +186,19 @@ def _values(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             read += begins.start() + _DEEP
         else:
-            yield _each_text(value, _cleaned)
+            yield _map_texts(value, _clean_answer)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with each text in it changed, its keys as well."""
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each text in it changed, its keys as well."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_each_text(each, change) for each in value]
+        return [_map_texts(each, change) for each in value]
     if isinstance(value, dict):
-        return {change(key): _each_text(each, change) for key, each in value.items()}
+        return {change(key): _map_texts(each, change) for key, each in value.items()}
     return value

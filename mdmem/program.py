@@ -1,6 +1,7 @@
-"""Programs that answer as a language model: which one the user named, and how it is run.
+"""Programs that answer as a language model.
 
-The user's environment and config name one, or the caller does. A vault names none: it may be a stranger's.
+The user names one, in the environment or in their own config, or the caller does. A vault names none: it may
+be a stranger's.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import IO
+from itertools import pairwise, takewhile
 
 from mdmem.errors import ConfigInvalid, ModelFailed, Usage
 from mdmem.text.regex import regex
@@ -25,14 +24,16 @@ VARIABLE = "MDMEM_MODEL"
 """The variable of the environment that names a model."""
 NONE = "none"
 """Names no model."""
-_KNOWN = f"give `{NONE}`, or the command line of a program that answers, such as `claude -p` or `llm -m NAME`"
-_LONGEST_NAME = 100  # characters
+_REMEDY = (
+    f"give `{NONE}`, or the command line of a program that answers, such as `claude -p` or `llm -m NAME`"
+)
+_LONGEST_NAME, _LONGEST_COMPLAINT = 100, 300  # characters
 _MOST_BYTES = 1 << 20  # of an answer, and of what is printed to standard error
-_MOST_QUOTED = 300  # characters
 _PAUSE = 0.05  # seconds between two looks at how much was printed
 # What a coding tool sets for what runs inside of it, and refuses to start with.
 _OF_HOSTS = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
-_PLAIN = regex(r"[\w.:/@-]{1,60}")
+_MODEL = ("-m", "--model")
+_PLAIN = regex(r"[\w.:@][\w.:/@-]{0,59}")
 
 
 class Program:
@@ -40,7 +41,7 @@ class Program:
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = words
-        self.__name__ = _shown_name(words)
+        self.__name__ = _name_for_records(words)
 
     def __repr__(self) -> str:
         return f"command({self.__name__!r})"
@@ -53,16 +54,18 @@ class Program:
                 what is not UTF-8, or takes longer than `seconds`.
         """
         try:
-            status, printed, errors = self._run(prompt.encode("utf-8", "backslashreplace"), seconds)
+            status, output, errors = self._run(prompt.encode("utf-8", "backslashreplace"), seconds)
         except (OSError, ValueError) as error:  # ValueError: a lone surrogate in an argument
             raise self._failed(f"it cannot be started: {error}") from None
-        said = in_line(errors.decode("utf-8", "replace"))
-        quoted = f": {clipped(said, _MOST_QUOTED, around=len(said))}" if said else ""
+        if max(len(output), len(errors)) > _MOST_BYTES:
+            raise self._failed(f"it printed more than {_MOST_BYTES:,} bytes")
+        complaint = in_line(errors.decode("utf-8", "replace"))
+        quoted = f": {clipped(complaint, _LONGEST_COMPLAINT, around=len(complaint))}" if complaint else ""
         if status:
             how = f"it ended with {status}" if status > 0 else f"it was ended by the signal {-status}"
             raise self._failed(how + quoted)
         try:
-            answer = printed.decode("utf-8")
+            answer = output.decode("utf-8")
         except UnicodeDecodeError as error:
             raise self._failed(f"its answer is not UTF-8 (byte {error.start})") from None
         if not answer.strip():
@@ -80,7 +83,7 @@ class Program:
         return which(name, path=os.pathsep.join(folders)) or ""
 
     def _run(self, prompt: bytes, seconds: float) -> tuple[int, bytes, bytes]:
-        """Return its exit status, its standard output and its standard error."""
+        """Return the exit status, and the first bytes of standard output and of standard error."""
         from tempfile import TemporaryDirectory, TemporaryFile  # noqa: PLC0415 - start-up
 
         if not (path := self.path):
@@ -90,7 +93,7 @@ class Program:
         with (
             TemporaryDirectory(prefix="model-", dir=state_folder(), ignore_cleanup_errors=True) as folder,
             TemporaryFile() as given,
-            TemporaryFile() as printed,
+            TemporaryFile() as output,
             TemporaryFile() as errors,
         ):
             given.write(prompt)
@@ -102,35 +105,26 @@ class Program:
                 cwd=folder,
                 env={name: text for name, text in os.environ.items() if name not in _OF_HOSTS} | own,
                 stdin=given,
-                stdout=printed,
+                stdout=output,
                 stderr=errors,
-                # No terminal to ask on, and a group that can be ended with all that is in it.
-                start_new_session=True,
+                start_new_session=True,  # no terminal to ask on, and a group that can be ended
             )
-            self._wait(process, (printed, errors), seconds)
-            printed.seek(0)
+            try:
+                deadline = time.monotonic() + seconds
+                while process.poll() is None and not any(
+                    os.fstat(file.fileno()).st_size > _MOST_BYTES for file in (output, errors)
+                ):
+                    if time.monotonic() > deadline:
+                        raise self._failed(f"it took longer than {seconds:g} seconds")
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=_PAUSE)
+            finally:
+                with contextlib.suppress(OSError):  # nothing is left
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            output.seek(0)
             errors.seek(0)
-            return process.returncode, printed.read(_MOST_BYTES), errors.read(_MOST_BYTES)
-
-    def _wait(self, process: subprocess.Popen[bytes], outputs: Iterable[IO[bytes]], seconds: float) -> None:
-        """Wait until a program has ended, and kill what is left of its group."""
-
-        def is_flooded() -> bool:
-            return any(os.fstat(output.fileno()).st_size > _MOST_BYTES for output in outputs)
-
-        try:
-            until = time.monotonic() + seconds
-            while process.poll() is None and not is_flooded():
-                if time.monotonic() > until:
-                    raise self._failed(f"it took longer than {seconds:g} seconds")
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=_PAUSE)
-        finally:
-            with contextlib.suppress(OSError):  # nothing is left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if is_flooded():
-            raise self._failed(f"it printed more than {_MOST_BYTES:,} bytes")
+            return process.returncode, output.read(_MOST_BYTES + 1), errors.read(_MOST_BYTES + 1)
 
     def _failed(self, reason: str) -> ModelFailed:
         return ModelFailed(program=self.__name__, reason=in_line(reason))
@@ -139,11 +133,9 @@ class Program:
 def command(line: str) -> Program:
     """Make a generator of a program: the prompt is its standard input, what it prints is the answer.
 
-    The program runs without a shell and without a terminal, with the environment of this process, in an empty
-    folder of its own: in a vault, files of a stranger could be the settings that it obeys. How long its
-    answer may be, the prompt says; a temperature is not passed on. It is killed with its process group when
-    its time is over, when it prints more than a megabyte, and on Ctrl-C; what is left of the group when it
-    ends is killed, too. What leaves the group is not. A program inside of it that uses mdmem has no model.
+    The program runs without a shell and a terminal, in an empty folder of its own: in a vault, files of a
+    stranger could be the settings that it obeys. Its process group is killed when it ends, when its time is
+    over, when it prints more than a megabyte, and on Ctrl-C.
 
     Args:
         line: the program and its arguments, divided as a shell does: `claude -p`. The program is found on
@@ -152,29 +144,24 @@ def command(line: str) -> Program:
     Raises:
         Usage: it is empty, not a command line, or names a program by a relative path.
     """
-    shown = f"{clipped(in_line(masked(line)), _LONGEST_NAME)!r} names no model"
+    problem = f"{clipped(in_line(masked(line)), _LONGEST_NAME)!r} names no model"
     try:
         words = tuple(shlex.split(line))
     except ValueError as error:
-        raise Usage(problem=f"{shown}: {str(error).lower()}", remedy=_KNOWN) from None
+        raise Usage(problem=f"{problem}: {str(error).lower()}", remedy=_REMEDY) from None
     if not words or not words[0] or "\0" in line:
-        raise Usage(problem=shown, remedy=_KNOWN)
+        raise Usage(problem=problem, remedy=_REMEDY)
     if os.sep in words[0] and not os.path.isabs(os.path.expanduser(words[0])):
-        problem = f"{shown}: a relative path means another program in each folder"
+        problem = f"{problem}: a relative path means another program in each folder"
         raise Usage(problem=problem, remedy="give its absolute path, or put it on PATH and give its name")
     return Program(words)
 
 
-def _shown_name(words: tuple[str, ...]) -> str:
-    """Return the name, subcommand and model of a program, for records: other arguments may be secret."""
-    name = [os.path.basename(words[0])]
-    rest = list(words[1:])
-    while rest and not rest[0].startswith(("-", os.sep)) and _PLAIN.fullmatch(rest[0]):
-        name.append(rest.pop(0))
-    for word, following in pairwise([*rest, ""]):
-        if word in {"-m", "--model"} and following:
-            name += [word, following]
-        elif word.startswith("--model="):
+def _name_for_records(words: tuple[str, ...]) -> str:
+    """Return the name, subcommand and model of a program: other arguments may be secret."""
+    name = [os.path.basename(words[0]), *takewhile(_PLAIN.fullmatch, words[1:])]
+    for before, word in pairwise(("", *words[len(name) :])):
+        if before in _MODEL or word in _MODEL or word.startswith("--model="):
             name.append(word)
     return clipped(masked(in_line(" ".join(name))), _LONGEST_NAME)
 
@@ -192,50 +179,40 @@ def configured(model: str | None = None) -> Program | None:
         Usage: there is no such model.
         ConfigInvalid: the config cannot be read.
     """
-    if model is not None:
-        program = _program(model)
-        if program and not program.path:
-            problem = f"there is no model {program.__name__!r}: no program of this name is on PATH"
-            raise Usage(problem=problem, remedy=_KNOWN)
-        return program
-    line = os.environ.get(VARIABLE, "").strip()
-    if line:
-        try:
-            return _program(line)
-        except Usage as error:
-            raise error.but(problem=f"{VARIABLE}: {error.problem}") from None
     path = config_folder("config.toml")
+    line = model if model is not None else os.environ.get(VARIABLE, "").strip() or _model_in(path)
     try:
-        return _program(_read_config(path))
+        program = None if line.strip().casefold() == NONE else command(line)
     except Usage as error:
+        if model is not None:
+            raise
+        if os.environ.get(VARIABLE, "").strip():
+            raise error.but(problem=f"{VARIABLE}: {error.problem}") from None
         raise ConfigInvalid(path=path, reason=f"model: {error.problem}", remedy=error.remedy) from None
+    if model is not None and program and not program.path:
+        problem = f"there is no model {program.__name__!r}: no program of this name is on PATH"
+        raise Usage(problem=problem, remedy=_REMEDY)
+    return program
 
 
-def _program(line: str) -> Program | None:
-    return None if line.strip().casefold() == NONE else command(line)
+def _model_in(path: str) -> str:
+    """Read which model the user's config names; `none` where there is no such file, or nothing in it."""
+    import tomllib  # noqa: PLC0415 - start-up
 
-
-def _read_config(path: str) -> str:
-    """Return what the user's config says of a model; `none` where there is no such file, or nothing in it.
-
-    Raises:
-        ConfigInvalid: it cannot be read, is not TOML, or says something else.
-    """
+    remedy = f'write model = "{NONE}", or model = "claude -p"'
     try:
         with open(path, "rb") as file:
-            import tomllib  # noqa: PLC0415 - few users have a config
-
             table = tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return NONE
     except OSError as error:
         raise ConfigInvalid(path=path, reason=f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
+        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
     model = table.pop("model", NONE)
-    if table or not isinstance(model, str):
-        reason = f"unknown: {in_line(', '.join(sorted(table)))}" if table else "model is a string"
-        raise ConfigInvalid(
-            path=path, reason=reason, remedy=f'write model = "{NONE}", or model = "claude -p"'
-        )
+    if table:
+        reason = f"unknown: {in_line(', '.join(sorted(table)))}"
+        raise ConfigInvalid(path=path, reason=reason, remedy=remedy)
+    if not isinstance(model, str):
+        raise ConfigInvalid(path=path, reason="model is a string", remedy=remedy)
     return model

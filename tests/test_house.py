@@ -39,6 +39,7 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
+    "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
@@ -61,6 +62,7 @@ INLINE = {
         {"memory.background", "memory.context", "memory.excerpt"},
     ),
     "agents.files": ("Codex alone has settings in TOML", {"tomllib"}),
+    "agents.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "code.workspace": (
         "many workspaces have no repository, and few citations lead nowhere",
@@ -85,14 +87,8 @@ INLINE = {
         "most commands are about no tool's files",
         {"agents.files", "agents.generated", "agents.hosts", "agents.sync", "memory.rules"},
     ),
-    "memory.observations": (
-        "few sessions are compacted, and few observations opened",
-        {"sessions.engine", "sessions.prompt"},
-    ),
-    "memory.observer": (
-        "few sessions are compacted",
-        {"sessions.engine"},
-    ),
+    "memory.observations": ("few observations are opened", {"sessions.engine"}),
+    "memory.observer": ("few sessions are observed as they grow", {"watch.watcher"}),
     "memory.verbs": (
         "most changes move and import nothing, and most commands ask no index",
         {"index.view", "links.move", "links.rename", "memory.importing"},

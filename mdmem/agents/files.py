@@ -5,7 +5,10 @@ Nothing is read through a link that leads out of the workspace.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import math
 import os
 import stat
 import sys
@@ -17,6 +20,7 @@ from mdmem.text.blocks import CODE, scan
 from mdmem.text.frontmatter import locate
 from mdmem.text.globs import globs_of, matcher
 from mdmem.text.regex import regex
+from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,24 +69,18 @@ class SourceFiles:
             self._texts[place] = self._read_text(place)
         return self._texts[place]
 
-    def below(self, folder: str, suffix: str) -> list[str]:
+    def list_below(self, folder: str, suffix: str) -> list[str]:
         """List the places below a folder whose names end with `suffix`, in the order of their paths."""
-        return sorted(self._list_below(folder, suffix, set()), key=lambda place: place.split(os.sep))
-
-    def _list_below(self, folder: str, suffix: str, above: set[str]) -> Iterator[str]:
-        real = self._follow_links(folder)
-        if real is None or real in above:
-            return
-        try:
-            names = os.listdir(real)
-        except (OSError, ValueError):
-            return
-        for name in names:
-            place = os.path.join(folder, name)
-            if os.path.isdir(place):
-                yield from self._list_below(place, suffix, above | {real})
-            elif name.endswith(suffix):
-                yield place
+        places: list[str] = []
+        seen: set[str | None] = {None}
+        for here, folders, names in os.walk(folder, followlinks=True):
+            real = self._follow_links(here)
+            if real in seen:
+                folders.clear()
+            else:
+                seen.add(real)
+                places += [os.path.join(here, name) for name in names if name.endswith(suffix)]
+        return sorted(places, key=lambda place: place.split(os.sep))
 
     def _follow_links(self, place: str) -> str | None:
         try:
@@ -94,97 +92,73 @@ class SourceFiles:
 
     def _read_text(self, place: str) -> Text | None:
         real = self._follow_links(place)
+        if real is None:
+            return None
         try:
-            read = _read_regular(real) if real else None
+            # Without O_NONBLOCK, a FIFO would be waited for.
+            with open(real, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+                status = os.fstat(file.fileno())
+                data = file.read(_MOST_BYTES) if stat.S_ISREG(status.st_mode) else None
         except (OSError, ValueError):
             return None
-        if real is None or read is None:
-            return None
-        data, size = read
-        return Text(place, real, max(size, len(data)), data.decode("utf-8", "replace"))
+        size = max(status.st_size, len(data or b""))
+        return None if data is None else Text(place, real, size, data.decode("utf-8", "replace"))
 
 
-def _read_regular(place: str) -> tuple[bytes, int] | None:
-    """Read the first bytes of a regular file, and its size; None for any other kind of file."""
-    # A FIFO would be waited for without O_NONBLOCK.
-    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(_MOST_BYTES), status.st_size
-    finally:
-        os.close(descriptor)
+# -- globs and imports ------------------------------------------------------------------------------------
 
-
-# -- globs ------------------------------------------------------------------------------------------------
-
-# What Claude Code expands the braces of one rule to at most (its documentation, 2026-09).
+# As many as Claude Code expands the braces of one rule to (its documentation, 2026-09).
 _MOST_PATTERNS = 1_000
-_MOST_PATTERN_BYTES = 4 * 1024 * 1024
+_MOST_PATTERN_CHARACTERS = 4 * 1024 * 1024
 _BRACES = regex(r"\{([^{}]*)\}")
 
 
-def braces(glob: str) -> Iterator[str]:
-    """Yield the globs without braces that one with braces stands for."""
-    pending = [glob]
-    while pending:
-        one = pending.pop()
-        group = _BRACES.search(one)
-        if group is None:
-            yield one
-            continue
-        before, after = one[: group.start()], one[group.end() :]
-        pending += [before + choice + after for choice in reversed(group[1].split(","))]
-
-
-def patterns(written: Sequence[str]) -> tuple[str, ...] | None:
-    """Expand the braces of globs; None where that makes more of them than a tool takes."""
+def expand_braces(globs: Sequence[str]) -> list[str] | None:
+    """Return the globs without braces that some stand for; None where they are more than a tool takes."""
     expanded: list[str] = []
-    size = 0
-    for glob in written:
-        for one in braces(glob):
-            size += len(one)
-            if len(expanded) == _MOST_PATTERNS or size > _MOST_PATTERN_BYTES:
-                return None
-            expanded.append(one)
-    return tuple(expanded)
+    for glob in globs:
+        pieces = enumerate(_BRACES.split(glob))  # every second one is what stands in braces
+        choices = [piece.split(",") if number % 2 else [piece] for number, piece in pieces]
+        count = len(expanded) + math.prod(map(len, choices))
+        if count > _MOST_PATTERNS or count * len(glob) > _MOST_PATTERN_CHARACTERS:
+            return None
+        expanded += map("".join, itertools.product(*choices))
+    return expanded
 
-
-# -- imports ----------------------------------------------------------------------------------------------
 
 _IMPORT = regex(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
 _COMMENT = regex(r"(?<![^\r\n]) {0,3}<!--")
-_REST_IS_BLANK = regex(r"[ \t]*(?:\r\n|\n|\r|\Z)")
+_REST_IS_BLANK = regex(r"[ \t]*(?:[\r\n]|\Z)")
 
 
-def imports(text: str) -> list[str]:
-    """Find what a Markdown text imports, `@path`, outside of code spans and fences; each once, in order."""
+def find_imports(text: str, *, in_comments: bool = True) -> list[str]:
+    """Find what a Markdown text imports, `@path`, outside of code spans and fences; each once, in order.
+
+    `in_comments`: also in HTML comments on lines of their own.
+    """
     if "@" not in text:
         return []
     outline = scan(text, locate(text)[0].end)
     marked = [(mark.start, mark.end) for mark in outline.marks if mark.kind == CODE]
     code = sorted([*outline.fences, *marked])
-    found = (match for match in _IMPORT.finditer(text) if not _is_within(code, match.start()))
-    return list(dict.fromkeys(match[1].replace("\\ ", " ") for match in found))
+    comments = [] if in_comments else list(_find_comments(text, outline.fences))
+    matches = (
+        match
+        for match in _IMPORT.finditer(text)
+        if not (_is_within(code, match.start()) or _is_within(comments, match.start()))
+    )
+    return list(dict.fromkeys(match[1].replace("\\ ", " ") for match in matches))
 
 
-def without_comments(text: str) -> str:
-    """Drop the HTML comments that stand on lines of their own, outside of code, from a Markdown text."""
-    if "<!--" not in text:
-        return text
-    fences = scan(text, locate(text)[0].end).fences
-    parts, kept, at = [], 0, 0
+def _find_comments(text: str, fences: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """Yield where HTML comments stand on lines of their own, outside of code."""
+    at = 0
     while (begin := _COMMENT.search(text, at)) and (end := text.find("-->", begin.end())) >= 0:
         at = end + len("-->")
-        blank = _REST_IS_BLANK.match(text, at)
         if _is_within(fences, begin.start()):
             at = begin.end()
-        elif blank:
-            parts.append(text[kept : begin.start()])
-            at = kept = blank.end()
-    return "".join([*parts, text[kept:]])
+        elif _REST_IS_BLANK.match(text, at):
+            yield begin.start(), at
 
 
 def _is_within(spans: Sequence[Span | tuple[int, int]], at: int) -> bool:
@@ -201,10 +175,7 @@ _MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": r"C:\P
 class Surroundings(NamedTuple):
     """Where hosts look outside of a workspace, as absolute paths without links.
 
-    Attributes:
-        home: the user's home directory.
-        managed: the folder in which an administrator puts the instructions of a machine.
-        top: the highest folder that is looked into.
+    The home directory, the folder of what an administrator puts on a machine, and the highest folder of all.
     """
 
     home: str
@@ -215,16 +186,10 @@ class Surroundings(NamedTuple):
 def find_read_by_host(
     host: str, folder: str, source: SourceFiles, around: Surroundings | None = None
 ) -> frozenset[str]:
-    """Find the instruction files that a host reads whole by itself when it starts in a folder.
+    """Find the instruction files that a host, `claude` or `codex`, reads whole when it starts in a folder.
 
-    Args:
-        host: `claude` or `codex`.
-        folder: where it works; outside of the workspace nothing is found.
-        source: reads the files.
-        around: where else hosts look; that of this machine and user without.
-
-    Returns:
-        Absolute paths without links.
+    Returns absolute paths without links; none for a folder outside of the workspace. `around`: where else
+    hosts look, on this machine and for this user by default.
     """
     around = around or Surroundings(
         os.path.realpath(os.path.expanduser("~")), _MANAGED.get(sys.platform, "/etc/claude-code")
@@ -249,10 +214,8 @@ def _read_settings(source: SourceFiles, loads: Callable[[str], Any], *parts: str
 
 def _list_folders(folder: str, top: str) -> list[str]:
     """List the folders from `top` down to `folder`, as far as they exist."""
-    folders = [folder]
-    while folders[-1] != top and os.path.dirname(folders[-1]) != folders[-1]:
-        folders.append(os.path.dirname(folders[-1]))
-    return [one for one in reversed(folders) if os.path.isdir(one)]
+    folders = [folder, *above(folder)]
+    return [one for one in reversed(folders) if _is_inside(one, top) and os.path.isdir(one)]
 
 
 # Codex, as of 2026-09.
@@ -273,8 +236,7 @@ def _find_codex(folder: str, source: SourceFiles, around: Surroundings) -> Itera
     fallbacks = settings.get("project_doc_fallback_filenames")
     more = [name for name in fallbacks if isinstance(name, str)] if isinstance(fallbacks, list) else []
     folders = _list_folders(folder, around.top)
-    roots = [one for one in folders if os.path.lexists(os.path.join(one, ".git"))]
-    root = roots[-1] if roots else folder
+    root = next((one for one in folders[::-1] if os.path.lexists(os.path.join(one, ".git"))), folder)
     for one in (one for one in folders if _is_inside(one, root)):
         texts = [source.read(one, name) for name in (_OVERRIDE, AGENTS, *more)]
         text = next(filter(None, texts), None)
@@ -313,7 +275,7 @@ class _Claude:
             for name in (*(_PROJECT_FILES if has_own else (AGENTS,)), "CLAUDE.local.md"):
                 self._take(source.read(one, name))
         for one in (around.home, *(one for one in folders if one != around.home)):
-            for place in source.below(os.path.join(one, ".claude", "rules"), ".md"):
+            for place in source.list_below(os.path.join(one, ".claude", "rules"), ".md"):
                 self._take_rule(source.read(place))
         return self._read
 
@@ -321,30 +283,27 @@ class _Claude:
         if text and text.size <= _CLAUDE_BYTES and text.real not in self._read:
             path = text.place.lstrip("/")
             if is_managed or not any(excludes(path) for excludes in self._excludes):
-                self._follow(text, without_comments(text.text))
+                self._follow(text, find_imports(text.text, in_comments=False))
 
     def _take_rule(self, text: Text | None) -> None:
         """Take a rule that is about every file; one with `paths` is read when such a file is."""
         if text and text.size <= _CLAUDE_BYTES and text.real not in self._read:
             header, inner = locate(text.text)
             if not _PATHS.search(text.text[slice(*inner)]):
-                self._follow(text, without_comments(text.text[header.end :]))
+                self._follow(text, find_imports(text.text[header.end :], in_comments=False))
 
-    def _follow(self, text: Text, kept: str, hops: int = 0) -> None:
-        """Take a file, of which `kept` remains, and what it imports."""
+    def _follow(self, text: Text, imports: Sequence[str], hops: int = 0) -> None:
+        """Take a file and what it imports."""
         self._read.add(text.real)
-        for target in imports(kept) if hops < _MOST_HOPS else ():
-            imported = self._source.read(self._locate_import(text, target))
+        for target in imports if hops < _MOST_HOPS else ():
+            is_home = target.startswith("~/")
+            folder = self._around.home if is_home else os.path.dirname(text.real)
+            imported = self._source.read(folder, target[2:] if is_home else target)
             if imported and imported.real not in self._read and imported.size <= _CLAUDE_BYTES:
                 # It asks its user once before it reads what is outside of the workspace.
                 workspace = self._source.workspace
                 if _is_inside(imported.real, workspace) or not _is_inside(text.real, workspace):
-                    self._follow(imported, imported.text, hops + 1)
-
-    def _locate_import(self, text: Text, target: str) -> str:
-        if target.startswith("~/"):
-            return os.path.join(self._around.home, target[2:])
-        return os.path.join(os.path.dirname(text.real), target)
+                    self._follow(imported, find_imports(imported.text), hops + 1)
 
     def _find_excludes(self) -> Iterator[Callable[[str], bool]]:
         """Yield what says whether `claudeMdExcludes` leaves out a path from the root."""
@@ -356,8 +315,5 @@ class _Claude:
         ):
             settings = _read_settings(self._source, json.loads, *parts)
             for glob in globs_of(settings.get("claudeMdExcludes")):
-                for one in patterns([glob if glob.startswith(("/", "**")) else f"/{glob}"]) or ():
-                    try:
-                        yield matcher([one])
-                    except PatternInvalid:
-                        continue
+                with contextlib.suppress(PatternInvalid):
+                    yield matcher([glob if glob.startswith(("/", "**")) else f"/{glob}"])

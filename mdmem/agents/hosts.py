@@ -1,23 +1,19 @@
-"""The hosts that mdmem can be put into: their settings files, what goes into them, and taking it out again.
+"""The hosts that mdmem can be installed into: where their settings files are, and what goes into them.
 
-Looked up in their documentation in November 2026. One row each: what changes at a host is changed here.
+Looked up in their documentation in November 2026; each host is one row.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import settings
-from mdmem.agents.settings import HOOKS, NAME, Receipt, SettingsChange
-from mdmem.agents.settings_formats import Addition, Insertion
-from mdmem.errors import ExtraMissing, StorageFailed, Usage
+from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
+from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
-from mdmem.vault import outside
-from mdmem.vault.mark import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,14 +39,14 @@ class Files(NamedTuple):
         hooks: the file with the hooks; empty for a host without.
         folder: what stands for the project's folder in `servers`; empty where nothing does.
         shell: the same in a command of `hooks`.
-        found: whether its programs start in the folder of the session, and so find a vault above that.
+        finds_vault: whether its programs start in the folder of the session, and find a vault above that.
     """
 
     servers: str
     hooks: str = ""
     folder: str = ""
     shell: str = ""
-    found: bool = False
+    finds_vault: bool = False
 
 
 class Host(NamedTuple):
@@ -58,87 +54,71 @@ class Host(NamedTuple):
 
     Attributes:
         key: under which its MCP servers stand.
-        entry: what an entry there has beside command and arguments.
         user: the files of the user.
         project: the files of a project, relative to its folder; None where the host reads none.
+        entry: what an entry there has beside command and arguments.
         edits: the names of its tools that change files, as its hooks match them.
         outputs: those of its tools whose outputs may be long.
     """
 
     key: str
-    entry: Mapping[str, Any]
     user: Callable[[], Files]
     project: Files | None
+    entry: Mapping[str, Any] = {}
     edits: str = ""
     outputs: str = ""
 
 
-def _home(*parts: str) -> str:
-    return os.path.join(os.path.expanduser("~"), *parts)
+def _path(folder: str, *names: str, variable: str = "") -> str:
+    """Join a path below a folder of the user, which a variable of the environment may name instead."""
+    return os.path.join(os.environ.get(variable) or os.path.expanduser(folder), *names)
 
 
-def _config(name: str) -> str:
+def _vscode_path() -> str:
     from platformdirs import user_config_dir  # noqa: PLC0415 - only VS Code's folder differs between systems
 
-    return user_config_dir(name, appauthor=False, roaming=True)
-
-
-def _claude() -> Files:
-    folder = os.environ.get("CLAUDE_CONFIG_DIR", "")
-    return Files(
-        servers=os.path.join(folder, ".claude.json") if folder else _home(".claude.json"),
-        hooks=os.path.join(folder or _home(".claude"), "settings.json"),
-    )
-
-
-def _codex() -> Files:
-    folder = os.environ.get("CODEX_HOME") or _home(".codex")
-    return Files(os.path.join(folder, "config.toml"), os.path.join(folder, "hooks.json"))
-
-
-def _zed() -> Files:
-    folder = os.environ.get("XDG_CONFIG_HOME") or _home(".config")
-    return Files(os.path.join(folder, "zed", "settings.json"))
+    return os.path.join(user_config_dir("Code", appauthor=False, roaming=True), "User", "mcp.json")
 
 
 HOSTS: Mapping[str, Host] = {
     "claude-code": Host(
-        key="mcpServers",
-        entry={"type": "stdio"},
-        user=_claude,
-        project=Files(
-            ".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}", "$CLAUDE_PROJECT_DIR"
+        "mcpServers",
+        lambda: Files(
+            _path("~", ".claude.json", variable="CLAUDE_CONFIG_DIR"),
+            _path("~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"),
         ),
+        Files(".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}", "$CLAUDE_PROJECT_DIR"),
+        entry={"type": "stdio"},
         edits="Edit|MultiEdit|Write",
         outputs="Agent|Bash|Glob|Grep|Read|Task|WebFetch|WebSearch|mcp__.*",
     ),
     "codex": Host(
-        key="mcp_servers",
-        entry={},
-        user=_codex,
-        project=Files(".codex/config.toml", ".codex/hooks.json", found=True),
+        "mcp_servers",
+        lambda: Files(
+            _path("~/.codex", "config.toml", variable="CODEX_HOME"),
+            _path("~/.codex", "hooks.json", variable="CODEX_HOME"),
+        ),
+        Files(".codex/config.toml", ".codex/hooks.json", finds_vault=True),
         edits="apply_patch",
         outputs="Bash|mcp__.*",
     ),
     "cursor": Host(
-        key="mcpServers",
-        entry={},
-        user=lambda: Files(_home(".cursor", "mcp.json")),
-        project=Files(".cursor/mcp.json", folder="${workspaceFolder}"),
+        "mcpServers",
+        lambda: Files(_path("~/.cursor", "mcp.json")),
+        Files(".cursor/mcp.json", folder="${workspaceFolder}"),
     ),
     "vscode": Host(
-        key="servers",
+        "servers",
+        lambda: Files(_vscode_path()),
+        Files(".vscode/mcp.json", folder="${workspaceFolder}"),
         entry={"type": "stdio"},
-        user=lambda: Files(os.path.join(_config("Code"), "User", "mcp.json")),
-        project=Files(".vscode/mcp.json", folder="${workspaceFolder}"),
     ),
-    "windsurf": Host(
-        key="mcpServers",
-        entry={},
-        user=lambda: Files(_home(".codeium", "windsurf", "mcp_config.json")),
-        project=None,
+    "windsurf": Host("mcpServers", lambda: Files(_path("~/.codeium/windsurf", "mcp_config.json")), None),
+    "zed": Host(
+        "context_servers",
+        lambda: Files(_path("~/.config", "zed", "settings.json", variable="XDG_CONFIG_HOME")),
+        Files(".zed/settings.json"),
     ),
-    "zed": Host(key="context_servers", entry={}, user=_zed, project=Files(".zed/settings.json")),
 }
 
 
@@ -160,138 +140,110 @@ class ServerBinding(NamedTuple):
     keeps_outputs: bool = False
 
 
-def _additions(host: Host, bound: ServerBinding, files: Files) -> dict[str, list[Addition]]:
-    """What goes into which settings file."""
+def _list_additions(host: Host, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
+    """Return what goes into each settings file."""
     server = {
         **host.entry,
-        "command": bound.program,
-        "args": [*_vault(bound, files, files.folder), *bound.options, "mcp"],
+        "command": binding.program,
+        "args": [*_vault_option(binding, files, files.folder), *binding.options, "mcp"],
     }
-    found = {files.servers: [Addition((host.key, NAME), server)]}
+    additions = {files.servers: [Addition((host.key, NAME), server)]}
     if files.hooks:
-        found.setdefault(files.hooks, []).extend(_hooks(host, bound, files))
-    return found
+        additions.setdefault(files.hooks, []).extend(_list_hooks(host, binding, files))
+    return additions
 
 
-def _hooks(host: Host, bound: ServerBinding, files: Files) -> list[Addition]:
-    words = [bound.program, *_vault(bound, files, files.shell), *bound.options]
-    begin = " ".join(_quoted(word, files.shell) for word in words)
-    matchers, found = {"post-edit": host.edits, "post-tool": host.outputs}, []
+def _list_hooks(host: Host, binding: ServerBinding, files: Files) -> list[Addition]:
+    words = [binding.program, *_vault_option(binding, files, files.shell), *binding.options]
+    command = " ".join(_quote_word(word, files.shell) for word in words)
+    matchers, additions = {"post-edit": host.edits, "post-tool": host.outputs}, []
     for event, name in EVENTS:
-        if name == "post-tool" and not bound.keeps_outputs:
+        if name == "post-tool" and not binding.keeps_outputs:
             continue
-        handler = {"type": "command", "command": f"{begin} hook {name}", "timeout": _TIMEOUT_SECONDS}
+        handler = {"type": "command", "command": f"{command} hook {name}", "timeout": _TIMEOUT_SECONDS}
         group: dict[str, Any] = {"matcher": matchers[name]} if name in matchers else {}
         group["hooks"] = [handler]
-        found.append(Addition((HOOKS, event), group, each=True))
-    return found
+        additions.append(Addition((HOOKS, event), group, is_item=True))
+    return additions
 
 
-def _quoted(word: str, folder: str) -> str:
-    """A word of a command; `folder` at its beginning is what the shell puts in."""
+def _quote_word(word: str, folder: str) -> str:
     if folder and word.startswith(f"{folder}/"):
         return f'"{folder}"{shlex.quote(word.removeprefix(folder))}'
     return shlex.quote(word)
 
 
-def _vault(bound: ServerBinding, files: Files, folder: str) -> list[str]:
-    """The option that names the vault; none where it is found without."""
-    inside = None if bound.project is None else os.path.relpath(bound.vault, bound.project)
+def _vault_option(binding: ServerBinding, files: Files, folder: str) -> list[str]:
+    inside = None if binding.project is None else os.path.relpath(binding.vault, binding.project)
     if inside is None or inside.split(os.sep)[0] == os.pardir:
-        return ["--vault", bound.vault]
-    if files.found and inside in {"memories", os.curdir}:
+        return ["--vault", binding.vault]
+    if files.finds_vault and inside in {"memories", os.curdir}:
         return []
-    return ["--vault", os.path.join(folder, inside) if folder else bound.vault]
-
-
-_RECEIPTS = "hosts.json"
+    return ["--vault", os.path.join(folder, inside) if folder else binding.vault]
 
 
 class Setup(NamedTuple):
-    """The changes of settings files that a command makes, and the receipts as they are behind it."""
+    """What a command does to the settings files of a host, also those that need no change."""
 
-    changes: tuple[SettingsChange, ...]
-    receipts: dict[str, Receipt]
-    unchanged: tuple[str, ...] = ()
-    project: str | None = None
+    files: tuple[SettingsChange, ...]
+
+    @property
+    def changes(self) -> tuple[SettingsChange, ...]:
+        """The files that change."""
+        return tuple(file for file in self.files if file.before != file.after)
+
+    @property
+    def by_hand(self) -> tuple[tuple[str, str], ...]:
+        """The files that people have to change, and what they have to do."""
+        return tuple((file.path, file.by_hand) for file in self.files if file.by_hand)
 
     def diff(self) -> str:
-        """The changes as one unified diff."""
-        return "".join(unified(each.before, each.after, _seen_from_here(each.path)) for each in self.changes)
+        """Return the changes as one unified diff."""
+        return "".join(unified(file.before, file.after, _relative(file.path)) for file in self.changes)
 
     def notes(self) -> list[str]:
-        """What a reader of the diff has to know besides."""
-        linked = [each for each in self.changes if os.path.realpath(each.path) != os.path.abspath(each.path)]
-        return [f"{each.path} is reached by a link: {each.target} is what is written" for each in linked]
+        """Name the files that are reached by a link."""
+        return [
+            f"{file.path} is reached by a link: {target} is what is written"
+            for file in self.changes
+            if (target := os.path.realpath(file.path)) != os.path.abspath(file.path)
+        ]
 
     def apply(self) -> None:
-        """Write the files, and clear away what a killed process left beside those that need no change.
-
-        Raises:
-            EditRefused: one of them has changed since it was read.
-            StorageFailed: the system refused.
-        """
-        kept = _load()
-        # In this order, what a crash leaves behind is in a receipt.
-        _save({**kept, **self.receipts})
-        try:
-            settings.write(self.changes)
-        except BaseException:
-            _save(kept)
-            raise
-        _save(self.receipts)
-        for path in self.unchanged:
-            settings.clear(path, self.project)
+        """Write the files; as `settings.write`."""
+        settings.write(self.files)
 
 
-def _seen_from_here(path: str) -> str:
+def _relative(path: str) -> str:
     near = os.path.relpath(path)
     return path.lstrip(os.sep) if near.startswith(os.pardir) else near
 
 
-def install(name: str, bound: ServerBinding) -> Setup:
-    """What puts mdmem into a host.
+def install(name: str, binding: ServerBinding) -> Setup:
+    """Compute what puts mdmem into a host.
 
     Raises:
         Usage: the host has no such settings.
-        ExtraMissing: the server that would be put in cannot run.
-        EditRefused: a settings file cannot be added to.
+        ExtraMissing: the server cannot run.
     """
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
-    host = HOSTS[name]
-    files = _files(name, bound.project)
+    files = _locate_files(name, binding.project)
     if files.hooks and files.servers.endswith(".toml") and not os.path.lexists(files.hooks):
         # Codex warns where a folder has hooks in both forms: they go beside the servers.
         files = files._replace(hooks=files.servers)
-    receipts = _load()
-    found = _additions(host, bound, files)
-    changes = {
-        path: settings.install(path, additions, receipts.get(os.path.realpath(path)), bound.project)
-        for path, additions in found.items()
-    }
-    made = tuple(change for change in changes.values() if change)
-    unchanged = tuple(path for path, change in changes.items() if not change)
-    written = receipts | {each.target: each.receipt for each in made if each.receipt}
-    return Setup(made, written, unchanged, bound.project)
+    additions = _list_additions(HOSTS[name], binding, files).items()
+    return Setup(tuple(settings.install(path, listed, binding.project) for path, listed in additions))
 
 
 def uninstall(name: str, project: str | None) -> Setup:
-    """What takes mdmem out of a host; as `install`."""
-    files = _files(name, project)
-    receipts = _load()
-    paths = [path for path in (files.servers, files.hooks) if path]
-    changes = {
-        path: settings.uninstall(path, receipts.get(os.path.realpath(path)), project) for path in paths
-    }
-    gone = {os.path.realpath(path) for path in paths}
-    kept = {target: receipt for target, receipt in receipts.items() if target not in gone}
-    unchanged = tuple(path for path, change in changes.items() if not change)
-    return Setup(tuple(filter(None, changes.values())), kept, unchanged, project)
+    """Compute what takes mdmem out of a host; as `install`."""
+    files = _locate_files(name, project)
+    return Setup(tuple(settings.uninstall(path, project) for path in files[:2] if path))
 
 
-def _files(name: str, project: str | None) -> Files:
-    """The settings files of a user, or of a project, as absolute paths."""
+def _locate_files(name: str, project: str | None) -> Files:
+    """Return the settings files of a user, or of a project, as absolute paths."""
     host = HOSTS[name]
     if project is None:
         return host.user()
@@ -299,38 +251,3 @@ def _files(name: str, project: str | None) -> Files:
         raise Usage(problem=f"{name} reads no settings in a project", remedy="say --user")
     servers, hooks = (name and os.path.join(project, name) for name in host.project[:2])
     return host.project._replace(servers=servers, hooks=hooks)
-
-
-# -- receipts ---------------------------------------------------------------------------------------------
-
-
-def _place() -> str:
-    return state_folder(_RECEIPTS)
-
-
-def _load() -> dict[str, Receipt]:
-    try:
-        with open(_place(), encoding="utf-8") as file:
-            kept = json.load(file)["files"]
-        return {path: _receipt(each) for path, each in kept.items()}
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise StorageFailed(path=_place(), action="read it", reason=error.strerror or str(error)) from None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return {}  # what stands in the settings files is enough
-
-
-def _receipt(kept: Mapping[str, Any]) -> Receipt:
-    steps = tuple(Insertion(start, text) for start, text in kept["steps"])
-    return Receipt(steps, bool(kept["made"]), tuple(kept["folders"]))
-
-
-def _save(receipts: Mapping[str, Receipt]) -> None:
-    place = outside.of_user(_place())
-    now = outside.read(place, _place())
-    before = now.data if now else None
-    kept = {path: each._asdict() for path, each in sorted(receipts.items())}
-    after = json.dumps({"files": kept}, ensure_ascii=False, indent=2).encode() + b"\n" if kept else None
-    if after != before:
-        outside.replace(place, _place(), before, after)

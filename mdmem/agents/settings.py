@@ -1,52 +1,60 @@
-"""Settings files of hosts: read, changed in the text, and taken back byte for byte.
+"""The settings files of hosts: put our entries in, and take them out again.
 
-What was put in where is kept in a receipt outside those files, in the user's state folder: strict JSON has no
-place for marks. A file that has changed since, or has no receipt here, is edited by what stands in it.
+Plain JSON is edited by the editor of memories, TOML by tomlkit. JSON with comments is left as it is, and what
+to change by hand is said. Each change is logged with the bytes that it replaced, so that taking it out
+restores them where nobody has touched the file since. Otherwise the entries alone are taken out.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+import tomllib
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from mdmem.agents.settings_formats import (
-    Addition,
-    Insertion,
-    JsonSettings,
-    TomlSettings,
-    added,
-    at,
-    refuse,
-    stepped,
-)
-from mdmem.errors import Conflict, EditRefused, MemoryNotFound, StorageFailed
+from mdmem.errors import Conflict, DocumentRefused, EditRefused, ExtraMissing, MemoryNotFound, StorageFailed
+from mdmem.text.document import Document, Limits, parse_text
+from mdmem.text.edit import splice, spliced
+from mdmem.text.field import set_field, unset_field
+from mdmem.text.frontmatter import BOM
+from mdmem.text.lines import Lines, with_newline
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
 from mdmem.vault.mark import state_folder
+from mdmem.vault.paths import above
+from mdmem.vault.store import hashed
 from mdmem.vault.trash import TrashFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from types import ModuleType
 
+    from mdmem.text.tree import Key, KeyPath
     from mdmem.vault.files import Place
 
 NAME = "mdmem"
-"""What our entry is called among the MCP servers of a host."""
+"""The name of our entry among the MCP servers of a host."""
 SERVERS = ("mcpServers", "mcp_servers", "servers", "context_servers")
 HOOKS = "hooks"
-_KEPT = "kept"  # the folder of what was overwritten, among the user's state
 _OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
+_JSON_LIMITS = Limits(max_bytes=64 * 1024 * 1024, max_depth=64)
+_MOST_TOML = 256 * 1024  # code points; what tomlkit needs grows with their square
 
 
-class Receipt(NamedTuple):
-    """What was put into a file: the steps, whether the file was made, and the folders made for it."""
+class Addition(NamedTuple):
+    """A value to put into settings under some keys; `is_item`: as one more item of the list there."""
 
-    steps: tuple[Insertion, ...] = ()
-    made: bool = False
-    folders: tuple[str, ...] = ()
+    keys: tuple[str, ...]
+    value: Any
+    is_item: bool = False
+
+
+class NotPlainJson(Exception):
+    """A text that is not JSON, often because it has comments; in words, with the line."""
 
 
 class SettingsChange(NamedTuple):
@@ -54,72 +62,65 @@ class SettingsChange(NamedTuple):
 
     Attributes:
         path: the file, as the host names it.
-        place: where the file that is written is: another one where `path` is a link of the user's.
-        before, after: its text; None where there is no file.
-        receipt: what takes it back later; None when it is taken back now.
-        folders: folders to make before, or, when it is taken back, to remove where they are empty.
+        project: the folder of the project that it belongs to; None for a file of the user.
+        before, after: its text; None where there is no file. Both are equal where nothing is to be done.
+        by_hand: why it is left as it is, and what people have to change in it; else empty.
     """
 
     path: str
-    place: Place
+    project: str | None
     before: str | None
     after: str | None
-    receipt: Receipt | None
-    folders: tuple[str, ...] = ()
-
-    @property
-    def target(self) -> str:
-        """The absolute path of the file that is written."""
-        return os.path.join(self.place.root, *self.place.parts)
+    by_hand: str = ""
 
 
-def install(
-    path: str, additions: Sequence[Addition], receipt: Receipt | None, project: str | None = None
-) -> SettingsChange | None:
-    """The change that puts additions into a settings file; None when they stand there already.
+def install(path: str, additions: Sequence[Addition], project: str | None = None) -> SettingsChange:
+    """Compute the change that puts additions into a settings file, in place of what stands there of ours.
 
     Args:
         path: the file.
         additions: what it is to hold.
-        receipt: what was put into it before.
         project: the folder of the project that it belongs to, in which no link is followed: it may be a
             stranger's. Without one it is the user's own, who may have made it a link.
 
     Raises:
-        EditRefused: the file cannot be read as what it should be, or holds another entry of our name.
+        EditRefused: the file cannot be edited, or holds somebody else's entry of our name.
         PathRefused: it is reached by a link.
     """
-    place = _place(path, project)
-    before = _read(path, place)
-    clean = _taken_back(path, before, receipt.steps) if receipt and before is not None else before
-    old = _parsed(path, clean or "")
-    missing = [each for each in additions if not _stands(path, old.value, each)]
-    made = (receipt.made if receipt and before is not None else before is None) and not clean
-    steps = tuple(old.added(missing))
-    after = stepped(clean or "", steps)
-    if not _holds(path, after, added(old.value, missing)):
-        refuse(path, "it is written in a way that cannot be added to")
-    if after == before:
-        return None
-    folders = tuple(missing_folders(os.path.join(place.root, *place.parts)))
-    kept = receipt.folders if receipt else ()
-    return SettingsChange(path, place, before, after, Receipt(steps, made, folders or kept), folders)
+    before = _read_text(path, project)
+    change = SettingsChange(path, project, before, before)
+    try:
+        values = _read_values(path, before or "")
+    except NotPlainJson as error:
+        text = json.dumps(_with_additions({}, additions), ensure_ascii=False, indent=2)
+        return change._replace(by_hand=f"{error}; add this by hand, unless it is there:\n{text}")
+    for addition in additions:
+        _refuse_another(path, values, addition)
+    ours = _find_ours(values)
+    if len(ours) == len(additions) and all(_is_present(values, addition) for addition in additions):
+        return change
+    clean = _take_out(path, before) if before and ours else before
+    return change._replace(after=_add_values(path, clean or "", additions))
 
 
-def uninstall(path: str, receipt: Receipt | None, project: str | None = None) -> SettingsChange | None:
-    """The change that takes our entries out of a settings file; None when there are none. See `install`."""
-    place = _place(path, project)
-    before = _read(path, place)
-    if before is None or not _ours(_parsed(path, before).value):
-        return None
-    known = receipt or Receipt()
-    clean = _taken_back(path, before, known.steps)
-    gone = known.made and not _parsed(path, clean).value and not _remarks(clean)
-    return SettingsChange(path, place, before, None if gone else clean, None, known.folders)
+def uninstall(path: str, project: str | None = None) -> SettingsChange:
+    """Compute the change that takes our entries out of a settings file; as `install`."""
+    before = _read_text(path, project)
+    change = SettingsChange(path, project, before, before)
+    if before is None or NAME not in before:
+        return change
+    try:
+        return change._replace(after=_take_out(path, before))
+    except NotPlainJson as error:
+        lines = [str(number) for number, line in enumerate(before.splitlines(), 1) if NAME in line]
+        remedy = f"take mdmem out by hand, it is named in line {', '.join(lines)}"
+        return change._replace(by_hand=f"{error}; {remedy}")
 
 
 def write(changes: Sequence[SettingsChange]) -> None:
-    """Write changes: each file at once, and none when one cannot be written.
+    """Write changes, and remove what a killed process left beside the files.
+
+    Each file is replaced at once, and none when one cannot be.
 
     Raises:
         EditRefused: a file has changed since it was read.
@@ -137,159 +138,222 @@ def write(changes: Sequence[SettingsChange]) -> None:
         raise
 
 
-def clear(path: str, project: str | None) -> None:
-    """Clear away what a killed process left beside a settings file that needs no change."""
-    place = _place(path, project)
-    with contextlib.suppress(MemoryNotFound):  # not even its folder is there
-        content = outside.read(place, path)
-        data = content.data if content else None
-        outside.replace(place, path, data, data, _kept())
-
-
-def missing_folders(target: str) -> Iterator[str]:
-    """The folders that have to be made for a file, the outermost first."""
-    folder = os.path.dirname(target)
-    if not os.path.lexists(folder):
-        yield from missing_folders(folder)
-        yield folder
-
-
 def _write(change: SettingsChange) -> None:
     before, after = (None if text is None else text.encode() for text in (change.before, change.after))
+    place, log = _locate(change.path, change.project), _open_log()
     try:
-        outside.replace(change.place, change.path, before, after, _kept(), "install")
+        os.makedirs(log.path, mode=0o700, exist_ok=True)
+        outside.replace(place, change.path, before, after, log, "install")
+    except MemoryNotFound:
+        return  # not even its folder is there, and nothing is to be written
     except Conflict:
-        refuse(change.path, "it has changed meanwhile", "run the command again")
+        _refuse(change.path, "it has changed meanwhile", "run the command again")
     except OSError as error:
-        reason, folder = error.strerror or str(error), state_folder(_KEPT)
-        raise StorageFailed(path=folder, action="keep what is overwritten", reason=reason) from None
-    for made in reversed(change.folders) if after is None else ():
-        with contextlib.suppress(OSError):
-            os.rmdir(made)
+        reason, action = error.strerror or str(error), "keep what is overwritten"
+        raise StorageFailed(path=log.path, action=action, reason=reason) from None
+    top = change.project or os.path.realpath(os.path.expanduser("~"))
+    emptied = above(os.path.join(place.root, *place.parts)) if before and after is None else ()
+    with contextlib.suppress(OSError):  # the first folder that holds something
+        for folder in takewhile(lambda folder: folder != top, emptied):
+            os.rmdir(folder)
 
 
-def _kept() -> TrashFolder:
-    folder = state_folder(_KEPT)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return TrashFolder(folder, config.Trash())
+def _open_log() -> TrashFolder:
+    return TrashFolder(state_folder("kept"), config.Trash())
 
 
-def _place(path: str, project: str | None) -> Place:
+def _locate(path: str, project: str | None) -> Place:
     return outside.below(project, os.path.relpath(path, project)) if project else outside.of_user(path)
 
 
-# -- what stands in a file --------------------------------------------------------------------------------
-
-
-def _read(path: str, place: Place) -> str | None:
-    content = outside.read(place, path)
+def _read_text(path: str, project: str | None) -> str | None:
+    content = outside.read(_locate(path, project), path)
     try:
         return None if content is None else content.data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return refuse(path, f"it is not UTF-8 at byte {error.start}")
+        return _refuse(path, f"it is not UTF-8 at byte {error.start}")
 
 
-def _parsed(path: str, text: str) -> JsonSettings | TomlSettings:
-    return TomlSettings(path, text) if path.endswith(".toml") else JsonSettings(path, text)
+# -- our entries ------------------------------------------------------------------------------------------
 
 
-def _stands(path: str, settings: Any, addition: Addition) -> bool:
-    there = at(settings, addition.keys)
-    if addition.each:
-        return isinstance(there, list) and addition.value in there
-    if there is not None and there != addition.value:
-        name = ".".join(addition.keys)
-        refuse(path, f"{name} is there already, with another value", "`mdmem uninstall` takes it out")
-    return there is not None
+def _refuse_another(path: str, values: Any, addition: Addition) -> None:
+    """Refuse to replace a value that is not ours."""
+    keys, value, is_item = addition
+    present = _value_at(values, keys)
+    # What an earlier `install` wrote may name another vault, or another place of the program.
+    program = os.path.basename(str(_value_at(present, ("command",))))
+    is_server = program == NAME and _as_list(_value_at(present, ("args",)))[-1:] == ["mcp"]
+    is_ours = isinstance(present, list) if is_item else is_server
+    if present not in (None, value) and not is_ours:
+        reason = f"{'.'.join(keys)} is there already, with another value"
+        _refuse(path, reason, "`mdmem uninstall` takes it out")
 
 
-def _holds(path: str, text: str, wanted: Any) -> bool:
-    with contextlib.suppress(EditRefused):
-        return bool(_parsed(path, text).value == wanted)
-    return False
+def _is_present(values: Any, addition: Addition) -> bool:
+    present = _value_at(values, addition.keys)
+    return addition.value in (present or ()) if addition.is_item else present == addition.value
 
 
-def _remarks(text: str) -> bool:
-    """Whether anything but braces and blanks stands in the text of empty settings."""
-    return bool(text.translate(str.maketrans("", "", "{} \t\r\n")))
-
-
-# -- taking back ------------------------------------------------------------------------------------------
-
-
-def _ours(settings: Any) -> list[tuple[tuple[str, ...], int | None]]:
-    """Where our entries stand: the keys of a member, or of a list with an index; the last first."""
-    found: list[tuple[tuple[str, ...], int | None]] = [
-        ((servers, NAME), None) for servers in SERVERS if at(settings, (servers, NAME)) is not None
+def _find_ours(values: Any) -> list[KeyPath]:
+    """Find the paths of our entries, the last one first."""
+    found: list[KeyPath] = [
+        (servers, NAME) for servers in SERVERS if _value_at(values, (servers, NAME)) is not None
     ]
-    hooks = at(settings, (HOOKS,))
+    hooks = _value_at(values, (HOOKS,))
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
-        for index, group in enumerate(groups if isinstance(groups, list) else ()):
-            commands = [at(each, ("command",)) for each in at(group, (HOOKS,)) or ()]
+        for index, group in enumerate(_as_list(groups)):
+            handlers = _as_list(_value_at(group, (HOOKS,)))
+            commands = [_value_at(handler, ("command",)) for handler in handlers]
             if commands and all(isinstance(each, str) and _OUR_HOOK.search(each) for each in commands):
-                found.append(((HOOKS, event), index))
+                found.append((HOOKS, event, index))
     return found[::-1]
 
 
-def _taken_back(path: str, text: str, steps: Sequence[Insertion]) -> str:
-    """The text without what was put in: by the steps where they still fit, else by what stands in it."""
-    wanted = _without_ours(_parsed(path, text).value)
-    for attempt in (_unstepped(text, steps), _untold(text, steps)):
-        with contextlib.suppress(EditRefused):
-            if attempt is not None and _pruned(_parsed(path, attempt).value) == wanted:
-                return attempt
-    clean = _cut_out(path, text)
-    if _pruned(_parsed(path, clean).value) != wanted:
-        refuse(path, "our entries cannot be told from the rest", "take `mdmem` out of it by hand")
-    return clean
-
-
-def _unstepped(text: str, steps: Sequence[Insertion]) -> str | None:
-    """The text before the steps, where nothing in front of them has changed."""
-    for start, new in reversed(steps):
-        if not text.startswith(new, start):
+def _take_out(path: str, text: str) -> str | None:
+    """Return a text as before `install`, None for no file; where it was touched, without our entries."""
+    log = _open_log()
+    changes = (change for entry in log.entries() for change in entry.files if change.path == path)
+    digest = hashed(text.encode())
+    for change in changes:  # newest first; one `install` may have followed another
+        if change.after != digest:
+            continue
+        if change.before is None:
             return None
-        text = text[:start] + text[start + len(new) :]
-    return text if steps else None
-
-
-def _untold(text: str, steps: Sequence[Insertion]) -> str | None:
-    """The text without what the steps put in, wherever each stands once."""
-    for _, new in reversed(steps):
-        if text.count(new) != 1:
-            return None
-        text = text.replace(new, "")
-    return text if steps else None
-
-
-def _cut_out(path: str, text: str) -> str:
-    settings = _parsed(path, text)
-    if isinstance(settings, TomlSettings):
-        return settings.without(lambda value: bool(_ours(value)))
-    while ours := _ours(settings.value):
-        text = settings.without(*ours[0])
-        settings = JsonSettings(path, text)
+        kept = log.kept(change.before)
+        if kept is None:
+            break
+        digest, text = change.before, kept.data.decode()
+        if not _find_ours(_read_values(path, text)):
+            return text
+    while ours := _find_ours(values := _read_values(path, text)):
+        keys = ours[0]
+        # What would be empty without it goes with it.
+        while len(keys) > 1 and len(_value_at(values, keys[:-1])) == 1:
+            keys = keys[:-1]
+        text = _remove_value(path, text, keys)
     return text
 
 
-def _without_ours(settings: Any) -> Any:
-    whole = json.loads(json.dumps(settings, default=str)) if _ours(settings) else settings
-    for keys, index in _ours(settings):
-        place = at(whole, keys[:-1])
-        if index is None:
-            del place[keys[-1]]
+# -- formats ----------------------------------------------------------------------------------------------
+
+
+def _read_values(path: str, text: str) -> dict[str, Any]:
+    if path.endswith(".toml"):
+        return _read_toml(path, text)
+    tree = _read_json(path, text).tree
+    if tree is None or tree.kind != "mapping":
+        _refuse(path, "its value is not an object")
+    return dict(tree.value)
+
+
+def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
+    if path.endswith(".toml"):
+        return _add_to_toml(path, text, additions)
+    document = _read_json(path, text)
+    for keys, value, is_item in additions:
+        items = _value_at(document.fields, keys) if is_item else None
+        place: KeyPath = keys if items is None else (*keys, len(items))
+        new = [value] if is_item and items is None else value
+        document = spliced(document, set_field(document, place, new))
+    return document.text
+
+
+def _remove_value(path: str, text: str, keys: Sequence[Key]) -> str:
+    if path.endswith(".toml"):
+        return _remove_from_toml(path, text, keys)
+    return splice(text, unset_field(_read_json(path, text), keys), path)
+
+
+def _with_additions(values: dict[str, Any], additions: Sequence[Addition]) -> dict[str, Any]:
+    whole = copy.deepcopy(values)
+    for addition in additions:
+        place = whole
+        for key in addition.keys[:-1]:
+            place = place.setdefault(key, {})
+        if addition.is_item:
+            place.setdefault(addition.keys[-1], []).append(addition.value)
         else:
-            del place[keys[-1]][index]
-    return _pruned(whole)
-
-
-def _pruned(settings: Any) -> Any:
-    """Settings without what is empty among servers and hooks: that may come and go with our entries."""
-    whole = json.loads(json.dumps(settings, default=str))
-    hooks = at(whole, (HOOKS,))
-    for event in [event for event, groups in hooks.items() if not groups] if isinstance(hooks, dict) else ():
-        del hooks[event]
-    for key in (*SERVERS, HOOKS):
-        if key in whole and not whole[key]:
-            del whole[key]
+            place[addition.keys[-1]] = addition.value
     return whole
+
+
+def _value_at(values: Any, keys: Sequence[Key]) -> Any:
+    """Return the value under some keys; None where there is none."""
+    for key in keys:
+        if isinstance(values, list) and isinstance(key, int):
+            values = values[key]
+        else:
+            values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
+def _as_list(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else []
+
+
+def _refuse(path: str, reason: str, remedy: str = "change the file by hand") -> NoReturn:
+    raise EditRefused(path=path, reason=reason, remedy=remedy)
+
+
+def _read_json(path: str, text: str) -> Document:
+    try:
+        document = parse_text(path, text if text.strip(f"{BOM} \t\r\n") else "{}\n", _JSON_LIMITS)
+        if document.tree is None:
+            flaw = document.findings[0]
+            problem = f"it has comments, or a mistake (line {flaw.position.line}: {flaw.message})"
+            raise NotPlainJson(f"not changed, since it is not plain JSON: {problem}")
+    except DocumentRefused as error:
+        _refuse(path, f"it cannot be edited: {error.message}")
+    return document
+
+
+def _import_tomlkit() -> ModuleType:
+    try:
+        import tomlkit  # noqa: PLC0415 - an extra, for Codex alone
+    except ImportError:
+        raise ExtraMissing(extra="codex", package="tomlkit") from None
+    return tomlkit
+
+
+def _read_toml(path: str, text: str) -> dict[str, Any]:
+    if len(text) > _MOST_TOML:
+        _refuse(path, f"it has more than {_MOST_TOML:,} characters")
+    tomlkit = _import_tomlkit()
+    try:
+        # In this order: tomlkit bounds the depth of keys, for which tomllib needs quadratic time.
+        tomlkit.parse(text.removeprefix(BOM))
+        return tomllib.loads(text.removeprefix(BOM))
+    except (ValueError, RecursionError) as error:
+        _refuse(path, f"it is not TOML: {error}")
+
+
+def _add_to_toml(path: str, text: str, additions: Sequence[Addition]) -> str:
+    # Tables are written behind all others: where tables of one name stand apart, tomlkit would move them.
+    expected = _with_additions(_read_toml(path, text), additions)
+    body = text.removeprefix(BOM)
+    gap = ("" if not body or body.endswith("\n") else "\n") + ("\n" if body.strip() else "")
+    tables = gap + _import_tomlkit().dumps(_with_additions({}, additions))
+    after = text + with_newline(tables, Lines(text).newline)
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(after.removeprefix(BOM)) == expected:
+            return after
+    _refuse(path, "it is written in a way that cannot be added to")
+
+
+def _remove_from_toml(path: str, text: str, keys: Sequence[Key]) -> str:
+    expected = _read_toml(path, text)
+    body = text.removeprefix(BOM)
+    try:
+        del _value_at(expected, keys[:-1])[keys[-1]]
+        settings = container = _import_tomlkit().parse(body)
+        for key in keys[:-1]:
+            container = container[key]
+        is_exact = settings.as_string() == body
+        del container[keys[-1]]
+        after = settings.as_string()
+        if is_exact and tomllib.loads(after) == expected:
+            return f"{BOM}{after}" if text.startswith(BOM) else str(after)
+    except (LookupError, TypeError, ValueError):
+        pass  # tomlkit cannot edit each form, such as parts of one table that stand apart
+    _refuse(path, "tomlkit cannot take our entry out exactly", "take what belongs to mdmem out by hand")

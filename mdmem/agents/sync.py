@@ -1,4 +1,4 @@
-"""Writing the tools' files from one source, and bringing back what somebody else wrote there."""
+"""Write the tools' files from one source: the project memory and the rules of a vault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mdmem.agents import generated
 from mdmem.agents.files import AGENTS, SourceFiles
 from mdmem.agents.generated import (
     FOLDERS,
@@ -15,14 +14,12 @@ from mdmem.agents.generated import (
     Difference,
     RuleText,
     Wanted,
-    compared,
+    compare,
     imports_shared,
-    wanted,
+    list_wanted,
+    outside as outside_of_block,
 )
-from mdmem.diagnostic import Span
 from mdmem.errors import PathRefused, Usage
-from mdmem.text.edit import TextEdit
-from mdmem.text.lines import with_newline
 from mdmem.vault import outside
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import TrashFolder
@@ -30,8 +27,6 @@ from mdmem.vault.trash import TrashFolder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.text.document import Document
-    from mdmem.vault.files import Content
     from mdmem.vault.vault import Vault
 
 _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
@@ -50,7 +45,7 @@ class FilesSynced:
         return tuple(one for one in self.differences if one.path not in self.written)
 
     def diff(self) -> str:
-        """What was written, or would be, as one unified diff."""
+        """Return what was written, or would be, as one unified diff."""
         return "".join(one.diff() for one in self.differences)
 
 
@@ -59,92 +54,40 @@ def sync(
     rules: Callable[[], Sequence[RuleText]],
     *,
     tools: Sequence[str] = (),
-    bring_back: bool = False,
     check: bool = False,
 ) -> FilesSynced:
-    """Make the files of some tools hold what the project memory and the rules of a vault say.
+    """Write what the project memory and the rules of a vault say into the files of some tools.
 
-    A file is written alone, in its place at once; what it held is kept. What somebody wrote in a block is
-    never overwritten unless it is brought back first.
-
-    Args:
-        vault: the whole vault.
-        rules: reads the enabled rules, in order.
-        tools: whose files; those of all without.
-        bring_back: take what somebody wrote into blocks into the vault: a change of a rule's text into the
-            rule, new sections and lines to the end of the project memory.
-        check: write nothing.
-
-    Raises:
-        Usage: there is no such tool.
-        Conflict: another program wrote in between.
-        As `Vault.apply`, where a memory changes.
+    Each file is replaced at once, and what it held is kept. A block that somebody edited is never
+    overwritten. `WorkspaceProject.sync` describes arguments and errors.
     """
     for tool in tools:
         if tool not in TARGETS:
             raise Usage(problem=f"there is no tool {tool!r}", remedy=f"it is one of {', '.join(TARGETS)}")
-    chosen = tuple(tools) or TARGETS
-
-    def compare(taken: Sequence[str] = ()) -> tuple[Difference, ...]:
-        memory, copied = _memory(vault)
-        return tuple(ToolFiles(vault).compare(wanted(chosen, rules(), memory, copied), chosen, taken))
-
-    differences = compare()
-    if check:
-        return FilesSynced(differences=differences)
-    if bring_back:
-        differences = compare(_brought_back(vault, differences))
-    written = ToolFiles(vault)
-    for difference in differences:
-        if difference.is_mended:
-            written.write(difference)
-    return FilesSynced(
-        differences=differences, written=tuple(one.path for one in differences if one.is_mended)
-    )
+    chosen, files = tuple(tools) or TARGETS, ToolFiles(vault)
+    differences = tuple(files.compare(list_wanted(chosen, rules(), *_read_memory(vault)), chosen))
+    written = [one for one in differences if one.is_mended and not check]
+    for difference in written:
+        files.write(difference)
+    return FilesSynced(differences=differences, written=tuple(one.path for one in written))
 
 
 def _is_mounted(vault: Vault) -> bool:
     return vault.disk.in_workspace(AGENTS) == AGENTS
 
 
-def _memory(vault: Vault) -> tuple[str | None, str]:
-    """The project memory, and where it is when it is not the workspace's AGENTS.md itself."""
+def _read_memory(vault: Vault) -> tuple[str | None, str]:
+    """Return the project memory, and where it is when it is not the workspace's AGENTS.md itself."""
     document = vault.find(AGENTS)
     # What `sync` wrote there itself is not a memory: it goes when the rules go.
-    text = generated.outside(document.text) if document else ""
+    text = outside_of_block(document.text) if document else ""
     if not text.strip():
         return None, ""
     return text, "" if _is_mounted(vault) else vault.disk.in_workspace(AGENTS).replace(os.sep, "/")
 
 
-def _brought_back(vault: Vault, differences: Sequence[Difference]) -> list[str]:
-    """Take what was written into blocks into the vault; the files whose blocks may be overwritten then."""
-    texts: dict[str, str] = {}
-    lines: list[str] = []
-    taken = []
-    for one in differences:
-        # Of a rule that was edited in the files of two tools, both texts cannot be its text.
-        if one.added is not None and all(texts.get(path, text) == text for path, text in one.texts.items()):
-            taken.append(one.path)
-            texts |= one.texts
-            if one.added:
-                lines.append(one.added)
-
-    def build() -> EditPlan:
-        changes = [_with_text(vault.read(path), text) for path, text in texts.items() if path != AGENTS]
-        if AGENTS in texts:
-            changes.append(_with_text(vault.read(AGENTS), "\n\n".join([texts[AGENTS], *lines]), whole=True))
-        elif lines:
-            changes.append(_appended(vault.find(AGENTS), "\n".join(lines)))
-        return EditPlan(changes=tuple(changes), message="project sync: bring back what the tools' files say")
-
-    if texts or lines:
-        vault.transact(build)
-    return taken
-
-
-def _memory_plan(vault: Vault, difference: Difference) -> EditPlan:
-    """The same difference as a change of the mounted project memory.
+def _plan_memory(vault: Vault, difference: Difference) -> EditPlan:
+    """Plan a difference as a change of the mounted project memory.
 
     Raises:
         Conflict: it has changed since it was compared.
@@ -154,79 +97,49 @@ def _memory_plan(vault: Vault, difference: Difference) -> EditPlan:
     if present == difference.after:
         return EditPlan(changes=())
     if present != difference.before:
-        raise outside.conflict(AGENTS, _bytes(difference.before), _bytes(present))
-    content = _bytes(difference.after)
+        raise outside.conflict(AGENTS, _encode(difference.before), _encode(present))
+    content = _encode(difference.after)
     change = Change(path=AGENTS, before=document, content=content, delete=content is None)
     return EditPlan(changes=(change,), message=f"{AGENTS}: project sync")
 
 
-def _with_text(document: Document, text: str, *, whole: bool = False) -> Change:
-    """A memory with another body, or the whole of it; the blank lines around that stay."""
-    start, end = Span(0, len(document.text)) if whole else document.body_span
-    body = document.text[start:end]
-    start += len(body) - len(body.lstrip("\r\n"))
-    end = max(start, end - (len(body) - len(body.rstrip("\r\n"))))
-    edit = TextEdit(start, end, with_newline(text, document.lines.newline))
-    return Change(path=document.path, before=document, edits=(edit,))
-
-
-def _appended(document: Document | None, text: str) -> Change:
-    """The project memory with more at its end."""
-    if document is None:
-        return Change(path=AGENTS, before=None, content=f"{text}\n".encode())
-    newline, end = document.lines.newline, len(document.text)
-    gap = newline * (1 if document.text.endswith(newline) else 2)
-    edit = TextEdit(end, end, gap + with_newline(f"{text}\n", newline))
-    return Change(path=AGENTS, before=document, edits=(edit,))
-
-
 class ToolFiles:
-    """The tools' files in the workspace of a vault: compared with what is wanted, and written."""
+    """The tools' files in the workspace of a vault."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
         self._workspace = vault.workspace
 
-    def compare(
-        self, wanted: Sequence[Wanted], tools: Sequence[str], taken: Sequence[str] = ()
-    ) -> list[Difference]:
-        """Every file that is not as wanted, in the order of paths.
+    def compare(self, wanted: Sequence[Wanted], tools: Sequence[str]) -> list[Difference]:
+        """Compare the files of some tools with what is wanted; return the differences in the order of paths.
 
-        Args:
-            wanted: what the files of `tools` should hold; others of theirs should have no block.
-            tools: the names of the tools.
-            taken: files whose edited blocks may be overwritten.
+        Files of these tools of which nothing is wanted should have no block.
         """
         source = SourceFiles(os.path.realpath(self._workspace), self._vault.hides)
         by_path = {one.path: one for one in wanted}
         paths = {*by_path, AGENTS, *(IMPORTERS[tool][0] for tool in tools if tool in IMPORTERS)}
         for folder, suffix in (FOLDERS[tool] for tool in tools if tool in FOLDERS):
-            below = source.below(os.path.join(source.workspace, folder), suffix)
-            paths.update(_printable(os.path.relpath(place, source.workspace)) for place in below)
-        differences = (self._compared(p, by_path.get(p), is_taken=p in taken) for p in sorted(paths))
+            below = source.list_below(os.path.join(source.workspace, folder), suffix)
+            # `sync` gives no file a name that cannot be printed.
+            paths.update(os.path.relpath(place, source.workspace) for place in below if place.isprintable())
+        differences = (self._compare(path, by_path.get(path)) for path in sorted(paths))
         return [difference for difference in differences if difference]
 
-    def _compared(self, path: str, one: Wanted | None, *, is_taken: bool) -> Difference | None:
-        if self._is_linked(path):
-            return None
+    def _compare(self, path: str, wanted: Wanted | None) -> Difference | None:
+        if path != AGENTS and self._resolve(path) == self._resolve(AGENTS):
+            return None  # its tool reads the same text
         try:
-            content = self._content(path)
+            content = outside.read(outside.below(self._workspace, path), path)
             text = content.data.decode("utf-8") if content else None
-        except UnicodeDecodeError:
-            return Difference(path=path, state="refused", reason="it is not UTF-8") if one else None
-        except PathRefused as error:
-            return Difference(path=path, state="refused", reason=error.reason) if one else None
+        except (UnicodeDecodeError, PathRefused) as error:
+            reason = error.reason if isinstance(error, PathRefused) else "it is not UTF-8"
+            return Difference(path=path, state="refused", reason=reason) if wanted else None
         if text is not None and imports_shared(path, text):
-            one = None
-        return compared(path, text, one, is_taken=is_taken)
+            wanted = None
+        return compare(path, text, wanted)
 
-    def _is_linked(self, path: str) -> bool:
-        """Whether a file is a link to AGENTS.md, so that its tool reads the same text."""
-        real = os.path.realpath(os.path.join(self._workspace, path))
-        return path != AGENTS and real == os.path.realpath(os.path.join(self._workspace, AGENTS))
-
-    def _content(self, path: str) -> Content | None:
-        return outside.read(outside.below(self._workspace, path), path)
+    def _resolve(self, path: str) -> str:
+        return os.path.realpath(os.path.join(self._workspace, path))
 
     def write(self, difference: Difference) -> None:
         """Write what a difference asks for; what is overwritten is kept under its hash.
@@ -237,19 +150,13 @@ class ToolFiles:
         """
         path = difference.path
         if path == AGENTS and _is_mounted(self._vault):
-            self._vault.transact(lambda: _memory_plan(self._vault, difference))
+            self._vault.transact(lambda: _plan_memory(self._vault, difference))
             return
         kept = TrashFolder(self._vault.disk.local(_KEPT), self._vault.config.trash)
-        before, after = _bytes(difference.before), _bytes(difference.after)
+        before, after = _encode(difference.before), _encode(difference.after)
         message = f"project sync: {difference.state}"
         outside.replace(outside.below(self._workspace, path), path, before, after, kept, message)
 
 
-def _printable(path: str) -> str:
-    """Write bytes of a path that are not UTF-8, and controls, with escapes."""
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _bytes(text: str | None) -> bytes | None:
+def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode()

@@ -54,23 +54,26 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 def install_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
-    It shows the diff and asks; everything else in those files stays as it is, to the byte. The server and the
-    hooks see what --vault, --user, --project and --resource before `install` name; without a user, project or
-    resource what everyone shares, as with --shared.
+    It shows the diff and asks; everything else in those files stays as it is, to the byte. A file that is not
+    plain JSON, as it has comments, is not changed: what belongs into it is printed, and the exit code is 1.
+    The server and the hooks see what --vault, --user, --project and --resource before `install` name; without
+    a user, project or resource what everyone shares, as with --shared.
     """
     from mdmem.memory.instructions import install
 
     memory = target.open()
     where = _where(user=user, project=project)
-    return carry_out(install(host, memory.root, memory.scope, own_program(), project=where), **how)
+    return _set_up(install(host, memory.root, memory.scope, own_program(), project=where), **how)
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
 @_options
 def uninstall_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
-    """Take out of a host's settings what `install` put in, to the byte.
+    """Take out of a host's settings what `install` put in.
 
-    It shows the diff and asks. Where a file has changed since, only the entries themselves are taken out.
+    It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
+    themselves are taken out. Of a file that is not plain JSON, it says what to take out by hand, and the exit
+    code is 1.
     """
     from mdmem.errors import VaultNotFound
     from mdmem.memory.instructions import uninstall
@@ -79,7 +82,16 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool, *
         root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
-    return carry_out(uninstall(host, root, project=_where(user=user, project=project)), **how)
+    return _set_up(uninstall(host, root, project=_where(user=user, project=project)), **how)
+
+
+def _set_up(setup: Setup, *, as_json: bool, **how: bool) -> int:
+    """Carry a setup out; say what is left to be done by hand, and return 1 then."""
+    for path, words in setup.by_hand:
+        print(f"mdmem: {path}: {words}", file=sys.stderr)
+    if setup.changes or as_json or not setup.by_hand:
+        carry_out(setup, as_json=as_json, **how)
+    return int(bool(setup.by_hand))
 
 
 def _where(*, user: bool, project: bool) -> bool | None:
@@ -291,15 +303,12 @@ def project_params(pairs: tuple[str, ...], section: str) -> Verb:
 @click.option(
     "--tool", "tools", multiple=True, type=click.Choice(_WRITTEN), help="Only its files; repeatable."
 )
-@click.option("--bring-back", is_flag=True, help="First take what somebody wrote there into the vault.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
 @dry_run_option
 @read_command
-def project_sync(
-    memory: Memory, tools: tuple[str, ...], bring_back: bool, check: bool, dry_run: bool, as_json: bool
-) -> int:
+def project_sync(memory: Memory, tools: tuple[str, ...], check: bool, dry_run: bool, as_json: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
-    synced = memory.project.sync(tools, bring_back=bring_back, check=check or dry_run)
+    synced = memory.project.sync(tools, check=check or dry_run)
     if as_json:
         print_json({"applied": not (check or dry_run), **mdmem.as_json(synced)})
     elif dry_run:

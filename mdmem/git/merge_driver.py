@@ -17,7 +17,8 @@ from mdmem.merging.merge import merge
 from mdmem.text.conflict import Markers
 from mdmem.text.diff import Versions
 from mdmem.text.document import SUFFIXES, Document, parse, parse_text
-from mdmem.vault import config, outside
+from mdmem.vault import outside
+from mdmem.vault.folder import find
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _memory(path: str) -> tuple[Vault, str] | None:
         inside = "/".join(path.split("/")[depth:])
         for root in (folder, os.path.join(folder, "memories")):
             try:
-                vault = Vault(config.find(root))
+                vault = Vault(find(root))
                 if root == folder:
                     return vault, inside
                 parts = tuple(os.path.relpath(os.path.join(top, path), vault.workspace).split(os.sep))

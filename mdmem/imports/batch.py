@@ -36,7 +36,7 @@ class Batch:
 
 
 def read(path: str) -> bytes:
-    """The bytes of a file of the source; opening it cannot hang, as on a pipe that nobody writes to.
+    """Return the bytes of a file of the source; opening it cannot hang, as on a pipe that nobody writes to.
 
     Raises:
         Usage: there is no such file.
@@ -58,7 +58,7 @@ def read(path: str) -> bytes:
 def folder(
     root: str, limits: Limits, convert: Callable[[Document], Document], progress: Progress | None = None
 ) -> Batch:
-    """Every Markdown file below a folder, converted; hidden folders and links are not entered.
+    """Return every Markdown file below a folder, converted; hidden folders and links are not entered.
 
     Raises:
         Usage: there is no such folder.
@@ -98,7 +98,7 @@ def _files(root: str, left_out: list[str]) -> Iterator[str]:
 
 
 def also_called(document: Document, names: Sequence[str]) -> Document:
-    """A memory with more aliases: those of `names` that do not name it yet."""
+    """Return a memory with more aliases: those of `names` that do not name it yet."""
     given = document.fields.get("aliases") or []
     known = [given] if isinstance(given, str) else given
     if not isinstance(known, list):
@@ -114,7 +114,7 @@ def also_called(document: Document, names: Sequence[str]) -> Document:
 
 
 def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Document:
-    """A new Markdown memory.
+    """Return a new Markdown memory.
 
     Args:
         path: where it will be, as in `Batch`.
@@ -131,7 +131,7 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
 
 
 def with_field(document: Document, name: str, value: Any) -> Document:
-    """A memory with a field set; as it is where its frontmatter cannot be edited."""
+    """Return a memory with a field set; as it is where its frontmatter cannot be edited."""
     try:
         return text_field.with_field(document, name, value)
     except EditRefused:

@@ -49,7 +49,7 @@ class _Graph:
 
 
 def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
-    """The notes of a graph.
+    """Return the notes of a graph.
 
     Raises:
         Usage: there is no such file, or it holds nothing that can be read.
@@ -77,7 +77,7 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
 
 
 def _entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
-    """Each object, and where it stands."""
+    """Yield each object, and where it stands."""
     try:
         text = read(source).decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -167,7 +167,7 @@ def _note(graph: _Graph, name: str, limits: Limits) -> Document:
 
 
 def _item(text: str) -> str:
-    """A list item; what follows its first line is indented, so that it stays inside."""
+    """Return a list item; what follows its first line is indented, so that it stays inside."""
     first, *rest = LINE_END.split(text.strip())
     return "\n".join([f"- {first}", *(f"  {line}".rstrip() for line in rest)])
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def convert_obsidian(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
-    """The notes of a vault, and what their links mean among them.
+    """Return the notes of a vault, and what their links mean among them.
 
     Raises:
         Usage: there is no such folder.
@@ -82,7 +82,7 @@ def _finding(document: Document, link: Link, code: str, message: str) -> Diagnos
 
 
 def convert_claude_code(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
-    """The memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
+    """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
 
     Raises:
         Usage: there is no such folder.
@@ -92,7 +92,7 @@ def convert_claude_code(source: str, limits: Limits, progress: Progress | None =
 
 
 def _named(document: Document) -> Document:
-    """A memory with its name as the title, and as what links call it."""
+    """Return a memory with its name as the title, and as what links call it."""
     name, metadata = document.fields.get("name"), document.fields.get("metadata")
     kind = metadata.get("type") if isinstance(metadata, dict) else None
     if isinstance(kind, str) and "type" not in document.fields:
@@ -105,7 +105,7 @@ def _named(document: Document) -> Document:
 
 
 def convert_basic_memory(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
-    """The notes of a folder.
+    """Return the notes of a folder.
 
     Raises:
         Usage: there is no such folder.

@@ -48,7 +48,7 @@ def start(memory: Memory, session: str) -> bool:
     key = memory.sessions.resolve(session)
     try:
         with contextlib.ExitStack() as stack:
-            _hold(stack, memory, key)
+            _take_lock(stack, memory, key)
     except LockTimeout:
         return True  # it looks once more when it is done
     process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
@@ -90,7 +90,7 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
         seen = last
         with contextlib.ExitStack() as stack:
             try:
-                _hold(stack, memory, key)
+                _take_lock(stack, memory, key)
             except LockTimeout:
                 return
             if memory.vault.config.observation.enabled:
@@ -106,12 +106,12 @@ def _is_due(memory: Memory, session: str) -> bool:
 
 
 def _last_number(memory: Memory, key: str) -> int:
-    """The number of the last message in the history of a session; 0 without any."""
+    """Return the number of the last message in the history of a session; 0 without any."""
     newest = memory.sessions.history(key, last=1)
     return newest[0].seq if newest else 0
 
 
-def _hold(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
+def _take_lock(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
     """Take the lock of whoever is at a session.
 
     Raises:
@@ -122,7 +122,7 @@ def _hold(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
 
 
 def _options(memory: Memory) -> list[str]:
-    """The options of the program that name the same memories."""
+    """Return the options of the program that name the same memories."""
     scope = memory.scope
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
     given = {"vault": memory.root, "user": scope.user, "project": scope.project, "resource": resource}

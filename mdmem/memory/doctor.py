@@ -19,7 +19,8 @@ from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
 from mdmem.vault import files
-from mdmem.vault.config import CONFIG_PATH, SESSIONS_IGNORED
+from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.folder import SESSIONS_IGNORED
 from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.memory.project import Project
-from mdmem.vault.config import workspace_of
+from mdmem.vault.folder import workspace_of
 from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class WorkspaceProject(Project["Applied"]):
     """The project memory, and the instruction files of tools beside it, which are not memories."""
 
-    def sync(
-        self, tools: Sequence[str] = (), *, bring_back: bool = False, check: bool = False
-    ) -> FilesSynced:
-        """Make tools' files hold what project memory and rules say; see `mdmem.agents.sync`.
+    def sync(self, tools: Sequence[str] = (), *, check: bool = False) -> FilesSynced:
+        """Write project memory and rules into the files of tools, in marked blocks.
+
+        Each file is replaced at once, and what it held is kept. A block that somebody edited is never
+        overwritten.
 
         Args:
             tools: whose files: agents, claude, codex, copilot, cursor, gemini; those of all without.
-            bring_back: first take into the vault what somebody wrote in what `sync` had written.
             check: write nothing.
 
         Raises:
@@ -43,7 +43,7 @@ class WorkspaceProject(Project["Applied"]):
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
             raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
-        return sync(self._vault, self._rules, tools=tools, bring_back=bring_back, check=check)
+        return sync(self._vault, self._rules, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
         """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`.
@@ -71,7 +71,6 @@ class WorkspaceProject(Project["Applied"]):
                 globs=rule.globs,
                 text=rule.text,
                 file=self._vault.disk.in_workspace(rule.path).replace(os.sep, "/"),
-                memory=rule.path,
             )
             for rule in Rules(self._vault, Scope()).list()
         ]

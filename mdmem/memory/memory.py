@@ -10,7 +10,7 @@ from mdmem.arguments import checked
 from mdmem.errors import Usage
 from mdmem.memory.kinds import Kinds
 from mdmem.memory.questions import Questions
-from mdmem.vault.config import find
+from mdmem.vault.folder import find
 from mdmem.vault.paths import Scope, StrPath, check_folder
 
 if TYPE_CHECKING:  # most commands use one of these, or none

@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import Checked, check_natural
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.logs import fits, name_of
-from mdmem.sessions.message import is_asked, pairs
+from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import RunSummary
 from mdmem.text.document import Document
 from mdmem.text.field import set_field, unset_field
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
     from mdmem.generator import Generator
     from mdmem.memory.verbs import Build
-    from mdmem.sessions.engine import Expanded, Stretch
+    from mdmem.sessions.engine import Expanded
     from mdmem.sessions.message import Message
     from mdmem.sessions.sessions import Sessions
     from mdmem.sessions.state import State
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-Step = Literal["observe", "reflect", "reflect-meta", "compact"]
+Step = Literal["observe", "reflect", "reflect-meta"]
 """What may be due for a session."""
 CURSOR = "observations"
 """The name under which a log keeps how far it was observed: the number of the last message."""
@@ -58,7 +55,6 @@ _OBSERVATION = regex(rf"([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
 _REFLECTION = regex(rf"reflection-([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
 _LEAST_REFLECTIONS = 2  # that one is made of when it is due
 _NAMED = 3  # of the observations in the message of a change
-_FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,17 +154,17 @@ class Observations(Checked, Generic[R]):
     # -- asking -------------------------------------------------------------------------------------------
 
     def list(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
-        """The observations of a session as it is now, the oldest first; of one without a log, all there are.
+        """List the observations of a session's log, the oldest first; without a log, all there are.
 
         Args:
             session: its key.
             recent: only so many, the newest ones.
         """
-        return self._listed(session, recent, reflections=False)
+        return self._list(session, recent, reflections=False)
 
     def reflections(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
-        """The reflections on a session, of every generation; otherwise as `list`."""
-        return self._listed(session, recent, reflections=True)
+        """Return the reflections on a session, of every generation; otherwise as `list`."""
+        return self._list(session, recent, reflections=True)
 
     def newest(
         self,
@@ -177,7 +173,7 @@ class Observations(Checked, Generic[R]):
         observations: int = OBSERVATIONS,
         budget: int = TOKENS,
     ) -> NewestObservations:
-        """What an agent is given: what no reflection covers, reflections first, the newest while they fit.
+        """Return what no reflection covers, reflections first, the newest while they fit.
 
         Args:
             session: its key.
@@ -185,13 +181,13 @@ class Observations(Checked, Generic[R]):
             budget: tokens of both; 0 for all. The newest is given in every case.
         """
         check_natural(reflections=reflections, observations=observations, budget=budget)
-        _, _, places = self._now(session)
-        uncovered = self._uncovered(places)
+        _, _, places = self._current(session)
+        uncovered = self._find_uncovered(places)
         found: list[Observation] = []
         left = budget
         for most, each in ((reflections, uncovered.reflections), (observations, uncovered.observations)):
             for place in reversed(each[-most:] if most else each):
-                read = self._read(place)
+                read = self._observation_at(place)
                 if read.problem and not read.text:
                     continue
                 if budget and found and read.tokens > left:
@@ -203,14 +199,14 @@ class Observations(Checked, Generic[R]):
         return NewestObservations(found=tuple(found), left_out=there - len(found))
 
     def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
-        """The observation or reflection of an id, which is its path; None where there is none."""
-        path = _path(id)
+        """Return the observation or reflection of an id, which is its path; None where there is none."""
+        path = _path_of_id(id)
         place = place_of(path)
         document = self._vault.find(path) if place else None
         return observation_in(place, document) if place and document else None
 
     def expand(self, id: str, budget: int = 4_000) -> Expanded:  # noqa: A002 - as above
-        """The messages that an observation or a reflection is about, also those in the archive alone.
+        """Return the messages that an observation or a reflection is about, also those in the archive alone.
 
         Args:
             id: its path.
@@ -234,7 +230,7 @@ class Observations(Checked, Generic[R]):
         return within_budget(messages, len(messages), budget)
 
     def _logs_of(self, found: Observation) -> Iterator[Conversation]:
-        """The log that an observation is of, and what was put aside of it, the newest first."""
+        """Yield the log that an observation is of, and what was put aside of it, the newest first."""
         logs = self._sessions.logs
         with logs.opened(found.session) as conversation:
             if conversation.state.log == found.log:
@@ -245,7 +241,7 @@ class Observations(Checked, Generic[R]):
                     yield Conversation(log, found.session, logs.most)
 
     def due(self, session: str, generator: Generator | None = None) -> tuple[Step, ...]:
-        """What is due for a session, as the config says under [observation].
+        """Return what is due for a session, by [observation] of the config.
 
         The log is read from where it was observed until there is enough, and no further.
 
@@ -254,61 +250,26 @@ class Observations(Checked, Generic[R]):
             generator: asks a model; without one no reflection is due, since only a model makes one.
 
         Returns:
-            Of `observe`, `compact`, `reflect` and `reflect-meta` those that are.
+            Of `observe`, `reflect` and `reflect-meta` those that are.
         """
         settings = self._vault.config.observation
         with self._sessions.logs.reading(session) as conversation:
             state = conversation.state
             places = of_log(self._places(state.key), state.log)
-            steps: list[Step] = []
-            if _reaches(
-                (message.tokens for message in conversation.messages(reached(state, places) + 1)),
-                _or_default(settings, "message_tokens"),
-            ):
-                steps.append("observe")
-            if next(self._leaves(conversation, places), None):
-                steps.append("compact")
+            new = (message.tokens for message in conversation.messages(reached(state, places) + 1))
+            is_observed = _sum_reaches(new, _or_default(settings, "message_tokens"))
+        steps: tuple[Step, ...] = ("observe",) if is_observed else ()
         return (*steps, *(self._reflections_due(places) if generator else ()))
 
     def _reflections_due(self, places: Sequence[ObservationPlace]) -> Iterator[Step]:
         settings = self._vault.config.observation
-        uncovered = self._uncovered(places)
-        read = (self._read(place).tokens for place in reversed(uncovered.observations))
-        if _reaches(read, _or_default(settings, "observation_tokens")):
+        uncovered = self._find_uncovered(places)
+        read = (self._observation_at(place).tokens for place in reversed(uncovered.observations))
+        if _sum_reaches(read, _or_default(settings, "observation_tokens")):
             yield "reflect"
         # One alone would become another one of which the same is due, without end.
         if len(uncovered.reflections) >= max(_LEAST_REFLECTIONS, _or_default(settings, "meta_at")):
             yield "reflect-meta"
-
-    def _leaves(
-        self, conversation: Conversation, places: Sequence[ObservationPlace]
-    ) -> Iterator[tuple[Stretch, Observation]]:
-        """The observations behind all summaries that can stand for their messages in a prompt, with these.
-
-        Each is outside of the last messages and before the latest one of the user, parts no call of a tool
-        from its answer, and is shorter than what it stands for.
-        """
-        config, state = self._vault.config, conversation.state
-        if not config.observation.compact or any(fits(glob, state.key) for glob in config.sessions.stateless):
-            return
-        from mdmem.sessions.engine import Stretch  # noqa: PLC0415 - few sessions are compacted
-        from mdmem.sessions.prompt import TAIL  # noqa: PLC0415 - as above
-
-        tail = list(islice(conversation.uncovered_back(), TAIL))
-        start = state.context[-1].last + 1 if state.context else 1
-        end = tail[-1].seq if len(tail) == TAIL else 0
-        for place in places:
-            if place.generation or place.first < start or place.last >= end:
-                continue
-            messages = tuple(conversation.messages(place.first, place.last))
-            halves = pairs(messages)
-            since = takewhile(partial(_is_behind, place.last), conversation.uncovered_back())
-            if not messages or halves.calling or halves.answering or not any(map(is_asked, since)):
-                continue
-            found = self._read(place)
-            stretch = Stretch(state.log, messages, sum(message.tokens for message in messages))
-            if found.text and stretch.tokens > found.tokens + _FORM:
-                yield stretch, found
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -325,10 +286,10 @@ class Observations(Checked, Generic[R]):
             Usage: neither is given.
             MemoryNotFound: an id names no observation.
         """
-        paths = self._asked_for(ids, session)
+        paths = self._paths_to_delete(ids, session)
         if self._settle:
             places = filter(None, map(place_of, paths))
-            for key in dict.fromkeys(self._read(place).session for place in places):
+            for key in dict.fromkeys(self._observation_at(place).session for place in places):
                 with suppress(Usage):  # it names no session
                     self._settle(key)
         told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
@@ -340,27 +301,27 @@ class Observations(Checked, Generic[R]):
                 if document is None:
                     raise MemoryNotFound(path=path)
                 changes.append(deletion(document))
-            changes += self._without(paths)
+            changes += self._unnaming(paths)
             return EditPlan(changes=tuple(changes), message=f"delete observations {told}")
 
         return self._run(build)
 
-    def _asked_for(self, ids: Sequence[str], session: str | None) -> builtins.list[str]:
-        """The paths of observations that are named one by one, or by their session."""
+    def _paths_to_delete(self, ids: Sequence[str], session: str | None) -> builtins.list[str]:
+        """Return the paths of observations that are named one by one, or by their session."""
         if not ids and session is None:
             raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
-        paths = [*map(_path, ids)]
+        paths = [*map(_path_of_id, ids)]
         if session is not None:
             paths += [place.path for place in self._places(self._sessions.resolve(session))]
         return [*dict.fromkeys(paths)]
 
-    def _without(self, paths: Sequence[str]) -> Iterator[Change]:
-        """The changes to reflections that name some of these, which are about to go, as what they are on."""
+    def _unnaming(self, paths: Sequence[str]) -> Iterator[Change]:
+        """Yield the changes that take paths which are deleted out of reflections."""
         for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
             for place in self._places_in(folder):
                 if not place.generation or place.path in paths:
                     continue
-                named = self._derived(place)
+                named = self._sources_of(place)
                 left = [each for each in named if each not in paths]
                 document = self._vault.find(place.path) if len(left) < len(named) else None
                 if document:
@@ -370,17 +331,17 @@ class Observations(Checked, Generic[R]):
 
     # -- what stands where --------------------------------------------------------------------------------
 
-    def _listed(self, session: str, recent: int | None, *, reflections: bool) -> builtins.list[Observation]:
+    def _list(self, session: str, recent: int | None, *, reflections: bool) -> builtins.list[Observation]:
         check_natural(recent=recent or 0)
-        _, log, places = self._now(session)
+        _, log, places = self._current(session)
         wanted = [place for place in places if bool(place.generation) == reflections]
         start = 0 if recent is None else max(0, len(wanted) - recent)
         if log:
-            return [self._read(place) for place in wanted[start:]]
-        return sorted(map(self._read, wanted), key=lambda each: each.created)[start:]
+            return [self._observation_at(place) for place in wanted[start:]]
+        return sorted(map(self._observation_at, wanted), key=lambda each: each.created)[start:]
 
-    def _now(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
-        """The key of a session, the id of its log, and what stands of that; of no log, what stands at all."""
+    def _current(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
+        """Resolve a session to its key, the id of its log, and what was observed of that log."""
         key = self._sessions.resolve(session)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
@@ -388,7 +349,7 @@ class Observations(Checked, Generic[R]):
         return key, log, of_log(places, log) if log else places
 
     def _places(self, key: str) -> builtins.list[ObservationPlace]:
-        """What stands below the folder of a session, by the numbers in the names."""
+        """List the observations and reflections of a session, by the numbers in their names."""
         return self._places_in(folder_of(key))
 
     def _places_in(self, folder: str) -> builtins.list[ObservationPlace]:
@@ -396,28 +357,28 @@ class Observations(Checked, Generic[R]):
         found = filter(None, (place_of(f"{folder}/{name}") for name in names))
         return sorted(found, key=lambda place: (place.log, place.last, place.first))
 
-    def _uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
-        """Those of some that no reflection among them covers."""
+    def _find_uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
+        """Return what no reflection among some observations and reflections covers."""
         every = list(places)
         covered: set[str] = set()
         for place in every:
             if place.generation:
-                covered.update(path.rpartition("/")[2] for path in self._derived(place))
+                covered.update(path.rpartition("/")[2] for path in self._sources_of(place))
         left = [place for place in every if place.name not in covered]
         return Uncovered(
             observations=[place for place in left if not place.generation],
             reflections=[place for place in left if place.generation],
         )
 
-    def _derived(self, place: ObservationPlace) -> tuple[str, ...]:
-        """What a reflection is on; nothing where it cannot be read. Its text is not looked at."""
+    def _sources_of(self, place: ObservationPlace) -> tuple[str, ...]:
+        """Return what a reflection is on; nothing where it cannot be read. Its text is not looked at."""
         with suppress(DocumentRefused, PathRefused):
             document = self._vault.find(place.path)
-            return _derived_in(document.fields) if document else ()
+            return _sources_in(document.fields) if document else ()
         return ()
 
-    def _read(self, place: ObservationPlace) -> Observation:
-        """An observation as its memory says; of one that cannot be read, its place and the problem."""
+    def _observation_at(self, place: ObservationPlace) -> Observation:
+        """Return an observation as its memory says; of one that cannot be read, its place and the problem."""
         try:
             document = self._vault.read(place.path)
             return observation_in(place, document)
@@ -436,12 +397,12 @@ class Uncovered(NamedTuple):
 
 
 def folder_of(key: str) -> str:
-    """The folder of a session's observations."""
+    """Return the folder of a session's observations."""
     return f"{OBSERVATION.folder}/{name_of(key)}"
 
 
 def reached(state: State, places: Iterable[ObservationPlace]) -> int:
-    """The number up to which a log was observed: what it says itself, or a file that is newer.
+    """Return the number up to which a log was observed: what it says itself, or a file that is newer.
 
     A number that the log has not got is somebody else's.
     """
@@ -452,12 +413,12 @@ def reached(state: State, places: Iterable[ObservationPlace]) -> int:
 
 
 def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:
-    """Those of some that are of the log of an id; none where there is no log."""
+    """Return the observations and reflections of one log; none where there is no log."""
     return [place for place in places if log and place.log == log[:DIGITS]]
 
 
 def place_of(path: str) -> ObservationPlace | None:
-    """What a path tells; None where it is that of no observation."""
+    """Return what a path tells; None where it is that of no observation."""
     name = path.rpartition("/")[2]
     if not is_under(path, OBSERVATION.folder):
         return None
@@ -469,14 +430,14 @@ def place_of(path: str) -> ObservationPlace | None:
     return None
 
 
-def _path(given: str) -> str:
-    """The path that an id means, which may leave the folder and the suffix away."""
+def _path_of_id(given: str) -> str:
+    """Return the path of an id, which may come without folder and suffix."""
     path = given if given.endswith(".md") else f"{given}.md"
     return check_memory(path if is_under(path, OBSERVATION.folder) else f"{OBSERVATION.folder}/{path}")
 
 
 def observation_in(place: ObservationPlace, document: Document) -> Observation:
-    """An observation as its fields tell it, which people may have changed."""
+    """Return an observation as its fields tell it, which people may have changed."""
     fields = document.fields
     by = str(fields.get("by") or "")
     body = document.body.strip()
@@ -489,39 +450,35 @@ def observation_in(place: ObservationPlace, document: Document) -> Observation:
         last=place.last,
         generation=place.generation,
         follows=str(fields.get("follows") or ""),
-        derived_from=_derived_in(fields),
+        derived_from=_sources_in(fields),
         created=str(fields.get("created") or ""),
         tokens=estimate(text),
         by=by,
-        asked=_number_in(fields.get("asked")),
-        answered=_number_in(fields.get("answered")),
+        asked=_positive(fields.get("asked")),
+        answered=_positive(fields.get("answered")),
         problem=str(fields.get("problem") or ""),
         text=text,
     )
     if not place.generation:
         return found
-    first, last = (_number_in(fields.get(name)) or 1 for name in ("from", "to"))
+    first, last = (_positive(fields.get(name)) or 1 for name in ("from", "to"))
     return replace(found, first=min(first, last), last=last)
 
 
-def _derived_in(fields: Mapping[str, object]) -> tuple[str, ...]:
-    """The paths of what a reflection is on."""
+def _sources_in(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the paths of what a reflection is on."""
     derived = fields.get("derived_from")
     named = derived if isinstance(derived, list) else [derived]
     return tuple(each for each in named if isinstance(each, str))
 
 
-def _number_in(value: object) -> int:
-    """The number that a field holds; 0 where it holds none."""
+def _positive(value: object) -> int:
+    """Return the number that a field holds; 0 where it holds none."""
     return value if type(value) is int and value > 0 else 0
 
 
-def _is_behind(last: int, message: Message) -> bool:
-    return message.seq > last
-
-
-def _reaches(tokens: Iterable[int], most: int) -> bool:
-    """Whether a sum gets to `most`; no more is asked for than that takes."""
+def _sum_reaches(tokens: Iterable[int], most: int) -> bool:
+    """Return whether a sum reaches `most`, reading no further."""
     total = 0
     for each in tokens:
         total += each

@@ -8,11 +8,9 @@ thinks, neither the log nor the vault is locked.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import LockTimeout, MdmemError, ModelFailed, Usage
@@ -41,6 +39,7 @@ from mdmem.text.document import digest, parse_text
 from mdmem.text.tokens import estimate, in_line, plain
 from mdmem.text.yaml_edit import block
 from mdmem.vault import files
+from mdmem.vault.paths import is_under
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ MOST_COVERED = 200
 """How many memories one reflection is on: its fields name each."""
 
 _WAIT = 10.0  # seconds for another observer of the session, where somebody waits for the answer
-_LOOK = 1.0  # seconds between two looks at the logs
 _LOCKS, _REFLECTION = "observers", "reflection"
 _CONFIDENCE = 0.5  # so that a note counts for more, where both fit a query
 _TARGETS = (200, 320)  # tokens of an observation and of a reflection by a model
@@ -72,7 +70,7 @@ class ObservedSession:
     Attributes:
         session: its key.
         made: the paths of the memories that it made, in order.
-        compacted: how many observations stand for their messages in a prompt now.
+        compacted: how many summaries stand for messages of it in a prompt that did not before.
         is_busy: whether another process observes the session, which then does what is due.
         problems: every error, in words.
     """
@@ -95,8 +93,8 @@ class _Done:
         self.problems: list[str] = []
         self.given_up: set[Step] = set()
 
-    def told(self) -> ObservedSession:
-        """The same for the caller, each problem once."""
+    def result(self) -> ObservedSession:
+        """Return it for the caller, each problem once."""
         return ObservedSession(
             session=self.key,
             made=tuple(self.made),
@@ -133,7 +131,7 @@ class Observer(Observations["Applied"]):
     # -- when it is due -----------------------------------------------------------------------------------
 
     def held(self, key: str, seconds: float) -> AbstractContextManager[None]:
-        """The lock of whoever observes a session, as `files.held`."""
+        """Return the lock of whoever observes a session, as `files.held`."""
         name = digest(self._sessions.logs.path(key).encode())
         return files.held(os.path.join(self._vault.disk.local(_LOCKS), f"{name}.lock"), seconds)
 
@@ -146,41 +144,41 @@ class Observer(Observations["Applied"]):
         done = _Done(session)
         try:
             done.key = self._sessions.resolve(session)
-            while not done.is_busy and self._waiting(done, generator):
+            while not done.is_busy and self._steps_due(done, generator):
                 self._work_once(done, generator)
+            if done.made and self._vault.config.observation.compact:
+                compacted = self._sessions.compact(done.key, generator=generator)
+                done.compacted = len(compacted.summaries)
+                done.problems += [f"compact: {problem}" for problem in compacted.problems]
         except MdmemError as error:
             done.problems.append(str(error))
-        return done.told()
+        return done.result()
 
     def _work_once(self, done: _Done, generator: Generator | None) -> None:
         """Take the lock and do what is due, until nothing is; or find that another process has it."""
         try:
             with self.held(done.key, 0):
-                while waiting := self._waiting(done, generator):
+                while waiting := self._steps_due(done, generator):
                     for step in waiting:
-                        self._try(step, done, generator)
+                        self._try_step(step, done, generator)
         except LockTimeout:
             done.is_busy = True
 
-    def _try(self, step: Step, done: _Done, generator: Generator | None) -> None:
+    def _try_step(self, step: Step, done: _Done, generator: Generator | None) -> None:
         """Do a step; one that makes nothing, or fails, is not tried again."""
         try:
-            is_made = self._do(step, done, generator)
+            is_made = self._run_step(step, done, generator)
         except MdmemError as error:
             done.problems.append(f"{step}: {error}")
             is_made = False
         if not is_made:
             done.given_up.add(step)
 
-    def _waiting(self, done: _Done, generator: Generator | None) -> list[Step]:
+    def _steps_due(self, done: _Done, generator: Generator | None) -> list[Step]:
         return [step for step in self.due(done.key, generator) if step not in done.given_up]
 
-    def _do(self, step: Step, done: _Done, generator: Generator | None) -> bool:
+    def _run_step(self, step: Step, done: _Done, generator: Generator | None) -> bool:
         """Do a step; whether that made anything."""
-        if step == "compact":
-            count = self._compact(done.key)
-            done.compacted += count
-            return count > 0
         if step == "observe":
             found = self.observe(done.key, generator)
         else:
@@ -189,7 +187,7 @@ class Observer(Observations["Applied"]):
         return found is not None
 
     def every(self, generator: Generator | None = None) -> list[ObservedSession]:
-        """As `work`, of every session for which anything was to be done."""
+        """Run `work` for all sessions; return those for which anything was done."""
         keys = [each.key for each in self._sessions.list() if not each.alias_of]
         found = [self.work(key, generator) for key in keys]
         return [each for each in found if each != ObservedSession(session=each.session)]
@@ -197,29 +195,22 @@ class Observer(Observations["Applied"]):
     def watch(
         self, session: str | None = None, generator: Generator | None = None
     ) -> Iterator[ObservedSession]:
-        """As `every`, or of one session `work`, again and again, as logs grow; it never ends."""
-        known: dict[str, tuple[int, int]] = {}
-        while True:
-            wanted = None if session is None else self._sessions.logs.path(self._sessions.resolve(session))
-            for path in self._sessions.logs.paths():
-                if wanted not in {None, path} or known.get(path) == (state := self._state(path)):
-                    continue
-                known[path] = state
-                key = self._key(path)
-                found = self.work(key, generator) if key else None
-                if found and found != ObservedSession(session=found.session):
-                    yield found
-            time.sleep(_LOOK)
+        """Observe all sessions, or one, each time that their logs grow; it never ends."""
+        from mdmem.watch.watcher import Watcher  # noqa: PLC0415 - few observe sessions as they grow
 
-    def _state(self, path: str) -> tuple[int, int]:
-        try:
-            status = os.stat(os.path.join(self._vault.root, path))
-        except OSError:
-            return 0, 0
-        return status.st_mtime_ns, status.st_size
+        logs = self._sessions.logs
+        with Watcher(self._vault.root, logs=True) as watcher:
+            for hints in watcher:
+                paths = logs.paths() if session is None else [logs.path(self._sessions.resolve(session))]
+                for path in paths:
+                    has_grown = hints.everything or any(is_under(path, hint) for hint in hints.paths)
+                    key = self._key_of_log(path) if has_grown else ""
+                    done = self.work(key, generator) if key else None
+                    if done and done != ObservedSession(session=done.session):
+                        yield done
 
-    def _key(self, path: str) -> str:
-        """The key of a log; empty of an alias, and of one that cannot be read."""
+    def _key_of_log(self, path: str) -> str:
+        """Return the key of a log; empty of an alias, and of one that cannot be read."""
         try:
             with self._sessions.logs.at(path) as conversation:
                 return conversation.state.key if conversation and not conversation.state.alias_of else ""
@@ -230,18 +221,22 @@ class Observer(Observations["Applied"]):
 
     def observe(self, key: str, generator: Generator | None) -> Observation | None:
         """Note what came after the last observation, with the lock held."""
-        taken = self._take(key)
+        taken = self._collect_unobserved(key)
         if not taken.messages:
             if taken.reached:
                 self._advance(key, taken.log, taken.reached)
             return None
         first, last = taken.messages[0].seq, taken.messages[-1].seq
-        return self._made(key, taken.log, first, last, taken.follows, self._summarised(taken, generator))
+        return self._write_observation(
+            key, taken.log, first, last, taken.follows, self._summarise(taken, generator)
+        )
 
-    def _made(self, key: str, log: str, first: int, last: int, follows: str, said: Summarised) -> Observation:
-        """The observation of some messages, once it is on the disk and the log knows of it."""
+    def _write_observation(
+        self, key: str, log: str, first: int, last: int, follows: str, said: Summarised
+    ) -> Observation:
+        """Return the observation of some messages, once it is on the disk and the log knows of it."""
         digits = log[:DIGITS]
-        found = self._written(
+        found = self._write(
             ObservationPlace(f"{folder_of(key)}/{digits}-{first}-{last}.md", digits, 0, first, last),
             {"session": key, "log": log, "from": first, "to": last, "follows": follows},
             said,
@@ -262,12 +257,12 @@ class Observer(Observations["Applied"]):
             wanted = "no message" if through is None else f"no message {through:,}"
             problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
             raise Usage(problem=problem, remedy="give the number of a later message")
-        return self._made(
-            key, state.log, numbers[0], numbers[-1], _before(places, end), Summarised(text, HOST)
+        return self._write_observation(
+            key, state.log, numbers[0], numbers[-1], _previous(places, end), Summarised(text, HOST)
         )
 
-    def _summarised(self, taken: _Unobserved, generator: Generator | None) -> Summarised:
-        """What a model notes of messages; without one, or where it fails, the list of what happened."""
+    def _summarise(self, taken: _Unobserved, generator: Generator | None) -> Summarised:
+        """Let a model note messages; without one, or where it fails, list what happened."""
 
         def rules(*_: object) -> str:
             return listed(events(taken.messages, _LIST, workspace, taken.before, taken.following))
@@ -275,20 +270,20 @@ class Observer(Observations["Applied"]):
         workspace = self._vault.workspace
         return summarise(taken.seen, prompt(OBSERVATION.name), _TARGETS[0], generator, rules)
 
-    def _take(self, key: str) -> _Unobserved:
-        """What came after the last observation."""
+    def _collect_unobserved(self, key: str) -> _Unobserved:
+        """Return what came after the last observation."""
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
             places = of_log(self._places(key), state.log)
             end = reached(state, places)
-            messages = _stretch(conversation.messages(end + 1)) if state.log else []
+            messages = _first_messages(conversation.messages(end + 1)) if state.log else []
             behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
             following = next(iter(behind), None)
             before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
         seen = messages
         if len(messages) == 1:
             seen = [messages[0].abridged(MOST_TOKENS) or messages[0]]
-        return _Unobserved(state.log, messages, seen, before, following, end, _before(places, end))
+        return _Unobserved(state.log, messages, seen, before, following, end, _previous(places, end))
 
     def _advance(self, key: str, log: str, last: int) -> None:
         """Let a log say how far it was observed, where it does not say so, or more, already."""
@@ -321,9 +316,9 @@ class Observer(Observations["Applied"]):
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
         places = of_log(self._places(key), log)
-        uncovered = self._uncovered(places)
+        uncovered = self._find_uncovered(places)
         wanted = uncovered.reflections if meta else uncovered.observations
-        read = [found for place in wanted[:MOST_COVERED] if (found := self._read(place)).text]
+        read = [found for place in wanted[:MOST_COVERED] if (found := self._observation_at(place)).text]
         if not read:
             return None
         generation = 1 + max(each.generation for each in read)
@@ -337,7 +332,7 @@ class Observer(Observations["Applied"]):
         if said.problem:
             raise ModelFailed(program=named(generator), reason=said.problem)
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"
-        return self._written(
+        return self._write(
             ObservationPlace(path, log[:DIGITS], generation, number, number),
             {
                 "session": key,
@@ -350,25 +345,11 @@ class Observer(Observations["Applied"]):
             said,
         )
 
-    # -- in a prompt --------------------------------------------------------------------------------------
-
-    def _compact(self, key: str) -> int:
-        from mdmem.sessions.engine import covering  # noqa: PLC0415 - as above
-
-        with self._sessions.logs.opened(key) as conversation:
-            leaves = list(self._leaves(conversation, of_log(self._places(key), conversation.state.log)))
-        count = 0
-        for stretch, found in leaves:
-            draft = stretch.summary(found.text, found.by)
-            made = self._sessions.logs.commit(key, partial(covering, stretch=stretch, summary=draft))
-            count += made is not None
-        return count
-
     # -- writing ------------------------------------------------------------------------------------------
 
-    def _written(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
-        """The observation or reflection, once it is on the disk."""
-        found = self._cleaned(place.path, said.text)
+    def _write(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
+        """Return the observation or reflection, once it is on the disk."""
+        found = self._mask_secrets(place.path, said.text)
         told = {
             "type": OBSERVATION.name,
             **fields,
@@ -381,15 +362,15 @@ class Observer(Observations["Applied"]):
             "confidence": _CONFIDENCE,
         }
         lines = block({name: value for name, value in told.items() if value not in ("", [], 0)}, 2)
-        body = found.strip("\n") if said.by == HOST else _body(found, is_list=said.by == EXTRACT)
+        body = found.strip("\n") if said.by == HOST else _as_markdown(found, is_list=said.by == EXTRACT)
         text = "\n".join(("---", *lines, "---", "", body, ""))
         change = Change(path=place.path, before=None, content=history.encoded(place.path, text))
         plan = EditPlan(changes=(change,), message=f"observe {fields['session']}")
         self._run(lambda: plan)
         return observation_in(place, parse_text(place.path, text, self._vault.config.limits))
 
-    def _cleaned(self, path: str, text: str) -> str:
-        """A text without secrets, whatever the config has the logs keep."""
+    def _mask_secrets(self, path: str, text: str) -> str:
+        """Return a text without secrets, whatever the config has the logs keep."""
         clean, found = redacted({"text": text}, self._vault.config.secrets.allow)
         for each in found:
             note = f"{path}: {each.told}; {each.word} is written instead"
@@ -457,22 +438,22 @@ class SessionObservations(Observations["Applied"]):
             return self._observer.reflect(key, generator, meta=meta)
 
 
-def _before(places: Iterable[ObservationPlace], end: int) -> str:
-    """The path of the last observation up to a message; empty where there is none."""
+def _previous(places: Iterable[ObservationPlace], end: int) -> str:
+    """Return the path of the last observation up to a message; empty where there is none."""
     earlier = [place.path for place in places if not place.generation and place.last <= end]
     return earlier[-1] if earlier else ""
 
 
-def _body(text: str, *, is_list: bool) -> str:
-    """A text of others as Markdown: a list, or else a paragraph a line."""
+def _as_markdown(text: str, *, is_list: bool) -> str:
+    """Return a text of others as Markdown: a list, or else a paragraph a line."""
     lines = [in_line(line) for line in text.split("\n") if line.strip()]
     if is_list:
         return "\n".join(f"- {plain(line.removeprefix('- '))}" for line in lines)
     return "\n\n".join(map(plain, lines))
 
 
-def _stretch(messages: Iterable[Message]) -> list[Message]:
-    """The first messages that one observation can be about, which part no call of a tool from its answer.
+def _first_messages(messages: Iterable[Message]) -> list[Message]:
+    """Return the first messages for one observation; no call is parted from its answer.
 
     They end before a question of the user where one stands in their second half.
     """

@@ -87,11 +87,11 @@ class Summaries(KindVerbs[R]):
             As `Vault.apply`.
         """
         key = self._sessions.resolve(key)
-        path = self._path(key)
+        path = self._path_of(key)
         before = self._vault.find(path)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
-            since = _through(before, log)
+            since = _last_known(before, log)
             messages = list(conversation.messages(since + 1))
         if not messages:
             raise Usage(problem=f"nothing was said in {key!r} since it was summarized")
@@ -102,7 +102,7 @@ class Summaries(KindVerbs[R]):
             now = self._vault.find(path)
             if (now.hash if now else None) != (before.hash if before else None):
                 raise SessionConflict(path=path, reason="it was changed while the session was summarized")
-            document = self._with(now or self._empty(path, key, log), new, messages, log)
+            document = self._with_outline(now or self._new_memory(path, key, log), new, messages, log)
             message = f"summarize {key}"
             if now:
                 return edit(now, between(now.text, document.text), message)
@@ -112,14 +112,14 @@ class Summaries(KindVerbs[R]):
         return self._run(build)
 
     def due(self, key: str) -> bool:
-        """Whether so many messages came since the last summary that another one is due.
+        """Return whether so many messages came since the last summary that another one is due.
 
         How many, says `summary_every` under [sessions] in the config.
         """
         every = self._vault.config.sessions.summary_every
-        before = self._vault.find(self._path(self._sessions.resolve(key)))
+        before = self._vault.find(self._path_of(self._sessions.resolve(key)))
         with self._sessions.logs.reading(key) as conversation:
-            since = _through(before, conversation.state.log)
+            since = _last_known(before, conversation.state.log)
             found = 0
             for message in conversation.messages_back():
                 if message.seq <= since or found == every:
@@ -128,21 +128,25 @@ class Summaries(KindVerbs[R]):
         return 0 < every <= found
 
     def get(self, key: str) -> SessionSummary | None:
-        """The summary of a session; None where it has none."""
+        """Return the summary of a session; None where it has none."""
         key = self._sessions.resolve(key)
-        document = self._vault.find(self._path(key))
-        return _read(document) if document else None
+        document = self._vault.find(self._path_of(key))
+        return _summary_in(document) if document else None
 
     def text(self, key: str) -> str:
-        """The summary of a session as Markdown, without its fields; empty where it has none."""
-        document = self._vault.find(self._path(self._sessions.resolve(key)))
+        """Return the summary of a session as Markdown, without its fields; empty where it has none."""
+        document = self._vault.find(self._path_of(self._sessions.resolve(key)))
         return document.body.strip("\r\n") if document else ""
 
     def list(self) -> builtins.list[SessionSummary]:
-        """The summaries of all sessions, by path."""
+        """Return the summaries of all sessions, by path."""
         found = self._vault.walk(SESSION_SUMMARY.folder)
         documents = [self._vault.find(each.path) for each in found if not each.problem]
-        return [_read(each) for each in documents if each and each.fields.get("type") == SESSION_SUMMARY.name]
+        return [
+            _summary_in(each)
+            for each in documents
+            if each and each.fields.get("type") == SESSION_SUMMARY.name
+        ]
 
     def delete(self, key: str) -> R:
         """Remove the summary of a session; the session stays, and undo brings the summary back.
@@ -150,7 +154,7 @@ class Summaries(KindVerbs[R]):
         Raises:
             MemoryNotFound: there is none.
         """
-        path = self._path(self._sessions.resolve(key))
+        path = self._path_of(self._sessions.resolve(key))
 
         def build() -> EditPlan:
             document = self._vault.find(path)
@@ -186,7 +190,7 @@ class Summaries(KindVerbs[R]):
         fields = {"type": NOTE.name, "title": key, "created": _today(), "source": source}
         for name, value in fields.items():
             document = with_field(document, name, value)
-        document = spliced(document, append_block(document, "\n\n".join(map(_quoted, messages))))
+        document = spliced(document, append_block(document, "\n\n".join(map(_as_quote, messages))))
 
         def build() -> EditPlan:
             if self._vault.exists(path):
@@ -196,22 +200,24 @@ class Summaries(KindVerbs[R]):
 
         return self._run(build)
 
-    def _path(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
         return f"{SESSION_SUMMARY.folder}/{name_of(key)}.md"
 
-    def _empty(self, path: str, key: str, log: str) -> Document:
-        """The memory of a session before anything is in it."""
+    def _new_memory(self, path: str, key: str, log: str) -> Document:
+        """Make the empty memory of a session."""
         document = parse_text(path, f"# {plain(key)}\n", self._vault.config.limits)
         fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today()}
         for name, value in fields.items():
             document = with_field(document, name, value)
         return document
 
-    def _with(self, document: Document, new: Outline, messages: builtins.list[Message], log: str) -> Document:
-        """The memory with what came to be since."""
+    def _with_outline(
+        self, document: Document, new: Outline, messages: builtins.list[Message], log: str
+    ) -> Document:
+        """Add what was said since to the memory of a session."""
         fields = document.fields
         topics = [str(each) for each in fields.get("topics") or () if isinstance(each, str)]
-        known = _number(fields.get("messages")) if fields.get("log") == log else 0
+        known = _number_or_0(fields.get("messages")) if fields.get("log") == log else 0
         changed = {
             "log": log,
             "through": messages[-1].seq,
@@ -223,12 +229,12 @@ class Summaries(KindVerbs[R]):
             changed["problem"] = new.problem or None
         for name, value in changed.items():
             document = with_field(document, name, value)
-        there = {_unnumbered(line) for line in document.body.split("\n")}
+        there = {_bare_line(line) for line in document.body.split("\n")}
         parts = {_SUMMARY: (new.summary,), **{_HEADINGS[name]: getattr(new, name) for name in _HEADINGS}}
         for heading, entries in parts.items():
-            lines = [plain(each) for each in entries if _unnumbered(plain(each)) not in there]
-            there.update(map(_unnumbered, lines))
-            document = _added(
+            lines = [plain(each) for each in entries if _bare_line(plain(each)) not in there]
+            there.update(map(_bare_line, lines))
+            document = _append_to(
                 document,
                 heading,
                 "\n".join(lines if heading == _SUMMARY else (f"- {line}" for line in lines)),
@@ -236,13 +242,13 @@ class Summaries(KindVerbs[R]):
         return document
 
 
-def _unnumbered(line: str) -> str:
-    """A line of a memory without what a list puts around it: its mark, and the number of a message."""
+def _bare_line(line: str) -> str:
+    """Return a line of a memory without what a list puts around it: its mark, and the number of a message."""
     return _AROUND.sub("", line)
 
 
-def _added(document: Document, heading: str, text: str) -> Document:
-    """The memory with a text at the end of a section, which is made where somebody removed it."""
+def _append_to(document: Document, heading: str, text: str) -> Document:
+    """Return the memory with a text at the end of a section, which is made where somebody removed it."""
     if not text:
         return document
     if any(each.heading.title == heading for each in document.sections):
@@ -250,29 +256,29 @@ def _added(document: Document, heading: str, text: str) -> Document:
     return spliced(document, append_block(document, f"## {heading}\n\n{text}"))
 
 
-def _listed(document: Document, heading: str) -> list[str]:
-    """The bullets of the first section with this heading."""
+def _bullets_of(document: Document, heading: str) -> list[str]:
+    """Return the bullets of the first section with this heading."""
     section = next((each for each in document.sections if each.heading.title == heading), None)
     if section is None:
         return []
     return [bullet.text for bullet in bullets(document, section.own)]
 
 
-def _through(document: Document | None, log: str) -> int:
-    """The number of the last message that a summary knows; 0 where it is of another log."""
+def _last_known(document: Document | None, log: str) -> int:
+    """Return the number of the last message that a summary knows; 0 where it is of another log."""
     fields = document.fields if document else {}
-    return _number(fields.get("through")) if fields.get("log") == log else 0
+    return _number_or_0(fields.get("through")) if fields.get("log") == log else 0
 
 
-def _read(document: Document) -> SessionSummary:
+def _summary_in(document: Document) -> SessionSummary:
     fields = document.fields
     topics = fields.get("topics")
-    lists = {name: tuple(_listed(document, heading)) for name, heading in _HEADINGS.items()}
+    lists = {name: tuple(_bullets_of(document, heading)) for name, heading in _HEADINGS.items()}
     return SessionSummary(
         key=str(fields.get("session") or ""),
         path=document.path,
-        through=_number(fields.get("through")),
-        messages=_number(fields.get("messages")),
+        through=_number_or_0(fields.get("through")),
+        messages=_number_or_0(fields.get("messages")),
         topics=tuple(map(str, topics)) if isinstance(topics, list) else (),
         key_points=lists["key_points"],
         decisions=lists["decisions"],
@@ -281,13 +287,13 @@ def _read(document: Document) -> SessionSummary:
     )
 
 
-def _number(value: object) -> int:
-    """A whole number of a field; 0 where somebody made something else of it."""
+def _number_or_0(value: object) -> int:
+    """Return a whole number of a field; 0 where somebody made something else of it."""
     return value if isinstance(value, int) else 0
 
 
-def _quoted(message: Message) -> str:
-    """A message as a block quote behind who said it, and when."""
+def _as_quote(message: Message) -> str:
+    """Return a message as a block quote behind who said it, and when."""
     lines = visible(message.text).split("\n")
     said = "\n".join(f"> {line}".rstrip() for line in lines)
     return f"**{plain(label(message))}**, {message.created_at}, {message.seq}:\n\n{said}"

@@ -119,7 +119,7 @@ class ResultDatabase:
         self.notes = notes
 
     def read(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What is asked of the database; None where there is none.
+        """Return what is asked of the database; None where there is none.
 
         Raises:
             StorageFailed: the system refused.
@@ -203,7 +203,7 @@ class ResultDatabase:
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """What SQLite refuses, in our words."""
+        """Translate the errors of SQLite."""
         try:
             yield
         except sqlite3.Error as error:
@@ -250,25 +250,25 @@ class ResultDatabase:
 
 
 def _is_sound(connection: sqlite3.Connection) -> bool:
-    """Whether a database is in order, and one of ours."""
+    """Return whether a database is in order, and one of ours."""
     said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     return bool(said == "ok") and _tables(connection) == _own_tables()
 
 
 def _tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The tables and indexes of a database, by their names, and how they were made."""
+    """Return the tables and indexes of a database, by their names, and how they were made."""
     return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
 
 
 def _own_tables() -> list[tuple[str, str]]:
-    """Those of a new one."""
+    """Return the tables and indexes of a new database."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(_SCHEMA)
         return _tables(connection)
 
 
 def _is_file(folder: int, name: str) -> bool:
-    """Whether a name in a folder is that of a file, or of nothing."""
+    """Return whether a name in a folder is that of a file, or of nothing."""
     try:
         return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:
@@ -276,7 +276,7 @@ def _is_file(folder: int, name: str) -> bool:
 
 
 def _asides() -> Iterator[str]:
-    """The names under which a database is put aside, in the order in which they are taken."""
+    """Return the names under which a database is put aside, in the order in which they are taken."""
     return chain([_ASIDE], (f"{_ASIDE}-{number}" for number in count(2)))
 
 
@@ -402,7 +402,7 @@ def expire(connection: sqlite3.Connection, namespace: str, now: float, days: flo
 def outputs(
     connection: sqlite3.Connection, namespace: str, *, prefix: str = "", session: str | None, tool: str | None
 ) -> list[Kept]:
-    """The outputs of a namespace whose hash begins so, the oldest first, one for each session."""
+    """Return the outputs of a namespace whose hash begins so, the oldest first, one for each session."""
     where, values = _where(namespace, session, tool)
     rows = connection.execute(
         "SELECT hash, size, tool, session, created, used FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
@@ -415,7 +415,7 @@ def outputs(
 def removed(
     connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
 ) -> list[Removed]:
-    """The outputs that were swept, the last one first."""
+    """Return the outputs that were swept, the last one first."""
     where, values = _where(namespace, session, None)
     rows = connection.execute(
         f"SELECT hash, at FROM gone WHERE {where} AND hash >= ? AND hash < ? ORDER BY at DESC, id DESC",  # noqa: S608 - as above
@@ -425,7 +425,7 @@ def removed(
 
 
 def content(connection: sqlite3.Connection, namespace: str, digest: str) -> bytes | None:
-    """The bytes of an output; None where they are not kept (any more)."""
+    """Return the bytes of an output; None where they are not kept (any more)."""
     query = "SELECT content FROM outputs WHERE namespace = ? AND hash = ?"
     row = connection.execute(query, (namespace, digest)).fetchone()
     return row[0] if row else None
@@ -441,7 +441,7 @@ def named_rows(
     recent: int | None = None,
     value: str | None = None,
 ) -> list[NamedRow]:
-    """What outputs name: as it was found first, or the last used ones, the newest first."""
+    """Return what outputs name: as it was found first, or the last used ones, the newest first."""
     where, values = _where(namespace, session, tool)
     if type_ is not None:
         where, values = f"{where} AND type = ?", (*values, type_)

@@ -166,7 +166,7 @@ class ToolResults(Checked):
         self._vault = vault
 
     def compress(self, tool: str, output: str | bytes, session: str | None = None) -> CompressedResult:
-        """The short form of an output, which is stored first.
+        """Return the short form of an output, which is stored first.
 
         One of less than `min_length` characters (config, [results]) is given back as it is and not stored,
         where it has neither secrets nor bytes that are no text.
@@ -180,8 +180,8 @@ class ToolResults(Checked):
             Usage: a session that cannot be a key.
             ConfigInvalid: the config cannot be read.
         """
-        tool, session = _tool(tool), _session(session) or ""
-        data, text, is_text = _read(output)
+        tool, session = _check_tool(tool), _check_session(session) or ""
+        data, text, is_text = _decode(output)
         settings = self._vault.config.results
         is_long = len(text) >= settings.min_length
         short = shortened(tool, text, settings.max_summary) if is_long else redacted(text)
@@ -189,7 +189,7 @@ class ToolResults(Checked):
         if is_long or not is_text or short.secrets:
             found = named(text)
             problem = self._store(tool, session, made, data, found.references)
-            rest = f"it is not kept: {problem}" if problem else _rest(made, short.gaps)
+            rest = f"it is not kept: {problem}" if problem else _how_to_recover(made, short.gaps)
         else:
             problem = rest = "it is short: it is here as it was, and is not kept"
         if not is_text:
@@ -229,7 +229,7 @@ class ToolResults(Checked):
             database.sweep(connection, namespace, settings, now, keep=made)
 
         try:
-            self._write(change)
+            self._change_database(change)
         except ConfigInvalid:
             raise
         except MdmemError as error:
@@ -242,7 +242,7 @@ class ToolResults(Checked):
         lines: str | Sequence[int] | None = None,
         session: str | None = None,
     ) -> bytes:
-        """The bytes of an output, exactly as they were given, checked against their hash.
+        """Return the bytes of an output, exactly as they were given, checked against their hash.
 
         Args:
             hash: its SHA-256, or 8 digits of it or more.
@@ -254,18 +254,18 @@ class ToolResults(Checked):
             ResultNotFound: it is not kept; where it was swept, with the time.
             StorageFailed: it cannot be read.
         """
-        session, wanted, digits = _session(session), _lines(lines), _digits(hash)
-        found, data = self._found(digits, session)
+        session, wanted, digits = _check_session(session), _parse_lines(lines), _check_hash(hash)
+        found, data = self._find_output(digits, session)
         if data is None:
-            raise ResultNotFound(hash=digits, gone=self._gone(digits, session).gone)
+            raise ResultNotFound(hash=digits, gone=self._find_removed(digits, session).gone)
         if digest(data) != found:
             reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
-        self._use(found)
-        return _cut(data, *wanted) if wanted else data
+        self._mark_used(found)
+        return _cut_lines(data, *wanted) if wanted else data
 
     def can_recover(self, hash: str, session: str | None = None) -> Recoverable:  # noqa: A002 - as above
-        """Whether `recover` gives an output, and of one that was swept, when that was.
+        """Return whether `recover` gives an output, and of one that was swept, when that was.
 
         Args:
             hash: its SHA-256, or 8 digits of it or more.
@@ -274,14 +274,14 @@ class ToolResults(Checked):
         Raises:
             Usage: no hash, or several outputs that begin so.
         """
-        digits, session = _digits(hash), _session(session)
-        found, data = self._found(digits, session)
+        digits, session = _check_hash(hash), _check_session(session)
+        found, data = self._find_output(digits, session)
         if data is None:
-            return self._gone(digits, session)
+            return self._find_removed(digits, session)
         return Recoverable(hash=found, recoverable=digest(data) == found)
 
-    def _found(self, digits: str, session: str | None) -> tuple[str, bytes | None]:
-        """The whole hash and the bytes of the one output whose hash begins so; None where there is none."""
+    def _find_output(self, digits: str, session: str | None) -> tuple[str, bytes | None]:
+        """Find the one output whose hash begins so: its whole hash and its bytes, or None."""
         namespace = self._vault.namespace
 
         def ask(connection: sqlite3.Connection) -> tuple[str, bytes | None]:
@@ -291,41 +291,41 @@ class ToolResults(Checked):
                 raise Usage(problem=f"{len(hashes)} results begin with {digits}", remedy="give more digits")
             return (hashes[0], database.content(connection, namespace, hashes[0])) if hashes else ("", None)
 
-        return self._read(ask) or ("", None)
+        return self._ask_database(ask) or ("", None)
 
-    def _gone(self, digits: str, session: str | None) -> Recoverable:
-        """What is known of an output that is not kept."""
+    def _find_removed(self, digits: str, session: str | None) -> Recoverable:
+        """Return what is known of an output that is not kept."""
         namespace = self._vault.namespace
-        rows = self._read(lambda c: database.removed(c, namespace, digits, session))
+        rows = self._ask_database(lambda c: database.removed(c, namespace, digits, session))
         if not rows:
             return Recoverable(hash=digits, recoverable=False)
-        return Recoverable(hash=rows[0].hash, recoverable=False, gone=_time(rows[0].at))
+        return Recoverable(hash=rows[0].hash, recoverable=False, gone=_iso_time(rows[0].at))
 
-    def _use(self, made: str) -> None:
+    def _mark_used(self, made: str) -> None:
         """Note that an output was asked for, so that others are swept before it."""
         statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
         values = (time.time(), self._vault.namespace, made)
         with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
-            self._write(lambda connection: connection.execute(statement, values))
+            self._change_database(lambda connection: connection.execute(statement, values))
 
     def list(self, session: str | None = None, tool: str | None = None) -> builtins.list[StoredResult]:
-        """The outputs that are kept, the oldest first.
+        """Return the outputs that are kept, the oldest first.
 
         Args:
             session: only those of this one.
             tool: only those of this one.
         """
-        session, tool = _session(session), None if tool is None else _tool(tool)
+        session, tool = _check_session(session), None if tool is None else _check_tool(tool)
         namespace = self._vault.namespace
-        rows = self._read(lambda c: database.outputs(c, namespace, session=session, tool=tool)) or ()
+        rows = self._ask_database(lambda c: database.outputs(c, namespace, session=session, tool=tool)) or ()
         return [
             StoredResult(
                 hash=row.hash,
                 size=row.size,
                 tool=row.tool,
                 session=row.session,
-                created=_time(row.created),
-                used=_time(row.used),
+                created=_iso_time(row.created),
+                used=_iso_time(row.used),
             )
             for row in rows
         ]
@@ -337,7 +337,7 @@ class ToolResults(Checked):
         tool: str | None = None,
         recent: int | None = None,
     ) -> builtins.list[ResultReference]:
-        """What outputs name, in the order in which it was met first.
+        """Return what outputs name, in the order in which it was met first.
 
         Args:
             type: only these (`mdmem.results.named.TYPES`).
@@ -351,7 +351,7 @@ class ToolResults(Checked):
         _check_type(type)
         if recent is not None and recent < 0:
             raise Usage(problem=f"recent is {recent}", remedy="give 0 or more")
-        return self._named(type_=type, session=session, tool=tool, recent=recent)
+        return self._list_references(type_=type, session=session, tool=tool, recent=recent)
 
     def register(
         self,
@@ -372,20 +372,20 @@ class ToolResults(Checked):
             Usage: there is no such type, or the value is blank, too long, or holds a secret.
         """
         _check_type(type)
-        reference = reference_to(type, _target(value), _target(context))
+        reference = reference_to(type, _check_target(value), _check_target(context))
         if not reference.value or reference.value != in_line(value):
             problem = f"{clipped(value, _LONGEST_TOOL)!r} cannot be kept as a reference"
             raise Usage(
                 problem=problem, remedy=f"give a name of at most {LONGEST} characters, without secrets"
             )
-        session, tool = _session(session) or "", "" if tool is None else _tool(tool)
+        session, tool = _check_session(session) or "", "" if tool is None else _check_tool(tool)
         namespace, settings, now = self._vault.namespace, self._vault.config.results, time.time()
 
         def change(connection: sqlite3.Connection) -> None:
             database.register(connection, namespace, [reference], session, tool, now)
             database.sweep(connection, namespace, settings, now)
 
-        self._write(change)
+        self._change_database(change)
         return [each for each in self.lookup(reference.value, type, session) if each.value == reference.value]
 
     def lookup(
@@ -394,7 +394,7 @@ class ToolResults(Checked):
         type: str | None = None,  # noqa: A002 - the field's name
         session: str | None = None,
     ) -> builtins.list[ResultReference]:
-        """The references to one thing.
+        """Return the references to one thing.
 
         Args:
             target: as `references` names it, or the end of its path, without the folders in front.
@@ -402,7 +402,7 @@ class ToolResults(Checked):
             session: only what this one has stored.
         """
         _check_type(type)
-        return self._named(type_=type, session=session, value=_target(target))
+        return self._list_references(type_=type, session=session, value=_check_target(target))
 
     def mark(
         self,
@@ -419,14 +419,17 @@ class ToolResults(Checked):
             NamedNotFound: there is no such reference.
         """
         _check_type(type)
-        target, session = _target(target), _session(session)
+        target, session = _check_target(target), _check_session(session)
         namespace = self._vault.namespace
-        if not (self._exists and self._write(lambda c: database.use(c, namespace, target, type, session))):
+        if not (
+            self._exists
+            and self._change_database(lambda c: database.use(c, namespace, target, type, session))
+        ):
             near = tuple(each.value for each in self.lookup(target, type, session))
             raise NamedNotFound(kind="reference", name=clipped(target, _LONGEST_TOOL), near=near)
         return [each for each in self.lookup(target, type, session) if each.value == target]
 
-    def _named(
+    def _list_references(
         self,
         *,
         type_: str | None,
@@ -439,30 +442,30 @@ class ToolResults(Checked):
             database.named_rows,
             namespace=self._vault.namespace,
             type_=type_,
-            session=_session(session),
-            tool=None if tool is None else _tool(tool),
+            session=_check_session(session),
+            tool=None if tool is None else _check_tool(tool),
             recent=recent,
             value=value,
         )
-        return [*map(_reference, self._read(ask) or ())]
+        return [*map(_make_reference, self._ask_database(ask) or ())]
 
     def stats(self, session: str | None = None) -> ResultStats:
-        """References and outputs in numbers.
+        """Count references and outputs.
 
         Args:
             session: only of what this one has stored.
         """
-        session, namespace = _session(session), self._vault.namespace
+        session, namespace = _check_session(session), self._vault.namespace
         since = time.time() - _HOUR
-        rows = self._read(lambda c: database.named_rows(c, namespace, session=session)) or ()
-        kept = self._read(lambda c: database.outputs(c, namespace, session=session, tool=None)) or ()
+        rows = self._ask_database(lambda c: database.named_rows(c, namespace, session=session)) or ()
+        kept = self._ask_database(lambda c: database.outputs(c, namespace, session=session, tool=None)) or ()
         sizes = {row.hash: row.size for row in kept}
         counts = {type_: sum(row.type == type_ for row in rows) for type_ in TYPES}
         most = sorted(rows, key=lambda row: -row.times)[:_MOST_USED]
         return ResultStats(
             total=len(rows),
             by_type={type_: count for type_, count in counts.items() if count},
-            most_used=tuple(map(_reference, most)),
+            most_used=tuple(map(_make_reference, most)),
             added=sum(row.created >= since for row in rows),
             outputs=len(sizes),
             bytes=sum(sizes.values()),
@@ -484,7 +487,7 @@ class ToolResults(Checked):
         if not self._exists:
             return SweptResults(outputs=0, references=0)
         namespace, now = self._vault.namespace, time.time()
-        outputs, references = self._write(lambda c: database.expire(c, namespace, now, days))
+        outputs, references = self._change_database(lambda c: database.expire(c, namespace, now, days))
         return SweptResults(outputs=outputs, references=references)
 
     @property
@@ -495,30 +498,30 @@ class ToolResults(Checked):
         self._vault.enter()
         return ResultDatabase(self._vault.disk.own(_FOLDER), self._vault.notes)
 
-    def _read(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _ask_database(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
         # What only reads makes nothing, not even a folder.
         return self._database().read(ask) if self._exists else None
 
-    def _write(self, change: Callable[[sqlite3.Connection], T]) -> T:
+    def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
         return self._database().write(change)
 
 
-def _tool(tool: str) -> str:
-    """The name of a tool, in one line and with nothing hidden in it."""
+def _check_tool(tool: str) -> str:
+    """Return the name of a tool, in one line and with nothing hidden in it."""
     name = in_line(_SURROGATE.sub("\ufffd", tool[:_LONGEST_TOOL]))[:_LONGEST_TOOL]
     if not name:
         raise Usage(problem="a tool has a name", remedy="say which one it is, such as Bash")
     return name
 
 
-def _session(session: str | None) -> str | None:
+def _check_session(session: str | None) -> str | None:
     if session is not None and (len(session) > _LONGEST_SESSION or _SURROGATE.search(session)):
         problem = f"{clipped(session, _LONGEST_TOOL)!r} cannot be the key of a session"
         raise Usage(problem=problem, remedy=f"give a text of at most {_LONGEST_SESSION:,} characters")
     return session
 
 
-def _target(target: str) -> str:
+def _check_target(target: str) -> str:
     return _SURROGATE.sub("\ufffd", target[:_LONGEST_TARGET])
 
 
@@ -528,15 +531,15 @@ def _check_type(type_: str | None) -> None:
         raise Usage(problem=problem, remedy=f"say {', '.join(TYPES)}")
 
 
-def _digits(hash_: str) -> str:
+def _check_hash(hash_: str) -> str:
     if not _HASH.fullmatch(hash_.lower()):
         problem = f"{clipped(hash_, _LONGEST_TOOL)!r} is not the hash of a result"
         raise Usage(problem=problem, remedy="give its SHA-256, or 8 hexadecimal digits of it or more")
     return hash_.lower()
 
 
-def _read(output: str | bytes) -> tuple[bytes, str, bool]:
-    """The bytes of an output, the text that is shown of them, and whether that says all."""
+def _decode(output: str | bytes) -> tuple[bytes, str, bool]:
+    """Return the bytes of an output, the text that is shown of them, and whether that says all."""
     try:
         return (output.encode(), output, True) if isinstance(output, str) else (output, output.decode(), True)
     except UnicodeError:
@@ -545,8 +548,8 @@ def _read(output: str | bytes) -> tuple[bytes, str, bool]:
         return output, output.decode("utf-8", "replace"), False
 
 
-def _lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
-    """The first and the last line that are asked for; None for all."""
+def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
+    """Return the first and the last line that are asked for; None for all."""
     if lines is None:
         return None
     if isinstance(lines, str):
@@ -560,8 +563,8 @@ def _lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
     return given
 
 
-def _cut(data: bytes, first: int, last: int) -> bytes:
-    """Some lines of an output, with their ends.
+def _cut_lines(data: bytes, first: int, last: int) -> bytes:
+    """Return some lines of an output, with their ends.
 
     Raises:
         Usage: it has not so many.
@@ -580,19 +583,19 @@ def _cut(data: bytes, first: int, last: int) -> bytes:
     return data[start:end]
 
 
-def _time(at: float) -> str:
+def _iso_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _reference(row: NamedRow) -> ResultReference:
-    created, used = _time(row.created), _time(row.used)
+def _make_reference(row: NamedRow) -> ResultReference:
+    created, used = _iso_time(row.created), _iso_time(row.used)
     return ResultReference(
         type=row.type, value=row.value, context=row.context, count=row.times, created=created, used=used
     )
 
 
-def _rest(made: str, gaps: Sequence[tuple[int, int]]) -> str:
-    """How to get what a short form leaves out."""
+def _how_to_recover(made: str, gaps: Sequence[tuple[int, int]]) -> str:
+    """Return how to get what a short form leaves out."""
     command = f"mdmem results recover {made[:_SHOWN]}"
     if not gaps:
         return f"all of it: {command}"

@@ -69,7 +69,7 @@ class Shortened(NamedTuple):
 
 
 def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
-    """The short form of what a tool has printed, without secrets of known formats.
+    """Return the short form of what a tool has printed, without secrets of known formats.
 
     Args:
         tool: its name, in any case, with or without what a server puts before it; the output of one that is
@@ -79,22 +79,22 @@ def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
     """
     name = re.split(r"[^a-z]+", tool.lower())[-1]
     room = min(max(most, _LEAST), len(text) // 2)
-    if name in {"webfetch", "fetch"} and (page := _page(text)):
-        short = _around_gaps(_lines(page), page, _sides, room, page_of=len(text))
+    if name in {"webfetch", "fetch"} and (page := _text_of_page(text)):
+        short = _around_gaps(_split_lines(page), page, _choose_ends, room, page_of=len(text))
     elif name in {"grep", "glob"}:
-        short = _hits(_lines(text), text, room)
+        short = _shorten_hits(_split_lines(text), text, room)
     else:
-        short = _around_gaps(_lines(text), text, _CHOOSERS.get(name, _sides), room)
+        short = _around_gaps(_split_lines(text), text, _CHOOSERS.get(name, _choose_ends), room)
     return short if len(short.text) < len(text) else redacted(text)
 
 
 def redacted(text: str) -> Shortened:
-    """A text as it is, but for the secrets of known formats in it."""
-    found = _found(text)
-    return Shortened(_replaced(text, found), secrets=_kinds(found))
+    """Return a text as it is, but for the secrets of known formats in it."""
+    found = _find_secrets(text)
+    return Shortened(_replace_secrets(text, found), secrets=_kinds_of(found))
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     lines = LINE_END.split(text) if "\r" in text else text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -104,8 +104,8 @@ def _lines(text: str) -> list[str]:
 # -- which lines are taken, the most telling first ----------------------------------------------------------
 
 
-def _ends(count: int, first: int, last: int) -> Iterator[int]:
-    """The first and the last lines, in turn from outside, so that what has no room is in the middle."""
+def _first_and_last(count: int, first: int, last: int) -> Iterator[int]:
+    """Yield the first and the last lines, in turn from outside, so that what has no room is in the middle."""
     for number in range(max(first, last)):
         if number < min(first, count):
             yield number
@@ -113,33 +113,33 @@ def _ends(count: int, first: int, last: int) -> Iterator[int]:
             yield count - 1 - number
 
 
-def _sides(lines: Sequence[str], _text: str) -> Iterator[int]:
-    return _ends(len(lines), _SIDE, _SIDE)
+def _choose_ends(lines: Sequence[str], _text: str) -> Iterator[int]:
+    return _first_and_last(len(lines), _SIDE, _SIDE)
 
 
-def _read(lines: Sequence[str], _text: str) -> Iterator[int]:
-    """The beginning and the end of a file, then what it defines between them, far apart first."""
-    yield from _ends(len(lines), _READ_SIDE, _READ_SIDE)
+def _choose_definitions(lines: Sequence[str], _text: str) -> Iterator[int]:
+    """Yield the beginning and the end of a file, then what it defines between them, far apart first."""
+    yield from _first_and_last(len(lines), _READ_SIDE, _READ_SIDE)
     found = [number for number, line in enumerate(lines) if line and defines(line)]
     step = len(found) // _DEFINITIONS + 1
     for start in range(step):
         yield from found[start::step]
 
 
-def _ran(lines: Sequence[str], text: str) -> Iterator[int]:
-    """The beginning and the end of what a program printed, and what is around errors."""
-    errors = _errors(lines, text)
+def _choose_errors(lines: Sequence[str], text: str) -> Iterator[int]:
+    """Yield the beginning and the end of what a program printed, and what is around errors."""
+    errors = _lines_with_errors(lines, text)
     if errors:
-        yield from _ends(len(lines), _SIDE // 3, _SIDE)
+        yield from _first_and_last(len(lines), _SIDE // 3, _SIDE)
         yield from errors
         for distance in range(1, _AROUND + 1):
             for error in errors:
                 yield from (error + distance, error - distance)
-    yield from _sides(lines, text)
+    yield from _choose_ends(lines, text)
 
 
-def _errors(lines: Sequence[str], text: str) -> list[int]:
-    """The first lines and the last ones that tell of an error."""
+def _lines_with_errors(lines: Sequence[str], text: str) -> list[int]:
+    """Return the first lines and the last ones that tell of an error."""
     # A capital is found, or not, fifty times as fast as a word, and a word from the end twice as fast.
     told = [word for word in _ERROR_WORDS if word[0] in text and text.rfind(word) >= 0]
     suspects = sorted({number for word in told for number, line in enumerate(lines) if word in line})
@@ -151,7 +151,13 @@ def _errors(lines: Sequence[str], text: str) -> list[int]:
 
 
 Chooser = Callable[[Sequence[str], str], Iterator[int]]
-_CHOOSERS: dict[str, Chooser] = {"read": _read, "view": _read, "bash": _ran, "shell": _ran, "exec": _ran}
+_CHOOSERS: dict[str, Chooser] = {
+    "read": _choose_definitions,
+    "view": _choose_definitions,
+    "bash": _choose_errors,
+    "shell": _choose_errors,
+    "exec": _choose_errors,
+}
 
 
 # -- putting them together ----------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ _CHOOSERS: dict[str, Chooser] = {"read": _read, "view": _read, "bash": _ran, "sh
 def _around_gaps(
     lines: Sequence[str], text: str, choose: Chooser, room: int, *, page_of: int = 0
 ) -> Shortened:
-    """The lines that are chosen while they fit, in order, with what is left out between them."""
+    """Return the lines that are chosen while they fit, in order, with what is left out between them."""
     each = room // max(1, len(lines)) - _MARK - 1
     longest = _LONGEST if len(lines) > _FEW else max(_LONGEST, each // _A_TOKEN)
     taken: dict[int, str] = {}
@@ -172,16 +178,16 @@ def _around_gaps(
         if cost <= room:
             room -= cost
             taken[number] = line
-    secrets = _secrets(lines, sorted(taken), _REACH if "PRIVATE KEY" in text else 0)
+    secrets = _secrets_by_line(lines, sorted(taken), _REACH if "PRIVATE KEY" in text else 0)
     for number, found in secrets.items():
         if number in taken:
-            taken[number] = abridged(_replaced(lines[number], found), longest)
-    short = _joined(lines, taken, page_of)
-    return short._replace(secrets=_kinds(each for number in taken for each in secrets.get(number, ())))
+            taken[number] = abridged(_replace_secrets(lines[number], found), longest)
+    short = _join_lines(lines, taken, page_of)
+    return short._replace(secrets=_kinds_of(each for number in taken for each in secrets.get(number, ())))
 
 
-def _secrets(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int, list[Secret]]:
-    """The secrets in lines that are shown, by line, with places in it.
+def _secrets_by_line(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int, list[Secret]]:
+    """Return the secrets in lines that are shown, by line, with places in it.
 
     They are looked for in whole lines: of a secret that is cut, nothing would tell that it is one.
 
@@ -194,9 +200,9 @@ def _secrets(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int
     for number in shown:
         if len(lines[number]) > _LONG_LINE:
             found[number] = _at_ends(lines[number], _LONG_LINE // 2)
-    for first, behind in _regions(shown, reach):
+    for first, behind in _runs(shown, reach):
         around = [line if len(line) <= _LONG_LINE else "" for line in lines[max(0, first) : behind]]
-        secrets = _found("\n".join(around))
+        secrets = _find_secrets("\n".join(around))
         starts = list(accumulate((len(line) + 1 for line in around), initial=0)) if secrets else []
         for each in secrets:
             here = bisect_right(starts, each.span.start) - 1
@@ -209,8 +215,8 @@ def _secrets(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int
     return found
 
 
-def _regions(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
-    """The runs of numbers, each with so many around it: its first number, and the one behind its last."""
+def _runs(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of numbers, widened by `reach`: the first number, and the one behind the last."""
     first = behind = 0
     for number in numbers:
         if number - reach > behind:
@@ -225,22 +231,22 @@ def _regions(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
 
 
 def _at_ends(line: str, size: int) -> list[Secret]:
-    """The secrets at the beginning and at the end of a very long line, the rest of which is not shown."""
+    """Find the secrets at both ends of a very long line, the rest of which is not shown."""
     behind = len(line) - size
     at_end = (
         each._replace(span=Span(each.span.start + behind, each.span.end + behind))
-        for each in _found(line[behind:])
+        for each in _find_secrets(line[behind:])
     )
-    return [*_found(line[:size]), *at_end]
+    return [*_find_secrets(line[:size]), *at_end]
 
 
-def _found(text: str) -> list[Secret]:
-    """The secrets in a text, coloured ones too."""
+def _find_secrets(text: str) -> list[Secret]:
+    """Return the secrets in a text, coloured ones too."""
     return secret.find(COLOUR.sub(lambda found: " " * len(found[0]), text) if "\x1b" in text else text)
 
 
-def _replaced(text: str, secrets: Sequence[Secret]) -> str:
-    """A text with a word in the place of each secret, which is no longer than that."""
+def _replace_secrets(text: str, secrets: Sequence[Secret]) -> str:
+    """Return a text with a word in the place of each secret, which is no longer than that."""
     for each in sorted(secrets, key=lambda found: found.span.start, reverse=True):
         start, end = each.span
         word = each.word if len(each.word) <= end - start else "*" * (end - start)
@@ -248,18 +254,18 @@ def _replaced(text: str, secrets: Sequence[Secret]) -> str:
     return text
 
 
-def _kinds(secrets: Iterable[Secret]) -> tuple[str, ...]:
+def _kinds_of(secrets: Iterable[Secret]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.kind for each in secrets))
 
 
-def _joined(lines: Sequence[str], taken: dict[int, str], page_of: int) -> Shortened:
+def _join_lines(lines: Sequence[str], taken: dict[int, str], page_of: int) -> Shortened:
     told: list[str] = []
     gaps: list[tuple[int, int]] = []
     at = 0
     for number in (*sorted(taken), len(lines)):
         if number > at:
             gaps.append((at + 1, number))
-            told.append(_gap(at + 1, number, numbered=not page_of))
+            told.append(_describe_gap(at + 1, number, numbered=not page_of))
         if number in taken:
             told.append(taken[number])
         at = number + 1
@@ -270,7 +276,7 @@ def _joined(lines: Sequence[str], taken: dict[int, str], page_of: int) -> Shorte
     return Shortened("\n".join(told), tuple(gaps))
 
 
-def _gap(first: int, last: int, *, numbered: bool) -> str:
+def _describe_gap(first: int, last: int, *, numbered: bool) -> str:
     count = last - first + 1
     told = f"{count:,} line{'s' if count > 1 else ''} left out"
     return f"[{told}: {first}-{last}]" if numbered else f"[{told}]"
@@ -279,10 +285,10 @@ def _gap(first: int, last: int, *, numbered: bool) -> str:
 # -- searches -----------------------------------------------------------------------------------------------
 
 
-def _hits(lines: Sequence[str], text: str, room: int) -> Shortened:
-    """First and last hits, and how many there are by file; of files alone, by folder."""
+def _shorten_hits(lines: Sequence[str], text: str, room: int) -> Shortened:
+    """Shorten hits to the first and last ones, with counts by file; of files alone, by folder."""
     counts: Counter[str] = Counter()
-    clean = _lines(redacted(text).text) if "PRIVATE KEY" in text else lines
+    clean = _split_lines(redacted(text).text) if "PRIVATE KEY" in text else lines
     for line in clean:
         if hit := _HIT.match(line):
             counts[hit[1]] += 1
@@ -304,7 +310,7 @@ def _hits(lines: Sequence[str], text: str, room: int) -> Shortened:
     if left:
         table.append(f"{left:7,}  in {len(counts) - len(table) + 1:,} more")
     told = "\n".join(table)
-    short = _around_gaps(lines, text, _sides, room - len(told) - 1)
+    short = _around_gaps(lines, text, _choose_ends, room - len(told) - 1)
     return short._replace(text=f"{short.text}\n{told}")
 
 
@@ -325,31 +331,31 @@ _BLOCKS = frozenset(
 _SILENT = ("script", "style", "noscript", "template", "svg", "title")
 
 
-def _page(text: str) -> str:
-    """The title of a page and its text; empty for what is no page."""
+def _text_of_page(text: str) -> str:
+    """Return the title of a page and its text; empty for what is no page."""
     if not _IS_PAGE.search(text, 0, 10_000):
         return ""
     text = text[:_MOST_HTML]
     title = _TITLE.search(text)
     told = [" ".join(html.unescape(title[1]).split())] if title else []
-    body = _TAG.sub(lambda tag: "\n" if (tag[2] or "").lower() in _BLOCKS else " ", _spoken(text))
+    body = _TAG.sub(lambda tag: "\n" if (tag[2] or "").lower() in _BLOCKS else " ", _visible_html(text))
     paragraphs = (" ".join(line.split()) for line in html.unescape(body).splitlines())
     told += [line for line in paragraphs if line]
     return "\n".join(told)
 
 
-def _spoken(text: str) -> str:
-    """A page without its comments, and without elements whose text nobody sees."""
+def _visible_html(text: str) -> str:
+    """Return a page without its comments, and without elements whose text nobody sees."""
     parts, at = [], 0
     lower = text.lower() if len(text.lower()) == len(text) else text
-    for start, end in _without(lower):
+    for start, end in _hidden_spans(lower):
         parts.append(text[at:start])
         at = end
     return " ".join([*parts, text[at:]])
 
 
-def _without(text: str) -> Iterator[tuple[int, int]]:
-    """Where comments and silent elements begin and end; one that does not end goes on to the end."""
+def _hidden_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where comments and silent elements begin and end; one that does not end goes on to the end."""
     at = 0
     opening = re.compile(rf"<(!--|(?:{'|'.join(_SILENT)})(?=[\s>]))")
     while found := opening.search(text, at):

@@ -17,6 +17,7 @@ from mdmem.errors import ConfigInvalid, FileBusy, LockTimeout, MdmemError, TooLa
 from mdmem.text.document import SUFFIXES, digest
 from mdmem.vault import config, files
 from mdmem.vault.files import BUSY_SECONDS, Place
+from mdmem.vault.folder import resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
 from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
@@ -63,13 +64,13 @@ class LocalStore:
     @cached_property
     def workspace(self) -> str:
         """What the memories talk about: the git root that holds the vault, else its parent folder."""
-        return config.workspace_of(self.root)
+        return workspace_of(self.root)
 
     @cached_property
     def mounts(self) -> dict[str, tuple[str, ...]]:
         """The mounted files: path of the vault to names below the workspace."""
         mounts = self.config.mounts
-        return config.resolve(mounts, self.root, self.workspace) if mounts else {}
+        return resolve(mounts, self.root, self.workspace) if mounts else {}
 
     def mounted(self, namespace: Namespace) -> dict[str, str]:
         """The mounts in a namespace: path of the vault to absolute path."""

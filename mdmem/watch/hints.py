@@ -78,9 +78,14 @@ class Hints:
 
 
 class GatheredHints:
-    """Hints that are being gathered; times are monotonic seconds."""
+    """Hints that are being gathered; times are monotonic seconds.
 
-    def __init__(self) -> None:
+    Args:
+        logs: also of logs of sessions.
+    """
+
+    def __init__(self, *, logs: bool = False) -> None:
+        self._suffixes = (*SUFFIXES, ".jsonl") if logs else SUFFIXES
         self.everything = False
         self.settings = False
         self.code: set[str] = set()
@@ -99,7 +104,7 @@ class GatheredHints:
         """The file at a path of the vault, as the disk spells it, if it can be a memory or a setting."""
         if _is_setting(path):
             self.settings = True
-        elif not path.endswith(SUFFIXES):
+        elif not path.endswith(self._suffixes):
             return
         elif path.isascii() and path.isprintable():
             self._files.add(path)

@@ -58,10 +58,16 @@ class Watcher:
         mounts: absolute paths of files from elsewhere, by their paths in the vault.
         poll_seconds: look at everything this often beside watching; 0: never, whatever the file system is;
             None: decide by the file system.
+        logs: also tell of logs of sessions.
     """
 
     def __init__(
-        self, root: str, *, mounts: Mapping[str, str] | None = None, poll_seconds: float | None = None
+        self,
+        root: str,
+        *,
+        mounts: Mapping[str, str] | None = None,
+        poll_seconds: float | None = None,
+        logs: bool = False,
     ) -> None:
         self._root = root
         self._mounts = dict(mounts or {})
@@ -69,7 +75,8 @@ class Watcher:
         self._every = poll_seconds
         self._events: Watched | Observed | None = None
         self._lock = threading.Lock()
-        self._gathered = GatheredHints()
+        self._logs = logs
+        self._gathered = GatheredHints(logs=logs)
         self._cited: frozenset[str] = frozenset()
         self._unwatched: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
@@ -91,7 +98,7 @@ class Watcher:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._is_open = True
-        self._gathered = GatheredHints()
+        self._gathered = GatheredHints(logs=self._logs)
         self._gathered.all_now()
         self._every = self._poll_seconds
         with contextlib.suppress(OSError):
@@ -219,7 +226,7 @@ class Watcher:
                 return None
             hints = self._gathered.hints()
             if take:
-                self._gathered = GatheredHints()
+                self._gathered = GatheredHints(logs=self._logs)
             return hints if self._is_taken else hints | self._handed
 
     def vouches(self) -> bool:
@@ -330,7 +337,7 @@ class Watcher:
 
     def _hand_out(self, now: float) -> Hints:
         self._handed = self._gathered.hints()
-        self._gathered = GatheredHints()
+        self._gathered = GatheredHints(logs=self._logs)
         self._handed_at, self._is_taken = now, False
         return self._handed
 

@@ -1,4 +1,4 @@
-"""Settings files as people write them: JSON with comments and trailing commas, TOML in all its forms."""
+"""Settings files as people write them: plain JSON in all its layouts, TOML in all its forms."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ _SCALARS = st.one_of(
 
 
 @st.composite
-def _blank(draw: st.DrawFn, newline: str, *, commented: bool) -> str:
+def _blank(draw: st.DrawFn, newline: str) -> str:
     pieces = ["", " ", "\t", newline, f"{newline}    "]
-    if commented:
-        pieces += [f" // it's {{,}} \"{newline}", "/* , } ] */", f"/* two{newline}lines */", f"//{newline}"]
     return "".join(draw(st.lists(st.sampled_from(pieces), max_size=2)))
 
 
 @st.composite
-def _json(draw: st.DrawFn, value: Any, newline: str, *, commented: bool) -> str:
+def _json(draw: st.DrawFn, value: Any, newline: str) -> str:
     def blank() -> str:
-        return draw(_blank(newline, commented=commented))
+        return draw(_blank(newline))
 
     if not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=draw(st.booleans()))
@@ -37,10 +35,9 @@ def _json(draw: st.DrawFn, value: Any, newline: str, *, commented: bool) -> str:
     parts = []
     for key, item in items:
         name = "" if key is None else f"{json.dumps(key)}{blank()}:{blank()}"
-        parts.append(f"{blank()}{name}{draw(_json(item, newline, commented=commented))}{blank()}")
-    comma = "," if parts and commented and draw(st.booleans()) else ""
+        parts.append(f"{blank()}{name}{draw(_json(item, newline))}{blank()}")
     opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}{','.join(parts)}{comma}{blank()}{closing}"
+    return f"{opening}{','.join(parts)}{blank()}{closing}"
 
 
 _SERVERS = st.dictionaries(
@@ -56,7 +53,7 @@ _VALUES = st.recursive(
 
 
 @st.composite
-def jsonc(draw: st.DrawFn) -> str:
+def plain_json(draw: st.DrawFn) -> str:
     """The text of a JSON settings file."""
     value: dict[str, Any] = draw(st.dictionaries(_NAMES, _VALUES, max_size=3))
     for key, values in (("mcpServers", _SERVERS), ("hooks", _HOOKS)):
@@ -64,13 +61,12 @@ def jsonc(draw: st.DrawFn) -> str:
         if draw(st.booleans()):
             value[key] = draw(values)
     newline = draw(st.sampled_from(_LINE_ENDS))
-    commented = draw(st.booleans())
     if draw(st.integers(0, 4)) == 0:
         indent: Any = draw(st.sampled_from([2, 4, "\t"]))
         text = json.dumps(value, indent=indent).replace("\n", newline)
     else:
-        text = draw(_json(value, newline, commented=commented))
-    begin, end = (draw(_blank(newline, commented=commented)) for _ in range(2))
+        text = draw(_json(value, newline))
+    begin, end = (draw(_blank(newline)) for _ in range(2))
     return draw(st.sampled_from(["", "\ufeff"])) + begin + text + end
 
 

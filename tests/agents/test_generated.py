@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.agents import generated
-from mdmem.agents.generated import BlockPart, Difference, RuleText, Wanted, compared, portable, wanted
+from mdmem.agents.generated import Difference, RuleText, Wanted, compare, list_wanted, portable
 from mdmem.text.lines import with_newline
 
 ONE = Wanted("CLAUDE.md", "@AGENTS.md", "AGENTS.md")
@@ -19,7 +17,6 @@ RULE = Wanted(
     "# A\n\nText.",
     "memories/rules/a.md",
     HEAD,
-    (BlockPart("# A\n\nText.", "rules/a.md"),),
 )
 
 LINES = st.sampled_from(
@@ -33,8 +30,8 @@ TEXTS = st.builds(
 ) | st.text(max_size=40).filter(lambda text: not generated.has_marks(text))
 
 
-def after(text: str | None, one: Wanted | None, **more: Any) -> str | None:
-    difference = compared("CLAUDE.md", text, one, **more)
+def after(text: str | None, one: Wanted | None) -> str | None:
+    difference = compare("CLAUDE.md", text, one)
     return difference.after if difference else text
 
 
@@ -43,11 +40,11 @@ def test_what_stands_around_a_block_stays_whatever_becomes_of_it(text: str) -> N
     first = after(text, ONE)
     assert first is not None
     assert first.startswith(text)
-    assert compared("CLAUDE.md", first, ONE) is None
+    assert compare("CLAUDE.md", first, ONE) is None
     extended = f"{first}behind\n"
     second = after(extended, TWO)
     assert second is not None
-    assert compared("CLAUDE.md", second, TWO) is None
+    assert compare("CLAUDE.md", second, TWO) is None
     assert generated.outside(second) == generated.outside(extended)
     assert after(second, None) == generated.outside(extended)
 
@@ -56,7 +53,7 @@ def test_what_stands_around_a_block_stays_whatever_becomes_of_it(text: str) -> N
 def test_any_text_can_stand_in_a_block(text: str, inner: str) -> None:
     one = Wanted("AGENTS.md", inner, "memories/rules/")
     first = after(text, one)
-    assert compared("AGENTS.md", first, one) is None
+    assert compare("AGENTS.md", first, one) is None
     assert after(first, ONE) != first
 
 
@@ -81,48 +78,36 @@ def test_other_line_ends_are_no_difference_and_no_edit() -> None:
     text = after("a\n", ONE)
     assert text is not None
     crlf = with_newline(text, "\r\n")
-    assert compared("CLAUDE.md", crlf, ONE) is None
+    assert compare("CLAUDE.md", crlf, ONE) is None
     changed = after(crlf, TWO)
     assert changed is not None
     assert "\n" not in changed.replace("\r\n", "")
 
 
-def test_an_edited_block_is_left_as_it_is_and_says_what_was_added() -> None:
+@pytest.mark.parametrize("wanted", [ONE, TWO])
+def test_an_edited_block_is_left_as_it_is(wanted: Wanted) -> None:
     text = after("a\n", ONE)
     assert text is not None
-    edited = text.replace("@AGENTS.md", "@AGENTS.md\nUse tabs.")
-    difference = compared("CLAUDE.md", edited, TWO)
+    difference = compare("CLAUDE.md", text.replace("@AGENTS.md", "@AGENTS.md\nUse tabs."), wanted)
     assert difference is not None
-    assert (difference.state, difference.is_mended, difference.added) == ("edited", False, "Use tabs.")
-    assert after(edited, TWO, is_taken=True) == after(text, TWO)
+    assert (difference.state, difference.is_mended) == ("edited", False)
+    assert "take the change into AGENTS.md, and delete the block" in difference.reason
 
 
 def test_a_block_that_somebody_brought_up_to_date_by_hand_is_no_edit() -> None:
     text = after(None, ONE)
     assert text is not None
-    difference = compared("CLAUDE.md", text.replace("@AGENTS.md\n", "@AGENTS.md\n\nmore\n"), TWO)
+    difference = compare("CLAUDE.md", text.replace("@AGENTS.md\n", "@AGENTS.md\n\nmore\n"), TWO)
     assert difference is not None
     assert (difference.state, difference.after) == ("outdated", after(None, TWO))
 
 
-def test_an_edited_rule_gives_its_whole_text_back() -> None:
+def test_a_file_with_an_edited_header_is_left_as_it_is() -> None:
     text = after(None, RULE)
     assert text is not None
-    difference = compared(RULE.path, text.replace("Text.", "Other."), RULE)
+    difference = compare(RULE.path, text.replace("src/**", "lib/**"), RULE)
     assert difference is not None
-    assert (difference.state, difference.added, difference.texts) == (
-        "edited",
-        "",
-        {"rules/a.md": "# A\n\nOther."},
-    )
-
-
-def test_an_edited_header_cannot_be_brought_back() -> None:
-    text = after(None, RULE)
-    assert text is not None
-    difference = compared(RULE.path, text.replace("src/**", "lib/**"), RULE)
-    assert difference is not None
-    assert (difference.state, difference.is_mended, difference.added) == ("edited", False, None)
+    assert (difference.state, difference.is_mended) == ("edited", False)
     assert RULE.source in difference.reason
 
 
@@ -136,7 +121,7 @@ def test_a_header_follows_the_globs_of_its_rule() -> None:
 @pytest.mark.parametrize("tail", ["", "\n\n", "mine\n"])
 def test_of_a_rule_that_is_gone_only_what_others_wrote_remains(tail: str) -> None:
     text = f"{after(None, RULE)}{tail}"
-    difference = compared(RULE.path, text, None)
+    difference = compare(RULE.path, text, None)
     assert difference is not None
     assert (difference.state, difference.after) == ("stale", tail if tail.strip() else None)
 
@@ -145,13 +130,13 @@ def test_of_a_rule_that_is_gone_only_what_others_wrote_remains(tail: str) -> Non
 def test_what_was_edited_does_not_go_with_its_rule(old: str, new: str) -> None:
     text = after(None, RULE)
     assert text is not None
-    difference = compared(RULE.path, text.replace(old, new), None)
+    difference = compare(RULE.path, text.replace(old, new), None)
     assert difference is not None
     assert (difference.state, difference.is_mended) == ("edited", False)
 
 
 def test_a_file_of_somebody_else_is_left_as_it_is() -> None:
-    difference = compared(RULE.path, "mine\n", RULE)
+    difference = compare(RULE.path, "mine\n", RULE)
     assert difference == Difference(
         path=RULE.path,
         state="foreign",
@@ -174,7 +159,7 @@ def test_a_file_of_somebody_else_is_left_as_it_is() -> None:
 )
 def test_broken_marks_are_refused(text: str) -> None:
     for one in (ONE, RULE, None):
-        difference = compared("CLAUDE.md", text, one)
+        difference = compare("CLAUDE.md", text, one)
         assert difference is not None
         assert (difference.state, difference.is_mended) == ("refused", False)
 
@@ -196,10 +181,8 @@ def test_a_glob_of_a_rule_means_the_same_to_a_tool(glob: str, expected: str) -> 
 
 
 def test_each_tool_gets_a_rule_in_its_own_form() -> None:
-    rule = RuleText(
-        "a", "A: b", ("*.{py,pyi}", "!x.py", "src/"), "# A: b\n\nText.", "memories/rules/a.md", "rules/a.md"
-    )
-    files = {one.path: one for one in wanted(("claude", "cursor", "copilot"), [rule], "memory", "")}
+    rule = RuleText("a", "A: b", ("*.{py,pyi}", "!x.py", "src/"), "# A: b\n\nText.", "memories/rules/a.md")
+    files = {one.path: one for one in list_wanted(("claude", "cursor", "copilot"), [rule], "memory", "")}
     assert files.keys() == {
         "AGENTS.md",
         "CLAUDE.md",

@@ -33,7 +33,7 @@ SCOPES = [
     for scope in ("--user", "--project")
     if (host, scope) != ("windsurf", "--project")
 ]
-JSON_TEXT = '\ufeff{\r\n\t// mine\r\n\t"other": [1, 2,], /* kept */\r\n}'
+JSON_TEXT = '\ufeff{\r\n\t"other": [1,   2],\r\n\t"mine": true\r\n}'
 TOML_TEXT = "# mine\r\nmodel = 'x' # kept\r\n\r\n[table]\r\na.b = 1"
 
 
@@ -82,7 +82,7 @@ def test_install_and_uninstall_leave_everything_as_it_was(
     before = everything(root)
     said = cli.ok("install", host, scope, "--yes").out
     assert "+++ " in said
-    made = [path for path in written(root) if path.name != "hosts.json" and "memories" not in path.parts]
+    made = [path for path in written(root) if "memories" not in path.parts]
     assert made
     cli.ok("uninstall", host, scope, "--yes")
     assert everything(root) == before
@@ -101,7 +101,7 @@ def test_install_and_uninstall_leave_everything_as_it_was(
 
 
 @pytest.mark.parametrize(("host", "scope"), SCOPES)
-def test_uninstall_without_a_receipt_takes_the_entries_out(
+def test_uninstall_takes_the_entries_out_where_nothing_is_known_of_install(
     cli: Cli, home: Path, host: str, scope: str
 ) -> None:
     cli.ok("install", host, scope, "--yes")
@@ -110,6 +110,41 @@ def test_uninstall_without_a_receipt_takes_the_entries_out(
     for path in written(home.parent):
         assert "mdmem" not in path.read_text() or "memories" in path.parts
     assert cli.ok("uninstall", host, scope, "--yes").out == "nothing to do\n"
+
+
+# README: A settings file with comments …
+def test_a_file_with_comments_is_left_and_what_belongs_into_it_is_printed(cli: Cli, home: Path) -> None:
+    path = home.parent / "project/.claude/settings.json"
+    path.parent.mkdir()
+    path.write_text('{\n  // mine\n  "model": "x"\n}\n')
+    before = path.read_bytes()
+    for options in (["--yes"], ["--yes"], ["--yes", "--json"], ["--dry-run"]):
+        ended = cli("install", "claude-code", *options)
+        assert ended.code == 1
+        assert f"{path}: not changed, since it is not plain JSON: it has comments" in ended.errors
+        assert set(json.loads(ended.errors[ended.errors.index("{") :])["hooks"]) >= {"Stop", "SessionStart"}
+        assert path.read_bytes() == before
+    # The other file is written.
+    assert "mdmem" in servers(home.parent / "project/.mcp.json", "mcpServers")["command"]
+    path.write_text(
+        f"// mine\n{json.dumps({'hooks': {'Stop': [{'hooks': [{'command': 'mdmem hook stop'}]}]}})}"
+    )
+    ended = cli("uninstall", "claude-code", "--yes")
+    assert (ended.code, "take mdmem out by hand, it is named in line 2" in ended.errors) == (1, True)
+    assert not (home.parent / "project/.mcp.json").exists()
+    path.write_bytes(before)
+    ended = cli.ok("uninstall", "claude-code", "--yes")
+    assert (ended.out, ended.errors) == ("nothing to do\n", "")
+
+
+def test_codex_needs_the_extra_that_edits_its_settings(home: Path) -> None:
+    without = "import sys; sys.modules['tomlkit'] = None; from mdmem.cli.main import main; "
+    run = "sys.exit(main(['install', 'codex', '--yes']))"
+    command = [sys.executable, "-c", without + run]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "pip install 'mdmem[codex]'" in ended.stderr
+    assert not everything(home)
 
 
 def servers(path: Path, key: str) -> Any:
@@ -170,6 +205,8 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     command = f"mdmem --vault {vault} --shared hook stop"
     assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
     cli.ok("uninstall", "codex", "--user", "--yes")
+    assert not folder.exists()  # nothing is in it any more
+    folder.mkdir()
     (folder / "hooks.json").write_text('{"hooks": {}}')
     cli.ok("install", "codex", "--user", "--yes")
     assert "hooks" not in tomllib.loads((folder / "config.toml").read_text())

@@ -36,7 +36,7 @@ def made(root: Path) -> State:
     for name in ("work/.mcp.json", "home/.claude.json"):
         (root / name).write_text('{\n  "mcpServers": {"mine": {"command": "mine"}}\n}\n')
     for name in ("work/.claude/settings.json", "home/.claude/settings.json"):
-        (root / name).write_text('{\n  // mine\n  "model": "mine"\n}\n')
+        (root / name).write_text('{\n  "model": "mine"\n}\n')
     return state(root)
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.git.merge_driver import MergedFile, merge_files
-from mdmem.vault.config import init
+from mdmem.vault.folder import init
 
 PATH = "memories/notes/a.md"
 VALID = "---\ntags: [a, b]\n---\n# A\n"

@@ -14,8 +14,8 @@ import pytest
 from mdmem.diagnostic import as_json
 from mdmem.memory.memory import Memory
 from mdmem.vault import files
-from mdmem.vault.config import init
 from mdmem.vault.files import held
+from mdmem.vault.folder import init
 from mdmem.vault.mark import signed
 from mdmem.vault.paths import Scope
 

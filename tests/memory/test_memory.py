@@ -19,7 +19,7 @@ from mdmem.index.grep import Hits
 from mdmem.kind import KINDS
 from mdmem.memory.memory import Memory
 from mdmem.memory.verbs import Verbs
-from mdmem.vault.config import find, init
+from mdmem.vault.folder import find, init
 from mdmem.vault.paths import Scope
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied

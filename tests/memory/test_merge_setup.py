@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.errors import Conflict, EditRefused, MdmemError, NoRepository, PathRefused
 from mdmem.memory.merge_setup import install, uninstall
-from mdmem.vault.config import init
+from mdmem.vault.folder import init
 
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")

@@ -17,7 +17,7 @@ from mdmem.errors import StorageFailed
 from mdmem.index import text_index as text_module
 from mdmem.index.view import View
 from mdmem.memory.memory import Memory
-from mdmem.vault.config import init
+from mdmem.vault.folder import init
 from mdmem.vault.paths import Scope
 from mdmem.watch import hints as hints_module, watcher as watch_module
 from mdmem.watch.events import READY, Event, Watch

@@ -43,6 +43,13 @@ def test_a_file_that_cannot_be_a_memory_is_no_hint() -> None:
     assert not gathered
 
 
+def test_the_log_of_a_session_is_a_hint_for_who_asks_for_logs() -> None:
+    for is_wanted in (False, True):
+        gathered = GatheredHints(logs=is_wanted)
+        gathered.file("sessions/t.jsonl")
+        assert gathered.hints().paths == ({"sessions/t.jsonl"} if is_wanted else set())
+
+
 def test_paths_under_a_folder_that_is_hinted_at_are_left_out() -> None:
     gathered = GatheredHints()
     for path in ("a/b/c.md", "a/bc.md", "ab/c.md"):

@@ -16,7 +16,7 @@ import pytest
 from mdmem.index.database import SOCKET
 from mdmem.index.index import Index
 from mdmem.memory.memory import Memory
-from mdmem.vault.config import init
+from mdmem.vault.folder import init
 from tests.waiting import until
 
 if TYPE_CHECKING:

@@ -1,0 +1,161 @@
+"""The folder of a vault: finding it, making it, and the files of the workspace that are mounted in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound, WrongType
+from mdmem.kind import KINDS
+from mdmem.text.document import SUFFIXES
+from mdmem.vault import files
+from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
+from mdmem.vault.paths import above, check_memory
+
+
+def find(vault: str | os.PathLike[str] | None = None) -> str:
+    """Find a vault, and return the absolute path of its folder; see `mdmem.open`.
+
+    Raises:
+        VaultNotFound: no vault there.
+    """
+    named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
+    start = os.path.abspath(os.path.expanduser(named or os.curdir))
+    for folder in (start,) if named else (start, *above(start)):
+        for place in (folder, os.path.join(folder, "memories")):
+            if _is_vault(place):
+                return place
+    raise VaultNotFound(start=start)
+
+
+def workspace_of(root: str) -> str:
+    """Return what a vault's memories talk about: the git root that holds its folder, else its parent."""
+    roots = (folder for folder in above(root) if os.path.exists(os.path.join(folder, ".git")))
+    return next(roots, os.path.dirname(root))
+
+
+def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, tuple[str, ...]]:
+    """Return the file of each mount, as names below the workspace.
+
+    Args:
+        mounts: path of the vault to file, as the config has it: seen from the vault's folder.
+        root, workspace: absolute paths without links.
+
+    Raises:
+        ConfigInvalid: a mount leaves the workspace (a link in it may be what does), lies in the vault or in
+            git's folder, is hidden, is not a memory by its name, or stands for the same file as another; or
+            there are more than a hundred.
+    """
+    if len(mounts) > MOST_MOUNTS:
+        reason = f"[mounts] has {len(mounts):,} files, not at most {MOST_MOUNTS}"
+        raise ConfigInvalid(path=CONFIG_PATH, reason=reason)
+    resolved: dict[str, tuple[str, ...]] = {}
+    for path, target in mounts.items():
+        try:
+            name = check_memory(path)
+        except PathRefused as error:
+            raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
+        # No file name holds a NUL: what stands before it decides where the target lies.
+        file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
+        parts = tuple(os.path.relpath(file, workspace).split(os.sep))
+        reason = "leaves the workspace" if "\0" in target else _fault_of_mount(parts, file, root)
+        if not reason and (parts in resolved.values() or name in resolved):
+            reason = "is mounted twice"
+        if reason:
+            problem = f"[mounts] {name} = {target!r} {reason}"
+            raise ConfigInvalid(path=CONFIG_PATH, reason=problem, remedy=f"name a file below {workspace}")
+        resolved[name] = parts
+    return resolved
+
+
+def _fault_of_mount(parts: tuple[str, ...], file: str, root: str) -> str:
+    """Return why the file at `parts` below the workspace cannot be mounted; empty when it can."""
+    if parts[0] in {os.pardir, os.curdir}:
+        return "leaves the workspace"
+    if file == root or file.startswith(root + os.sep):
+        return "lies in the vault itself"
+    if ".git" in parts:
+        return "lies in git's own folder"
+    if any(part.startswith(".") for part in parts):
+        # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
+        return "is hidden, or lies in a hidden folder"
+    return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"
+
+
+SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
+"""What git leaves out of the sessions, which are private and grow all the time."""
+_GITIGNORE = "".join(
+    f"{line}\n" for line in (*(f"{k.folder}/" for k in KINDS if k.is_ignored), *SESSIONS_IGNORED)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A vault that was made (or would be): its folder, and its new files with their text."""
+
+    root: str
+    files: dict[str, str]
+
+
+def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
+    """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
+
+    Files that are there stay as they are. With `dry_run` nothing is written.
+
+    Raises:
+        AlreadyExists: the folder is a vault.
+        WrongType: `folder` is no path.
+        PathRefused: it is inside a vault, or holds one as `memories`.
+        StorageFailed: the folder cannot be written to.
+    """
+    named: object = type(folder).__fspath__(folder) if isinstance(folder, os.PathLike) else folder
+    if not isinstance(named, str):
+        kind = type(folder).__name__
+        raise WrongType(problem=f"init() argument 'folder' must be str or os.PathLike, not {kind}")
+    if not named or "\0" in named:
+        raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
+    root = os.path.realpath(os.path.expanduser(named))
+    if _is_vault(root):
+        raise AlreadyExists(
+            path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
+        )
+    _refuse_nested(root)
+    workspace = workspace_of(root)
+    config = DEFAULT_TEXT
+    if os.path.exists(os.path.join(workspace, ".git")):
+        config += f'"AGENTS.md" = {json.dumps(os.path.relpath(os.path.join(workspace, "AGENTS.md"), root))}\n'
+    made = {".gitignore": _GITIGNORE, CONFIG_PATH: config}
+    made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
+    if not dry_run:
+        _write_files(root, made)
+    return Made(root=root, files=made)
+
+
+def _refuse_nested(root: str) -> None:
+    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
+    around = next(filter(_is_vault, above(root)), None)
+    if around:
+        remedy = "use that vault, which is found from here, or make this one outside of it"
+        raise PathRefused(path=root, reason=f"it is inside the vault {around}", remedy=remedy)
+    inner = os.path.join(root, "memories")
+    if _is_vault(inner):
+        remedy = f"use that vault, which is found from {root}"
+        raise PathRefused(path=root, reason=f"the vault {inner} is in it", remedy=remedy)
+
+
+def _is_vault(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, CONFIG_PATH))
+
+
+def _write_files(root: str, texts: dict[str, str]) -> None:
+    try:
+        os.makedirs(root, files.NEW_FOLDER, exist_ok=True)
+        for path, text in texts.items():
+            *folders, name = path.split("/")
+            with files.opened(root, folders, create=True) as folder:
+                files.write_new(folder, name, text.encode())
+                os.fsync(folder)
+    except OSError as error:
+        raise StorageFailed(path=root, action="make a vault", reason=error.strerror or str(error)) from None

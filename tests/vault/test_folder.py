@@ -1,0 +1,438 @@
+"""The folder of a vault: where one is found and made, and the files of the workspace that it mounts.
+
+A mount shows one file of the workspace, and nothing else of the workspace can be reached by it. Making a
+vault writes its config and what git leaves out, and never over what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from mdmem.diagnostic import as_json
+from mdmem.errors import AlreadyExists, ConfigInvalid, MemoryNotFound, PathRefused, StorageFailed
+from mdmem.text.edit import append
+from mdmem.vault import config
+from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.folder import init, resolve, workspace_of
+from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.vault import Vault
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A repository with a vault in `memories`, beside a folder that is none of its business."""
+    work = tmp_path / "work"
+    (work / ".git").mkdir(parents=True)
+    (work / "docs").mkdir()
+    (work / "memories/.mdmem").mkdir(parents=True)
+    (work / "AGENTS.md").write_bytes(b"# Project\r\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.md").write_bytes(b"secret\n")
+    return work
+
+
+def mounted(work: Path, target: str = "../AGENTS.md", path: str = "AGENTS.md", namespace: str = "") -> Vault:
+    (work / "memories" / CONFIG_PATH).write_text(f"[mounts]\n{path!r} = {target!r}\n")
+    return Vault(str(work / "memories"), namespace)
+
+
+def grow(vault: Vault, path: str = "AGENTS.md", text: str = "more") -> None:
+    document = vault.read(path)
+    vault.apply(edit(document, append(document, text), "grow"))
+
+
+# ------------------------------------------------------------------------------------------------- workspace
+
+
+def test_the_workspace_is_the_repository_or_the_parent(tmp_path: Path) -> None:
+    root = tmp_path / "a/b/memories"
+    root.mkdir(parents=True)
+    if workspace_of(str(tmp_path)) == str(tmp_path.parent):
+        assert workspace_of(str(root)) == str(tmp_path / "a/b")
+    (tmp_path / "a/.git").write_text("gitdir: elsewhere\n")
+    assert workspace_of(str(root)) == str(tmp_path / "a")
+
+
+# --------------------------------------------------------------------------------------------------- resolve
+
+
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        ("../AGENTS.md", ("AGENTS.md",)),
+        ("../docs/../AGENTS.md", ("AGENTS.md",)),
+        ("../docs/missing/a.md", ("docs", "missing", "a.md")),
+        ("../docs/a.json", ("docs", "a.json")),
+        ("../inside.md", ("docs", "real.md")),
+    ],
+)
+def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: tuple[str, ...]) -> None:
+    (work / "docs/real.md").write_text("real")
+    (work / "inside.md").symlink_to("docs/real.md")
+    assert resolve({"AGENTS.md": target}, str(work / "memories"), str(work)) == {"AGENTS.md": parts}
+
+
+HIDDEN = (".bashrc", ".ssh/authorized_keys", ".vscode/settings.json", "docs/.a.md", "..data/a.md")
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "reason"),
+    [
+        ("a.md", "../../outside/secret.md", "leaves the workspace"),
+        ("a.md", "/etc/passwd", "leaves the workspace"),
+        ("a.md", "../link.md", "leaves the workspace"),
+        ("a.md", "../folder/secret.md", "leaves the workspace"),
+        ("a.md", "..", "leaves the workspace"),
+        ("a.md", "../..", "leaves the workspace"),
+        ("a.md", "../AGENTS.md\0", "leaves the workspace"),
+        ("a.md", "notes/a.md", "lies in the vault"),
+        ("a.md", ".", "lies in the vault"),
+        ("a.md", "", "lies in the vault"),
+        ("a.md", "../into-vault.md", "lies in the vault"),
+        ("a.md", ".mdmem/config.toml", "lies in the vault"),
+        ("a.md", "../.git/config", "git's own folder"),
+        ("a.md", "../git-link/config", "git's own folder"),
+        *(("a.md", f"../{hidden}", "hidden") for hidden in HIDDEN),
+        ("a.md", "../hidden-link.md", "hidden"),
+        ("a.md", "../Makefile", ".md or .json"),
+        ("a.md", "../docs", ".md or .json"),
+        ("../a.md", "../AGENTS.md", "no part . or .."),
+        ("/a.md", "../AGENTS.md", "relative to the vault"),
+        (".mdmem/a.md", "../AGENTS.md", "hidden"),
+        ("a.txt", "../AGENTS.md", ".md or .json"),
+    ],
+)
+def test_what_must_not_be_mounted_is_refused(work: Path, path: str, target: str, reason: str) -> None:
+    (work / "link.md").symlink_to("../outside/secret.md")
+    (work / "folder").symlink_to("../outside")
+    (work / "into-vault.md").symlink_to("memories/a.md")
+    (work / "git-link").symlink_to(".git")
+    (work / "hidden-link.md").symlink_to(".bashrc")
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve({path: target}, str(work / "memories"), str(work))
+    assert refused.value.path == CONFIG_PATH
+    assert refused.value.reason.startswith("[mounts] ")
+    assert reason in refused.value.reason
+    assert path in refused.value.reason
+
+
+def test_one_file_is_mounted_once(work: Path) -> None:
+    (work / "same.md").symlink_to("AGENTS.md")
+    for other in ("../AGENTS.md", "../docs/../AGENTS.md", "../same.md"):
+        with pytest.raises(ConfigInvalid, match="mounted twice"):
+            resolve({"a.md": "../AGENTS.md", "b.md": other}, str(work / "memories"), str(work))
+
+
+def test_two_spellings_of_one_path_are_one_mount_too_many(work: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="twice"):
+        resolve({"\xe9.md": "../AGENTS.md", "e\u0301.md": "../docs/b.md"}, str(work / "memories"), str(work))
+
+
+# ------------------------------------------------------------------------------------------------- in a vault
+
+
+def test_an_edit_changes_the_file_that_is_mounted(work: Path) -> None:
+    vault = mounted(work)
+    (work / "AGENTS.md").chmod(0o640)
+    assert vault.read("AGENTS.md").data == b"# Project\r\n"
+    grow(vault)
+    assert (work / "AGENTS.md").read_bytes() == b"# Project\r\nmore\r\n"
+    assert (work / "AGENTS.md").stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(work)) == [".git", "AGENTS.md", "docs", "memories"]
+    assert [found.path for found in vault.walk()] == ["AGENTS.md"]
+    (entry,) = vault.history()
+    assert vault.content(entry.files[0].before or "") == b"# Project\r\n"
+
+
+def test_a_mount_inside_a_namespace_is_seen_from_there_only(work: Path) -> None:
+    mounted(work, path="projects/demo/AGENTS.md")
+    demo, other = (Vault(str(work / "memories"), f"projects/{name}") for name in ("demo", "other"))
+    grow(demo)
+    assert (work / "AGENTS.md").read_bytes() == b"# Project\r\nmore\r\n"
+    assert [found.path for found in demo.walk()] == ["AGENTS.md"]
+    assert list(other.walk()) == []
+    with pytest.raises(MemoryNotFound):
+        other.read("AGENTS.md")
+
+
+def test_a_missing_file_can_be_mounted_and_made(work: Path) -> None:
+    vault = mounted(work, "../docs/new/b.md", "b.md")
+    assert list(vault.walk()) == []
+    assert not vault.exists("b.md")
+    with pytest.raises(MemoryNotFound):
+        vault.read("b.md")
+    vault.apply(EditPlan(changes=(Change(path="b.md", before=None, content=b"made\n"),)))
+    assert (work / "docs/new/b.md").read_bytes() == b"made\n"
+    assert not (work / "memories/b.md").exists()
+    vault.apply(EditPlan(changes=(Change(path="b.md", before=vault.read("b.md"), delete=True),)))
+    assert (work / "docs").is_dir(), "the folders of the workspace are not ours to remove"
+    assert not (work / "docs/new/b.md").exists()
+
+
+def test_a_mounted_file_can_be_moved_into_the_vault(work: Path) -> None:
+    vault = mounted(work)
+    vault.apply(
+        EditPlan(changes=(Change(path="AGENTS.md", before=vault.read("AGENTS.md"), move_to="n/a.md"),))
+    )
+    assert (work / "memories/n/a.md").read_bytes() == b"# Project\r\n"
+    assert not (work / "AGENTS.md").exists()
+
+
+def test_a_link_that_takes_the_place_of_a_mounted_file_is_not_followed(work: Path, tmp_path: Path) -> None:
+    vault = mounted(work)
+    assert vault.exists("AGENTS.md")
+    (work / "AGENTS.md").unlink()
+    (work / "AGENTS.md").symlink_to(tmp_path / "outside/secret.md")
+    with pytest.raises(PathRefused):
+        vault.read("AGENTS.md")
+    with pytest.raises(PathRefused):
+        vault.apply(EditPlan(changes=(Change(path="AGENTS.md", before=None, content=b"x"),)))
+    assert (tmp_path / "outside/secret.md").read_bytes() == b"secret\n"
+
+
+def test_a_bad_mount_is_refused_before_anything_is_read(work: Path) -> None:
+    vault = mounted(work, "../../outside/secret.md")
+    for action in (lambda: vault.read("AGENTS.md"), lambda: list(vault.walk()), lambda: vault.place("a.md")):
+        with pytest.raises(ConfigInvalid, match="leaves the workspace"):
+            action()
+
+
+def test_no_vault_mounts_thousands_of_files(work: Path) -> None:
+    mounts = {f"{number}.md": f"../docs/{number}.md" for number in range(101)}
+    with pytest.raises(ConfigInvalid, match="101 files, not at most 100"):
+        resolve(mounts, str(work / "memories"), str(work))
+
+
+# ------------------------------------------------------------------------------------- on another file system
+
+BESIDE = """
+import hashlib, os, subprocess, sys
+from pathlib import Path
+from mdmem.diagnostic import as_json
+from mdmem.errors import Invalid, MdmemError
+from mdmem.text.edit import append
+from mdmem.diagnostic import as_json
+from mdmem.vault.mark import signed
+from mdmem.vault.plan import Change, EditPlan, edit, together
+from mdmem.vault.store import Entry, FileChange
+from mdmem.vault.vault import Vault
+
+work = Path(sys.argv[1])
+other = work / "other"
+subprocess.run(["mount", "-t", "tmpfs", "none", str(other)], check=True)
+root = work / "memories"
+assert other.stat().st_dev != root.stat().st_dev
+(other / "AGENTS.md").write_bytes(b"one\\n")
+(other / "AGENTS.md").chmod(0o640)
+vault = Vault(str(root))
+digest = lambda data: hashlib.sha256(data).hexdigest()
+staging = root / ".mdmem/local/staging"
+
+
+def clean():
+    assert os.listdir(other) == ["AGENTS.md"], os.listdir(other)
+    assert os.listdir(staging) == [], os.listdir(staging)
+
+
+def grown(text):
+    document = vault.read("AGENTS.md")
+    return edit(document, append(document, text), "grow")
+
+
+def new(path, data=b"new\\n"):
+    return EditPlan(changes=(Change(path=path, before=None, content=data),))
+
+"""
+
+
+def on_another_file_system(work: Path, program: str) -> None:
+    """Run a program where `other` of the workspace is a file system of its own, seen by this process only."""
+    if os.geteuid() != 0 or not sys.platform.startswith("linux"):
+        pytest.skip("mounting needs root on Linux")
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system lets nobody mount")
+    (work / "other").mkdir()
+    mounted(work, "../other/AGENTS.md")
+    command = ["unshare", "-m", sys.executable, "-c", BESIDE + textwrap.dedent(program), str(work)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_elsewhere_a_change_is_exchanged_beside_its_file(work: Path) -> None:
+    on_another_file_system(
+        work,
+        """
+        vault.apply(grown("two"))
+        assert (other / "AGENTS.md").read_bytes() == b"one\\ntwo\\n"
+        assert (other / "AGENTS.md").stat().st_mode & 0o777 == 0o640
+        clean()
+        assert vault.content(digest(b"one\\n")) == b"one\\n"
+        vault.apply(together([grown("three"), new("notes/a.md")], "both"))
+        assert (other / "AGENTS.md").read_bytes() == b"one\\ntwo\\nthree\\n"
+        assert (root / "notes/a.md").read_bytes() == b"new\\n"
+        clean()
+        """,
+    )
+
+
+def test_elsewhere_a_memory_is_made_moved_and_deleted(work: Path) -> None:
+    on_another_file_system(
+        work,
+        """
+        move = Change(path="AGENTS.md", before=vault.read("AGENTS.md"), move_to="notes/b.md")
+        vault.apply(EditPlan(changes=(move,)))
+        assert os.listdir(other) == [] and (root / "notes/b.md").read_bytes() == b"one\\n"
+        assert (root / "notes/b.md").stat().st_mode & 0o777 == 0o640
+        vault.apply(new("AGENTS.md", b"again\\n"))
+        assert (other / "AGENTS.md").read_bytes() == b"again\\n"
+        clean()
+        again = vault.read("AGENTS.md")
+        vault.apply(EditPlan(changes=(Change(path="AGENTS.md", before=again, delete=True),)))
+        assert os.listdir(other) == [] and os.listdir(staging) == []
+        assert vault.content(digest(b"again\\n")) == b"again\\n"
+        """,
+    )
+
+
+def test_elsewhere_a_failed_transaction_is_rolled_back(work: Path) -> None:
+    """The second file of the transaction cannot be made: where its folder should be there is a file."""
+    on_another_file_system(
+        work,
+        """
+        vault.apply(new("notes/a.md"))
+        blocked = new("notes/a.md/b.md")
+        for plans in ([grown("two"), blocked], [new("b.md"), grown("two"), blocked]):
+            try:
+                vault.apply(together(plans, "both"))
+                raise SystemExit("it was applied")
+            except MdmemError as error:
+                assert "not a folder" in str(error), error
+            assert (other / "AGENTS.md").read_bytes() == b"one\\n"
+            clean()
+        assert sorted(os.listdir(root / "notes")) == ["a.md"]
+        """,
+    )
+
+
+def test_elsewhere_a_crash_is_undone_or_finished(work: Path) -> None:
+    on_another_file_system(
+        work,
+        """
+        vault.apply(grown("warm up"))
+        before = (other / "AGENTS.md").read_bytes()
+        after = before + b"two\\n"
+        changes = (
+            FileChange(path="AGENTS.md", before=digest(before), after=digest(after)),
+            FileChange(path="notes/new.md", before=None, after=digest(b"new\\n")),
+        )
+        for kind, swapped, expected in (
+            ("many", False, before), ("many", True, before), ("done", True, after),
+        ):
+            entry = Entry(id="x", time="2024-01-01T00:00:00.000Z", actor="", message="", files=changes)
+            (staging / f"x.{kind}").write_bytes(signed(as_json(entry)))
+            (other / "AGENTS.md").write_bytes(after if swapped else before)
+            (other / ".mdmem-x.0").write_bytes(before if swapped else after)
+            (root / "notes").mkdir(exist_ok=True)
+            (root / "notes/new.md").write_bytes(b"new\\n")
+            assert vault.recover() == 1
+            assert (other / "AGENTS.md").read_bytes() == expected
+            assert (root / "notes/new.md").exists() == (expected == after)
+            clean()
+        assert vault.content(digest(before)) == before
+        """,
+    )
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(tmp_path: Path) -> None:
+    made = init(tmp_path / "memories")
+    assert made.root == str(tmp_path / "memories")
+    assert files_below(tmp_path / "memories") == {
+        ".gitignore": "working/\n**/sessions/*.jsonl\n**/sessions/.archive/\n",
+        ".mdmem/config.toml": config.DEFAULT_TEXT,
+    }
+    assert made.files == files_below(tmp_path / "memories")
+    assert json.loads(json.dumps(as_json(made))) == {"root": made.root, "files": made.files}
+    assert Vault(made.root).config == config.Config()
+    assert list(Vault(made.root).walk()) == []
+
+
+@pytest.mark.parametrize("folder", ["memories", "docs/agent/memories"])
+def test_in_a_repository_its_project_memory_is_mounted(tmp_path: Path, folder: str) -> None:
+    (tmp_path / ".git").mkdir()
+    root = tmp_path / folder
+    vault = Vault(init(root).root)
+    up = "/".join([".."] * len(Path(folder).parts))
+    assert vault.config.mounts == {"AGENTS.md": f"{up}/AGENTS.md"}
+    assert vault.disk.mounts == {"AGENTS.md": ("AGENTS.md",)}
+    assert not (tmp_path / "AGENTS.md").exists()
+
+
+def test_a_worktree_is_a_repository_too(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    assert "AGENTS.md" in Vault(init(tmp_path / "memories").root).disk.mounts
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    planned = init(tmp_path / "memories", dry_run=True)
+    assert not (tmp_path / "memories").exists()
+    assert init(tmp_path / "memories") == planned
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("mine\n")
+    (tmp_path / "a.md").write_bytes(b"a\r\n")
+    made = init(tmp_path)
+    assert list(made.files) == [".mdmem/config.toml"]
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    assert Vault(made.root).read("a.md").data == b"a\r\n"
+
+
+def test_a_vault_is_not_made_twice(tmp_path: Path) -> None:
+    init(tmp_path)
+    (tmp_path / ".mdmem/config.toml").write_text("[trash]\nmax_days = 1\n")
+    for dry_run in (True, False):
+        with pytest.raises(AlreadyExists) as refused:
+            init(tmp_path, dry_run=dry_run)
+        assert refused.value.path == str(tmp_path / ".mdmem/config.toml")
+    assert Vault(str(tmp_path)).config.trash.max_days == 1
+
+
+def test_a_relative_folder_and_a_link_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path)
+    assert init("link").root == str(tmp_path / "real")
+    assert init().root == str(tmp_path / "memories")
+
+
+def test_where_no_vault_can_be_made_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageFailed) as refused:
+        init(tmp_path / "file" / "memories")
+    assert refused.value.path == str(tmp_path / "file" / "memories")
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    elsewhere, root = tmp_path / "elsewhere", tmp_path / "memories"
+    elsewhere.mkdir()
+    root.mkdir()
+    os.symlink(elsewhere, root / ".mdmem")
+    with pytest.raises(StorageFailed):
+        init(root)
+    assert list(elsewhere.iterdir()) == []

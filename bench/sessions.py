@@ -16,7 +16,7 @@ from timing import Paired, paired, program, spread
 from workers import Worker
 
 from mdmem.memory.memory import Memory
-from mdmem.sessions.record import LogHeader, LogRecord, header_line, line_of
+from mdmem.sessions.record import LogHeader, LogRecord, write_header, write_record
 from mdmem.sessions.state import SNAPSHOT_BYTES, State
 
 if TYPE_CHECKING:
@@ -58,18 +58,18 @@ def write_log(root: str, messages: int) -> None:
     header, line = LogHeader("0123456789abcdef", _KEY), b""
     state, size = State.of(header), 0
     with open(os.path.join(_vault(root), "sessions", f"{_KEY}.jsonl"), "wb") as file:
-        size += file.write(header_line(header) + b"\n")
+        size += file.write(write_header(header) + b"\n")
         for number in range(messages):
             data = {"role": ("user", "assistant")[number % 2], "content": f"{number}: {_SAID}"}
             at = "2026-05-04T03:02:01.000Z"
             record = LogRecord(seq=state.seq + 1, at=at, messages=(data,))
-            line = line_of(record)
+            line = write_record(record)
             size += file.write(line + b"\n")
             state.take(record, len(line) + 1)
             if state.grown >= SNAPSHOT_BYTES and state.wants_snapshot:
                 snapshot = state.snapshot._replace(start=size)
                 record = LogRecord(seq=state.seq + 1, at=at, snapshot=snapshot)
-                line = line_of(record)
+                line = write_record(record)
                 size += file.write(line + b"\n")
                 state.take(record, len(line) + 1)
 
@@ -121,7 +121,7 @@ class _Flushed:
     def add(self) -> None:
         message = {"role": "user", "content": _SAID}
         record = LogRecord(seq=next(self._numbers), at="2026-05-04T03:02:01.000Z", messages=(message,))
-        os.write(self._file, line_of(record) + b"\n")
+        os.write(self._file, write_record(record) + b"\n")
         os.fsync(self._file)
 
 

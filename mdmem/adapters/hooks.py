@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shlex
@@ -278,8 +279,10 @@ def _capture(memory: Memory, given: Given) -> None:
     path = given.get("transcript_path")
     if isinstance(path, str):
         form = "codex-session" if _is_codex(given) else "claude-code-session"
-        # What goes wrong is no reason to say nothing else.
-        key = memory.sessions.quiet.capture(form, os.path.expanduser(path))
+        try:
+            key = memory.sessions.capture(form, os.path.expanduser(path))
+        except MdmemError as error:  # what goes wrong is no reason to say nothing else
+            logging.getLogger("mdmem.sessions").error("capture: %s", error)
     with contextlib.suppress(MdmemError):
         any(map(memory.start_background, [key] if key else _keys(given)))
 

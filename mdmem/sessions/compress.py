@@ -1,44 +1,41 @@
-"""Messages made shorter for a prompt: message by message, turn by turn, or all that is old as one.
+"""Make messages shorter for a prompt: message by message, turn by turn, or all that is old as one.
 
-Unlike what the engine does, this changes no log, and nothing of it opens again. Messages of the system come
-first, as they are, and the last turns stay whole. What a tool was asked and answered becomes words where it
-is made shorter, so that no half of a pair is left.
+The log stays as it is. Messages of the system come first, whole, and the last turns stay whole. Calls and
+answers of tools become words where they are made shorter, so that no half of a pair is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from mdmem.errors import Usage
 from mdmem.generator import Generator
-from mdmem.sessions.message import Message, is_asked
+from mdmem.sessions.message import Message, count_tokens, is_asked
 from mdmem.sessions.summarise import prompt_of, summarise
 from mdmem.text.tokens import estimate
 
 KEPT = MappingProxyType({"none": 1.0, "light": 0.7, "moderate": 0.5, "aggressive": 0.3})
 """The part of the tokens that is kept at most, by level."""
 FEWEST = MappingProxyType({"message": 100, "turn": 20, "session": 50})
-"""From how many messages on a conversation is made shorter, by what is made shorter."""
-LAST_TURNS = 2
-"""How many turns at the end stay whole, where they take no more than half of what is kept."""
-
-_MESSAGE = Message(0, {"role": "assistant", "content": ""}).tokens  # of the form of a message
+"""From how many messages on a conversation is made shorter, by unit."""
+_FORM = Message(0, {"role": "assistant", "content": ""}).tokens  # of a message without words
 _LEAST = 8  # tokens that are worth a message
+_LAST_TURNS = 2  # that stay whole, where they take no more than half of what is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """Messages that were made shorter, and how much that is.
+    """Messages that were made shorter, and by how much.
 
     Attributes:
-        messages: as a model takes them; those that were made of others have a role and a content alone.
-        before, after: how many tokens there were, and are.
-        shortened: how many messages were made shorter, or became part of another one.
-        whole: how many are as they were.
-        left_out: how many had no room.
+        messages: as a model takes them; those made of others have a role and a content alone.
+        before, after: tokens.
+        shortened: messages that were made shorter, or became part of another one.
+        whole: messages that are as they were.
+        left_out: messages for which there was no room.
         problems: why a model made no summary that it was asked for.
     """
 
@@ -57,17 +54,9 @@ class Compressed:
 
 
 def compress(
-    messages: Sequence[Message],
-    level: str = "moderate",
-    by: str = "turn",
-    generator: Generator | None = None,
+    messages: Sequence[Message], level: str = "moderate", by: str = "turn", generator: Generator | None = None
 ) -> Compressed:
-    """Messages with at most a part of their tokens, unless those of the system alone have more.
-
-    Args:
-        messages: in order.
-        level, by, generator: as for `Sessions.compress`; what is made shorter is each message, each turn, or
-            all before the last turns as one, and without a generator to sentences of the messages.
+    """Make messages shorter, as `Sessions.compress`; those of the system alone may take more than is allowed.
 
     Raises:
         Usage: there is no such level or unit.
@@ -75,38 +64,35 @@ def compress(
     for value, known in ((level, KEPT), (by, FEWEST)):
         if value not in known:
             raise Usage(problem=f"{value!r} is none of {', '.join(known)}")
-    before = _tokens(messages)
+    before = sum(count_tokens(messages))
     if level == "none" or len(messages) < FEWEST[by]:
         data = tuple(message.data for message in messages)
         return Compressed(messages=data, before=before, after=before, whole=len(data))
-    system = [message for message in messages if message.role == "system"]
-    spoken = _turns(message for message in messages if message.role != "system")
-    allowed = int(before * KEPT[level]) - _tokens(system)
-    last = _last_turns(spoken, allowed // 2)
-    allowed -= _tokens(last)
-    units = _units(spoken, len(last), by)
-    made: list[Message] = []
+    made = [message for message in messages if message.role == "system"]
+    allowed = int(before * KEPT[level]) - sum(count_tokens(made))
+    turns, last = _part_turns([message for message in messages if message.role != "system"], allowed // 2)
+    allowed -= sum(count_tokens(last))
+    units = turns if by == "turn" else [[message for turn in turns for message in turn]] if turns else []
+    units = [[message] for unit in units for message in unit] if by == "message" else units
+    waiting = sum(sum(count_tokens(unit)) for unit in units)
     problems: list[str] = []
-    whole, left_out = len(system) + len(last), 0
-    waiting = sum(map(_tokens, units))
+    whole, left_out = len(made) + len(last), 0
     for unit in units:
-        tokens = _tokens(unit)
-        shorter, problem = _shorter(unit, max(allowed, 0) * tokens // waiting, generator)
+        tokens = sum(count_tokens(unit))
+        shorter, problem = _shorten(unit, max(allowed, 0) * tokens // waiting, generator)
         if problem:
             problems.append(problem)
             generator = None  # one that hangs would hang again
         waiting -= tokens
-        if shorter is None:
-            left_out += len(unit)
-            continue
         whole += shorter is unit[0]
-        allowed -= shorter.tokens
-        made.append(shorter)
-    found = [*system, *made, *last]
+        left_out += 0 if shorter else len(unit)
+        allowed -= shorter.tokens if shorter else 0
+        made += [shorter] if shorter else []
+    made += last
     return Compressed(
-        messages=tuple(message.data for message in found),
+        messages=tuple(message.data for message in made),
         before=before,
-        after=_tokens(found),
+        after=sum(count_tokens(made)),
         shortened=len(messages) - whole - left_out,
         whole=whole,
         left_out=left_out,
@@ -114,52 +100,31 @@ def compress(
     )
 
 
-def _tokens(messages: Iterable[Message]) -> int:
-    return sum(message.tokens for message in messages)
-
-
-def _turns(messages: Iterable[Message]) -> list[list[Message]]:
-    """Messages in turns, each from what a user said up to what the next one says."""
+def _part_turns(messages: Sequence[Message], most: int) -> tuple[list[list[Message]], list[Message]]:
+    """Part messages into turns, each from what a user said on; and the last ones that fit into tokens."""
     turns: list[list[Message]] = []
     for message in messages:
         if not turns or is_asked(message):
             turns.append([])
         turns[-1].append(message)
-    return turns
-
-
-def _last_turns(turns: Sequence[Sequence[Message]], most: int) -> list[Message]:
-    """The last turns, as many as fit into some tokens."""
     last: list[Message] = []
-    for turn in reversed(turns[-LAST_TURNS:]):
-        most -= _tokens(turn)
+    for _ in turns[-_LAST_TURNS:]:
+        most -= sum(count_tokens(turns[-1]))
         if most < 0:
             break
-        last[:0] = turn
-    return last
+        last[:0] = turns.pop()
+    return turns, last
 
 
-def _units(turns: Sequence[Sequence[Message]], kept: int, by: str) -> list[Sequence[Message]]:
-    """What is made shorter, piece by piece: all turns without the last ones, which are `kept` messages."""
-    old = list(turns)
-    while kept > 0:
-        kept -= len(old.pop())
-    if by == "turn":
-        return list(old)
-    messages = [message for turn in old for message in turn]
-    if by == "session":
-        return [messages] if messages else []
-    return [[message] for message in messages]
-
-
-def _shorter(unit: Sequence[Message], most: int, generator: Generator | None) -> tuple[Message | None, str]:
-    """One message of at most `most` tokens in the place of some, and why no model wrote it."""
+def _shorten(unit: Sequence[Message], most: int, generator: Generator | None) -> tuple[Message | None, str]:
+    """Make one message of at most `most` tokens of some; and why no model wrote it."""
     speaker = unit[0].role if len({message.role for message in unit}) == 1 else "assistant"
     is_plain = len(unit) == 1 and not unit[0].calls and not unit[0].answers
     if is_plain and unit[0].tokens <= most:
         return unit[0], ""
-    label = "" if is_plain else f"[{_count(unit)}]\n"
-    target = most - _MESSAGE - estimate(label)
+    label = f"[{len(unit)} messages in short]\n" if len(unit) > 1 else "[a message in short]\n"
+    label = "" if is_plain else label
+    target = most - _FORM - estimate(label)
     if target < _LEAST:
         return None, ""
     said = summarise(unit, prompt_of(0), target, generator)
@@ -167,8 +132,3 @@ def _shorter(unit: Sequence[Message], most: int, generator: Generator | None) ->
     role = speaker if speaker in {"user", "assistant"} else "assistant"
     shorter = Message(unit[0].seq, {"role": role, "content": text}, unit[0].stored)
     return shorter.abridged(most), said.problem  # as JSON a text may take more than it has
-
-
-def _count(unit: Sequence[Message]) -> str:
-    """How much a message stands for, in words."""
-    return "a message in short" if len(unit) == 1 else f"{len(unit)} messages in short"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, islice, takewhile
+from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from mdmem.arguments import check_natural
@@ -19,8 +19,8 @@ from mdmem.errors import NamedNotFound, SessionConflict
 from mdmem.generator import Generator
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import NUMBERS, SessionLogs
-from mdmem.sessions.message import Message, Pairs, beside_pairs, is_asked, pairs
-from mdmem.sessions.prompt import TAIL, newest_of, rendered, tokens_of_summary
+from mdmem.sessions.message import Message, beside_pairs, count_tokens, is_asked, pairs
+from mdmem.sessions.prompt import TAIL, count_summary_tokens, read_newest, rendered
 from mdmem.sessions.record import LogRecord, Ranges, RunSummary
 from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
@@ -43,6 +43,7 @@ _LEAST_TARGET = 16  # tokens
 _FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
 _EARLIER = 2  # summaries of what was before, which a model gets to see
 _LOOK_AHEAD = 1_000  # messages in which an answer to a call is looked for
+_AT_ONCE = 256  # messages that are counted at once
 _FILLED = ("reasoning", "reasoning_content", "model", "model_name", "created_at")
 
 
@@ -51,7 +52,7 @@ _FILLED = ("reasoning", "reasoning_content", "model", "model_name", "created_at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What was compacted.
+    """What a compaction did.
 
     Attributes:
         summaries: that were made.
@@ -96,17 +97,12 @@ class Stretch(NamedTuple):
         return max(_LEAST_TARGET, min(_TARGETS[bool(self.of)], int(self.tokens * _SHARE)))
 
     @property
-    def prompt(self) -> str:
-        """What a model is asked."""
-        return prompt_of(self.depth, self.earlier)
-
-    @property
     def is_worth_it(self) -> bool:
-        """Whether a summary would be shorter, with what stands around it in a prompt."""
+        """Return whether a summary would be shorter, with what stands around it in a prompt."""
         return self.tokens > self.target + _FORM
 
     def summary(self, text: str, by: str) -> RunSummary:
-        """The summary with its text, before it has a number."""
+        """Return the summary with its text, before it has a number."""
         leaves = not self.of
         return RunSummary(
             seq=0,
@@ -125,31 +121,33 @@ class Stretch(NamedTuple):
 
 
 def needs_compaction(tokens: int, budget: int) -> bool:
-    """Whether a context of so many tokens is compacted for a budget."""
+    """Return whether a context of so many tokens is compacted for a budget."""
     return tokens >= budget * THRESHOLD
 
 
 def due(conversation: Conversation, budget: int | None = None) -> Stretch | None:
-    """What is summarised next; None where nothing is.
+    """Choose what to summarise next; None where nothing is due.
 
     Without a budget, and first of all with one: the oldest run that is long enough, else summaries that are
     neighbours. Where the context is over its budget, whatever makes it smaller, but for the latest message of
     the user, and the last message with what it answers.
     """
-    if budget is not None and not needs_compaction(_tokens_up_to(conversation, budget), budget):
+    if budget is not None and not needs_compaction(_count_context(conversation, budget), budget):
         return None
-    groups = _groups(conversation)
-    stretch = _leaf(conversation, TAIL) or _condensed(conversation, condensable(groups))
+    groups = _group_summaries(conversation)
+    stretch = _find_leaf(conversation, TAIL) or _find_condensed(conversation, pick_neighbours(groups))
     if stretch or budget is None:
         return stretch
-    over = _tokens_up_to(conversation, None) - budget
+    over = _count_context(conversation, None) - budget
     if over <= 0:
         return None
     return (
-        _condensed(conversation, condensable(groups, PRESSED_NEIGHBOURS, 0))
-        or _leaf(conversation, 0, enough=int((over + _FORM) / (1 - _SHARE)))
-        or _condensed(conversation, next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ()))
-        or _bridge(conversation)
+        _find_condensed(conversation, pick_neighbours(groups, PRESSED_NEIGHBOURS, 0))
+        or _find_leaf(conversation, 0, enough=int((over + _FORM) / (1 - _SHARE)))
+        or _find_condensed(
+            conversation, next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ())
+        )
+        or _find_bridge(conversation)
     )
 
 
@@ -160,11 +158,7 @@ def compact(
     generator: Generator | None,
     clean: Callable[[str], str],
 ) -> Compacted:
-    """Summarise until nothing is due; `clean` takes secrets out of a summary.
-
-    Raises:
-        Usage: the budget is negative.
-    """
+    """Summarise until nothing is due; `clean` takes secrets out of a summary."""
     check_natural(budget=budget or 0)
     made: list[RunSummary] = []
     problems: list[str] = []
@@ -174,7 +168,9 @@ def compact(
             stretch = due(conversation, budget)
         if stretch is None:
             break
-        said = summarise(stretch.messages, stretch.prompt, stretch.target, generator)
+        said = summarise(
+            stretch.messages, prompt_of(stretch.depth, stretch.earlier), stretch.target, generator
+        )
         draft = stretch.summary(clean(said.text), said.by)
         summary = logs.commit(key, partial(covering, stretch=stretch, summary=draft))
         if said.problem:
@@ -184,16 +180,16 @@ def compact(
         discarded, in_a_row = (discarded, 0) if summary else (discarded + 1, in_a_row + 1)
     with logs.reading(key) as conversation:
         return replace(
-            compacted(conversation, budget),
+            measure_context(conversation, budget),
             summaries=tuple(made),
             discarded=discarded,
             problems=tuple(problems),
         )
 
 
-def compacted(conversation: Conversation, budget: int | None) -> Compacted:
-    """How large a context is, and where that is over the budget, what it consists of."""
-    tokens = _tokens_up_to(conversation, None)
+def measure_context(conversation: Conversation, budget: int | None) -> Compacted:
+    """Measure a context; where it is over the budget, name what it consists of."""
+    tokens = _count_context(conversation, None)
     if budget is None or tokens <= budget:
         return Compacted(tokens=tokens)
     summaries = [(each.first, each.seq) for each in conversation.state.context]
@@ -201,19 +197,16 @@ def compacted(conversation: Conversation, budget: int | None) -> Compacted:
     return Compacted(tokens=tokens, stuck=tuple(number for _, number in sorted(summaries + messages)))
 
 
-def _tokens_up_to(conversation: Conversation, most: int | None) -> int:
-    """The tokens of the context, or some number above `most`."""
+def _count_context(conversation: Conversation, most: int | None) -> int:
     texts = (conversation.summary(each.seq) for each in conversation.state.context)
-    tokens = tokens_of_summary(rendered(list(filter(None, texts))))
-    for message in conversation.uncovered_back():
-        if most is not None and tokens > most:
-            break
-        tokens += message.tokens
+    tokens = count_summary_tokens(rendered(list(filter(None, texts))))
+    uncovered = conversation.uncovered_back()
+    while (most is None or tokens <= most) and (messages := list(islice(uncovered, _AT_ONCE))):
+        tokens += sum(count_tokens(messages))
     return tokens
 
 
-def _groups(conversation: Conversation) -> list[list[RunSummary]]:
-    """The summaries in the context, in groups between which there are messages."""
+def _group_summaries(conversation: Conversation) -> list[list[RunSummary]]:
     groups: list[list[RunSummary]] = []
     for summary in conversation.state.context:
         between = (groups[-1][-1].last + 1, summary.first - 1) if groups else (0, 0)
@@ -223,10 +216,10 @@ def _groups(conversation: Conversation) -> list[list[RunSummary]]:
     return groups
 
 
-def condensable(
+def pick_neighbours(
     groups: Iterable[Sequence[RunSummary]], count: int = NEIGHBOURS, least: int = CONDENSED_TOKENS
 ) -> Sequence[RunSummary]:
-    """The neighbours that are condensed: of the least depth, the oldest ones; empty without any.
+    """Pick the neighbours to condense: of the least depth, the oldest; empty without any.
 
     Args:
         groups: of summaries between which there are no messages.
@@ -241,74 +234,73 @@ def condensable(
     return ()
 
 
-def _condensed(conversation: Conversation, neighbours: Sequence[RunSummary]) -> Stretch | None:
+def _find_condensed(conversation: Conversation, neighbours: Sequence[RunSummary]) -> Stretch | None:
     told = [conversation.summary(each.seq) for each in neighbours]
     summaries = tuple(each for each in told if each)
     if not summaries or len(summaries) < len(told):
         return None
     messages = (Message(each.seq, {"role": SUMMARY, "content": each.text}, each.latest) for each in summaries)
-    return _stretch(conversation, tuple(messages), summaries)
+    return _make_stretch(conversation, tuple(messages), summaries)
 
 
-def _stretch(
+def _make_stretch(
     conversation: Conversation, messages: tuple[Message, ...], of: tuple[RunSummary, ...] = ()
 ) -> Stretch:
     start = of[0].first if of else messages[0].seq
     before = [each for each in conversation.state.context if each.last < start]
     earlier = filter(None, (conversation.summary(each.seq) for each in before[-_EARLIER:]))
-    tokens = sum(message.tokens for message in messages)
+    tokens = sum(count_tokens(messages))
     return Stretch(conversation.state.log, messages, tokens, of, tuple(each.text for each in earlier))
 
 
-def _leaf(conversation: Conversation, tail: int, enough: int = LEAF_TOKENS) -> Stretch | None:
-    """The oldest run outside the tail that a summary is worth; without a tail it may be of any length."""
-    for first, last in _runs_outside(conversation, tail):
-        run = _run(conversation, first, last, min(enough, LEAF_TOKENS)) if first <= last else ()
-        stretch = _stretch(conversation, run) if run else None
+def _find_leaf(conversation: Conversation, tail: int, enough: int = LEAF_TOKENS) -> Stretch | None:
+    """Find the oldest run outside the tail that is worth a summary; without a tail, of any length."""
+    for first, last in _find_free_ranges(conversation, tail):
+        run = _take_run(conversation, first, last, min(enough, LEAF_TOKENS)) if first <= last else ()
+        stretch = _make_stretch(conversation, run) if run else None
         is_long = not tail or len(run) >= LEAF_MESSAGES or (stretch and stretch.tokens >= LEAF_TOKENS)
         if stretch and is_long and stretch.is_worth_it:
             return stretch
     return None
 
 
-def _bridge(conversation: Conversation) -> Stretch | None:
-    """A run between two summaries, however short: once it is one itself, they can be condensed."""
+def _find_bridge(conversation: Conversation) -> Stretch | None:
+    """Find a run between two summaries, however short: as a summary, it can be condensed with them."""
     context = conversation.state.context
-    for first, last in _runs_outside(conversation, 0):
-        if context and context[0].last < first <= last < context[-1].first:
-            run = _run(conversation, first, last, LEAF_TOKENS)
-            if run:
-                return _stretch(conversation, run)
+    for first, last in _find_free_ranges(conversation, 0):
+        is_between = context and context[0].last < first <= last < context[-1].first
+        if is_between and (run := _take_run(conversation, first, last, LEAF_TOKENS)):
+            return _make_stretch(conversation, run)
     return None
 
 
-def _runs_outside(conversation: Conversation, tail: int) -> Iterator[tuple[int, int]]:
-    """The gaps without the last messages and the latest one of the user, as ranges of numbers."""
+def _find_free_ranges(conversation: Conversation, tail: int) -> Iterator[tuple[int, int]]:
+    """Yield the gaps, as ranges of numbers, without the last messages and the latest one of the user."""
     newest = list(islice(conversation.uncovered_back(), tail or 1))
     if len(newest) < (tail or 1):
         return
     asked = next(filter(is_asked, conversation.uncovered_back()), None)
     behind = conversation.uncovered_back() if asked else ()
     since = list(takewhile(lambda message: message != asked, behind))[::-1]
-    end = newest[-1].seq if tail else _last_turn(newest_of(conversation, 0)[0], asked)
+    end = newest[-1].seq if tail else _find_last_turn(read_newest(conversation, 0)[0], asked)
     for first, last in conversation.gaps:
         limit = min(last, end - 1)
         if asked and first <= asked.seq <= last:
             yield first, min(limit, asked.seq - 1)
-            first = _since_pairs(since, asked)  # noqa: PLW2901 - the rest of the gap
+            first = _find_whole_start(since, asked)  # noqa: PLW2901 - the rest of the gap
         yield first, limit
 
 
-def _since_pairs(since: Sequence[Message], asked: Message) -> int:
-    """The first number behind the latest message of the user at which no pair is parted."""
+def _find_whole_start(since: Sequence[Message], asked: Message) -> int:
+    """Return the first number behind the latest message of the user at which no pair is parted."""
     found = pairs(since)
     before = max(found.answering, default=-1)
     places = [place for place in beside_pairs(since, found.joined) if before < place < len(since)]
     return since[places[0]].seq if places else asked.seq + len(since) + 1
 
 
-def _last_turn(newest: Sequence[Message], asked: Message | None) -> int:
-    """The number from which on the last messages belong together, calls that wait for an answer included."""
+def _find_last_turn(newest: Sequence[Message], asked: Message | None) -> int:
+    """Find the number from which the last messages belong together, with calls that wait for an answer."""
     found = pairs(newest)
     waiting = {place for place in found.calling if asked is None or newest[place].seq > asked.seq}
     joined = [*found.joined, *((place, len(newest) - 1) for place in waiting)]
@@ -316,38 +308,40 @@ def _last_turn(newest: Sequence[Message], asked: Message | None) -> int:
     return newest[places[-1]].seq
 
 
-def _run(conversation: Conversation, first: int, last: int, enough: int) -> tuple[Message, ...]:
-    """The messages from a number on, until they have enough tokens or the last number is reached.
+def _take_run(conversation: Conversation, first: int, last: int, enough: int) -> tuple[Message, ...]:
+    """Take the messages from a number on, until they have enough tokens or reach the last number.
 
     It ends beside a pair: behind it where that is possible, else before it.
     """
     messages: list[Message] = []
-    tokens = further = reached = 0
-    found = Pairs()
-    for message in conversation.messages(first):
-        if message.seq > last or tokens >= enough:
-            reached = reached or len(messages)
-            if not found.is_waiting or further >= _LOOK_AHEAD:
-                break
-            further += 1
+    behind: list[Message] = []
+    tokens = 0
+    coming = conversation.messages(first)
+    while not behind and (some := list(islice(coming, _AT_ONCE))):
+        for message, size in zip(some, count_tokens(some), strict=True):
+            if behind or message.seq > last or tokens >= enough:
+                behind.append(message)
+            else:
+                messages.append(message)
+                tokens += size
+    reached = len(messages)
+    found = pairs(messages)
+    for message in islice(chain(behind, coming), _LOOK_AHEAD):
+        if not found.is_waiting:
+            break
         messages.append(message)
-        tokens += message.tokens
-        found.read(message)
+        found.read([message])
     within = sum(message.seq <= last for message in messages)
     places = [place for place in beside_pairs(messages, found.joined) if place <= within]
-    reached = reached or len(messages)
     return tuple(messages[: next((place for place in places if place >= reached), places[-1])])
 
 
 def covering(
     conversation: Conversation, *, stretch: Stretch, summary: RunSummary
 ) -> tuple[LogRecord | None, RunSummary | None]:
-    """The record of a summary, and the summary with its number; None where what it stands for has changed.
+    """Build the record of a summary, and the summary with its number; None where its messages changed.
 
-    Args:
-        conversation: with the log's lock held.
-        stretch: what was summarised.
-        summary: of it.
+    The conversation is one whose lock is held.
     """
     state = conversation.state
     if state.log != stretch.log:
@@ -355,12 +349,10 @@ def covering(
     if stretch.of:
         is_same = {each.seq for each in stretch.of} <= {each.seq for each in state.context}
     else:
-        free = all(state.covering(message.seq) is None for message in stretch.messages)
-        is_same = free and tuple(conversation.messages(summary.first, summary.last)) == stretch.messages
-    if not is_same:
-        return None, None
+        is_free = state.is_free(summary.first, summary.last)
+        is_same = is_free and tuple(conversation.messages(summary.first, summary.last)) == stretch.messages
     summary = summary._replace(seq=state.seq + 1)
-    return LogRecord(seq=0, summary=summary), summary
+    return (LogRecord(seq=0, summary=summary), summary) if is_same else (None, None)
 
 
 # -- up and down ------------------------------------------------------------------------------------------
@@ -385,25 +377,20 @@ class Expanded:
     cut: tuple[int, ...] = ()
 
 
-def expanded(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth: int | None) -> Expanded:
-    """What numbers stand for, in the order of the ids, as much as fits into a budget.
-
-    Raises:
-        NamedNotFound: nothing has one of the numbers.
-        Usage: the budget or the depth is negative.
-    """
+def expand(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth: int | None) -> Expanded:
+    """Open summaries and messages in the order of the ids, as much as fits into a budget."""
     check_natural(budget=budget, depth=depth or 0)
     parts: list[RunSummary | Message] = []
     total = 0
     for number in ids:
-        found, count = _holding(logs, key, number, partial(_below, number=number, depth=depth))
+        found, count = _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=depth))
         parts += found
         total += count
     return within_budget(parts, total, budget)
 
 
-def _holding(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
-    """What is found in the log, else in what vacuums put aside of it, the newest first.
+def _look_in_archive(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
+    """Look in the log, then in its vacuumed logs, the newest first.
 
     Raises:
         NamedNotFound: nowhere anything.
@@ -415,20 +402,19 @@ def _holding(logs: SessionLogs, key: str, number: int, look: Callable[[Conversat
     raise NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
 
 
-def _below(
+def _open_number(
     conversation: Conversation, number: int, depth: int | None
 ) -> tuple[list[RunSummary | Message], int] | None:
-    """What a number stands for in a log, and how many messages that is."""
     if summary := conversation.summary(number):
-        return list(_opened(conversation, summary, depth)), summary.messages
+        return list(_open_summary(conversation, summary, depth)), summary.messages
     message = conversation.message(number)
     return ([message], 1) if message else None
 
 
-def _opened(
+def _open_summary(
     conversation: Conversation, summary: RunSummary, depth: int | None
 ) -> Iterator[RunSummary | Message]:
-    """What a summary stands for, so many levels down; down to the messages without a depth."""
+    """Yield what a summary stands for, `depth` levels down; without it, its messages."""
     waiting = [(summary, depth)]
     while waiting:
         each, levels = waiting.pop()
@@ -444,7 +430,7 @@ def _opened(
 
 
 def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int) -> Expanded:
-    """The first of some parts, of `total` messages, that fit into a budget; the very first one is cut."""
+    """Take the first parts, of `total` messages, that fit into a budget; the very first one is cut."""
     summaries: list[RunSummary] = []
     messages: list[Message] = []
     cut: list[int] = []
@@ -474,25 +460,21 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
 
 
 def above(logs: SessionLogs, key: str, number: int) -> list[RunSummary]:
-    """The summaries that stand for a message or a summary, the nearest first.
-
-    Raises:
-        NamedNotFound: nothing has the number.
-    """
+    """Return the summaries that stand for a message or a summary, the nearest first."""
     for conversation in logs.with_archive(key):
-        if found := _above(conversation, number):
+        if found := _find_above(conversation, number):
             return found
-    _holding(logs, key, number, partial(_below, number=number, depth=0))
+    _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=0))
     return []
 
 
-def _above(conversation: Conversation, number: int) -> list[RunSummary]:
+def _find_above(conversation: Conversation, number: int) -> list[RunSummary]:
     own = conversation.summary(number)
     first, last = (own.first, own.last) if own else (number, number)
     top = conversation.state.covering(first)
     nodes = [top.seq] if top and last <= top.last else []
     if not nodes:  # what stands for it is no longer in the context
-        nodes = [record.summary.seq for record, _ in conversation.records(number) if record.summary]
+        nodes = [record.summary.seq for record in conversation.records(number) if record.summary]
     lineage: dict[int, RunSummary] = {}
     while nodes:
         node = conversation.summary(nodes.pop())
@@ -525,16 +507,16 @@ class SyncedHistory:
     seq: int = 0
 
 
-def synced(
+def sync_history(
     conversation: Conversation,
     given: Sequence[Mapping[str, Any]],
     expected: int | None,
     clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> tuple[LogRecord | None, SyncedHistory]:
-    """The record that makes a history equal to a host's list, and what it does.
+    """Build the record that makes a history equal to a host's list, and say what it does.
 
     Args:
-        conversation: with the log's lock held.
+        conversation: one whose lock is held.
         given: the host's messages, as they are kept.
         expected: the number of the last message that the host knows of; None where it does not say.
         clean: what makes of a message how it would be kept now.
@@ -552,7 +534,7 @@ def synced(
     amend: dict[int, Mapping[str, Any]] = {}
     kept, drop = 0, Ranges()
     for message in conversation.messages():
-        missing = _missing(message.data, given[kept], clean) if kept < len(given) else None
+        missing = _find_missing(message.data, given[kept], clean) if kept < len(given) else None
         if missing is None:
             drop = Ranges([(message.seq, state.seq)])
             break
@@ -574,19 +556,20 @@ def synced(
     return replace(record, messages=added, amend=amend), told
 
 
-def _missing(
+def _find_missing(
     known: Mapping[str, Any],
     given: Mapping[str, Any],
     clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Mapping[str, Any] | None:
-    """The fields that a message lacks which is the same otherwise; None where it is another one."""
+    """Return the fields that a message lacks which is the same otherwise; None where it is another one."""
     missing = {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
     passed_over = {name for name in _FILLED if not (given.get(name) and known.get(name))}
-    wanted = _sorted(given, passed_over)
-    is_same = wanted == _sorted(known, passed_over) or wanted == _sorted(clean(known), passed_over)
+    wanted = _write_comparable(given, passed_over)
+    is_same = wanted == _write_comparable(known, passed_over) or wanted == _write_comparable(
+        clean(known), passed_over
+    )
     return missing if is_same else None
 
 
-def _sorted(data: Mapping[str, Any], passed_over: Container[str]) -> str:
-    """A message as JSON, by which it is told from others: to Python, true and 1 are equal."""
+def _write_comparable(data: Mapping[str, Any], passed_over: Container[str]) -> str:
     return json.dumps({name: data[name] for name in sorted(data) if name not in passed_over}, sort_keys=True)

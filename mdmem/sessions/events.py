@@ -90,7 +90,7 @@ def events(
     before: Sequence[Message] = (),
     following: Message | None = None,
 ) -> list[SessionEvent]:
-    """What happened in messages, in order, files and what is open last; nothing is said twice.
+    """Find the events of messages, in order, files and open tasks last, without repeats.
 
     Args:
         messages: in order, at least one.
@@ -134,72 +134,78 @@ class _EventFinder:
 
     @property
     def is_work(self) -> bool:
-        """Whether somebody works for somebody; people who talk among themselves have names, and no tools."""
+        """Whether an assistant works for a user; people who talk have names, and no tools."""
         speakers = {message.speaker for message in self.messages}
         return bool(self.runs or speakers & _ROLES) or len(speakers) == 1
 
     def events(self) -> Iterator[SessionEvent]:
         """Find all of them, in no order; one that says so where there are none."""
         if not self.is_work:
-            found = list(self._talk())
+            found = list(self._find_talk())
         else:
-            found = [*self._turns(), *self._told_to_tools(), *self._documents(), *self._errors()]
+            found = [
+                *self._find_turns(),
+                *self._find_decisions(),
+                *self._find_documents(),
+                *self._find_errors(),
+            ]
             for line, seq in files(self.runs, self.workspace):
                 found.append(SessionEvent(FILES, seq, 2.2 if line.startswith("files read") else 0.3, line))
-            found += [] if self.following else self._open()
+            found += [] if self.following else self._find_open()
             is_changed = any(event.kind == FILES and event.rank < 1 for event in found)
             if self.runs and not (self.following or is_changed):
                 told = f"open: no file was changed since #{self.messages[0].seq}"
-                found.append(self._event(OPEN, self.messages[-1].seq, 0.3, told))
+                found.append(self._make_event(OPEN, self.messages[-1].seq, 0.3, told))
         tools = ", ".join(dict.fromkeys(in_line(run.name) for run in self.runs))
         told = f"{len(self.messages)} messages without events{f', with {tools}' if tools else ''}"
-        yield from found or [self._event(SAID, self.messages[0].seq, 0, told)]
+        yield from found or [self._make_event(SAID, self.messages[0].seq, 0, told)]
 
-    def _event(self, kind: str, seq: int, rank: float, told: str, quote: str = "") -> SessionEvent:
+    def _make_event(self, kind: str, seq: int, rank: float, told: str, quote: str = "") -> SessionEvent:
         said = without_home(f"{told}: {quote}" if quote else told, self.workspace)
         return SessionEvent(kind, seq, rank, f"{said} (#{seq})", quote)
 
-    def _said(self, message: Message, rank: float, said: str) -> SessionEvent:
+    def _quote(self, message: Message, rank: float, said: str) -> SessionEvent:
         is_request = message.role == "user" and self.is_work
         is_asked_for = QUESTION.search(said) or (is_request and _WANTS.search(said))
         verb = DECIDED if _DECISION.search(said) else ASKED if is_asked_for else SAID
         kind = ASKED if is_request else DECIDED if verb == DECIDED else SAID
-        return self._event(kind, message.seq, rank, f"{label(message)} {verb}", said)
+        return self._make_event(kind, message.seq, rank, f"{label(message)} {verb}", said)
 
     # -- turns: what a user asks, and what the assistant reports -------------------------------------------
 
-    def _turns(self) -> Iterator[SessionEvent]:
-        """What is asked, and what is reported at the end of a turn."""
+    def _find_turns(self) -> Iterator[SessionEvent]:
         is_end = self.following is None or is_asked(self.following)
         for place in reversed(range(len(self.messages))):
             message = self.messages[place]
             if message.role == "user" and not message.answers:
                 is_end = True
                 yield from (
-                    self._asked(message, place) if is_asked(message) else self._commanded(message, place)
+                    self._find_requests(message, place)
+                    if is_asked(message)
+                    else self._find_command(message, place)
                 )
             elif message.role == "assistant" and not message.answers:
                 is_end = is_end and not message.calls
-                yield from self._reported(message, is_end=is_end)
+                yield from self._find_report(message, is_end=is_end)
             else:
                 is_end = False
 
-    def _asked(self, message: Message, place: int) -> Iterator[SessionEvent]:
-        """What somebody asks an assistant for, whole where it is short, and the errors that they paste."""
+    def _find_requests(self, message: Message, place: int) -> Iterator[SessionEvent]:
+        """Yield what a user asks for, whole where it is short, and the errors that they paste."""
         who, seq = label(message), message.seq
         written, pasted = parted(message.spoken)
         own, shown = in_line(written), errors_in(pasted)[:_SHOWN]
         for line in shown:
-            yield self._event(ERROR, seq, 0.1, f"{who} pasted an error", line)
+            yield self._make_event(ERROR, seq, 0.1, f"{who} pasted an error", line)
         if not own and not shown:
             lines = in_line("\n".join(pasted))
             told = lines if 0 < len(lines) <= _WHOLE else f"{len(message.spoken):,} characters"
-            yield self._event(ASKED, seq, 0, f"{who} pasted: {told}")
-        question, option = self._question_before(place, own) if 0 < len(own) <= _SHORT else ("", "")
+            yield self._make_event(ASKED, seq, 0, f"{who} pasted: {told}")
+        question, option = self._find_question(place, own) if 0 < len(own) <= _SHORT else ("", "")
         if question and "?" not in own:
-            yield self._event(DECIDED, seq, 0, f"{who} answered {own}{option} to the question", question)
+            yield self._make_event(DECIDED, seq, 0, f"{who} answered {own}{option} to the question", question)
         elif len(own) <= _WHOLE:
-            yield from [self._said(message, 0, own)] if own else []
+            yield from [self._quote(message, 0, own)] if own else []
         else:
             said = [each for each in prose(written) if len(each.split()) >= _LEAST or _WANTS.search(each)]
             asking = sorted(range(len(said)), key=lambda at: (not _WANTS.search(said[at]), at))
@@ -208,23 +214,22 @@ class _EventFinder:
             for at in asking:
                 if sum(len(said[each]) for each in [*kept, at]) <= _WHOLE:
                     kept.append(at)
-            yield from (self._said(message, 0.01 * at, said[at]) for at in sorted(kept))
+            yield from (self._quote(message, 0.01 * at, said[at]) for at in sorted(kept))
             if titles := headings(message.spoken)[:_HEADINGS]:
-                yield self._event(ASKED, seq, 0.1, f"headings of what {who} wrote", "; ".join(titles))
+                yield self._make_event(ASKED, seq, 0.1, f"headings of what {who} wrote", "; ".join(titles))
 
-    def _commanded(self, message: Message, place: int) -> Iterator[SessionEvent]:
-        """The command that a user runs, and where they interrupt the assistant."""
+    def _find_command(self, message: Message, place: int) -> Iterator[SessionEvent]:
         behind = (each.text for each in self.messages[place + 1 : place + 3] if each.role == "user")
         command = _COMMAND.search(message.text)
         # One that their own program answers asks an assistant for nothing.
         if command and not any(_LOCAL in text for text in behind):
             told = " ".join(in_line(part) for part in command.groups() if part)
-            yield self._event(ASKED, message.seq, 0, f"{label(message)} ran {told}")
+            yield self._make_event(ASKED, message.seq, 0, f"{label(message)} ran {told}")
         elif _INTERRUPTED in message.text:
-            yield self._event(SAID, message.seq, 0.2, f"{label(message)} interrupted the assistant")
+            yield self._make_event(SAID, message.seq, 0.2, f"{label(message)} interrupted the assistant")
 
-    def _question_before(self, place: int, answer: str) -> tuple[str, str]:
-        """What the assistant asked right before a message, and the option that the answer names by number."""
+    def _find_question(self, place: int, answer: str) -> tuple[str, str]:
+        """Find the question right before a message, and the option that the answer names by number."""
         behind = reversed([*self.before, *self.messages[:place]])
         before = next((each for each in behind if each.spoken.strip()), None)
         if before is None or before.role != "assistant":
@@ -235,8 +240,8 @@ class _EventFinder:
         told = "; ".join(chain.from_iterable(chosen))
         return question, f" ({told})" if told else ""
 
-    def _reported(self, message: Message, *, is_end: bool) -> Iterator[SessionEvent]:
-        """What an assistant reports at the end of a turn, what says most first; before it, what it found."""
+    def _find_report(self, message: Message, *, is_end: bool) -> Iterator[SessionEvent]:
+        """Yield what an assistant reports at the end of a turn, and what it found on the way."""
         told = [
             (number > 0 and (said.endswith(":") or not _FINDING.search(said)), number, said)
             for number, said in enumerate(filter(_is_telling, prose(message.spoken)))
@@ -246,30 +251,30 @@ class _EventFinder:
         else:
             found = [said for _, _, said in told if _FINDING.search(said) and len(said.split()) >= _FULL]
             ranked = {said: 2.4 + 0.8 * place for place, said in enumerate(found[:_ON_THE_WAY])}
-        yield from (self._said(message, ranked[said], said) for _, _, said in told if said in ranked)
+        yield from (self._quote(message, ranked[said], said) for _, _, said in told if said in ranked)
 
     # -- what tools tell -----------------------------------------------------------------------------------
 
-    def _told_to_tools(self) -> Iterator[SessionEvent]:
-        """What people answered where a tool asked them, approved it, or stopped it."""
+    def _find_decisions(self) -> Iterator[SessionEvent]:
         for run in self.runs:
             what = "the plan" if "plan" in run.name.lower() else run.what
             questions = run.arguments.get("questions")
             first = questions[0] if isinstance(questions, list) and questions else None
             asked = in_line(str(first.get("question", ""))) if isinstance(first, Mapping) else ""
             if refused := _REFUSED.match(run.answer):
-                yield self._event(DECIDED, run.seq, 0, f"user stopped {what} and said", in_line(refused[1]))
+                yield self._make_event(
+                    DECIDED, run.seq, 0, f"user stopped {what} and said", in_line(refused[1])
+                )
             elif run.answer.startswith(STOPPED):
-                yield self._event(DECIDED, run.seq, 0.3, f"user stopped {what} without a word", asked)
+                yield self._make_event(DECIDED, run.seq, 0.3, f"user stopped {what} without a word", asked)
             elif run.answer.startswith(_APPROVED):
-                yield self._event(DECIDED, run.seq, 0, "user approved the plan")
+                yield self._make_event(DECIDED, run.seq, 0, "user approved the plan")
             elif run.answer.startswith(_ANSWERED) and "questions" in run.arguments:
                 for question, said in _ANSWER.findall(run.answer):
                     told = f"user answered {in_line(said)} to the question"
-                    yield self._event(DECIDED, run.seq, 0, told, in_line(question))
+                    yield self._make_event(DECIDED, run.seq, 0, told, in_line(question))
 
-    def _documents(self) -> Iterator[SessionEvent]:
-        """The headings and the first sentences of plans and documents that were written."""
+    def _find_documents(self) -> Iterator[SessionEvent]:
         for run in self.runs:
             name, text = "the plan", run.arguments.get("plan")
             if run.answer.startswith(_APPROVED):
@@ -278,45 +283,44 @@ class _EventFinder:
                 name, text = f"`{run.path}`", run.arguments.get("content")
             text = text if isinstance(text, str) else ""
             if titles := headings(text)[:_HEADINGS]:
-                yield self._event(SAID, run.seq, 0.5, f"headings of {name}", "; ".join(titles))
+                yield self._make_event(SAID, run.seq, 0.5, f"headings of {name}", "; ".join(titles))
             for number, said in enumerate(islice(filter(_is_telling, prose(text)), _TASKS)):
-                yield self._event(SAID, run.seq, 1.1 + number / 2, f"{name} says", said)
+                yield self._make_event(SAID, run.seq, 1.1 + number / 2, f"{name} says", said)
 
-    def _errors(self) -> Iterator[SessionEvent]:
-        """What failed, and where the same did not fail later; a tool that was used wrongly only at last."""
+    def _find_errors(self) -> Iterator[SessionEvent]:
         for place, run in enumerate(self.runs):
             behind = self.runs[place + 1 :]
             later = next((each for each in behind if each.what == run.what and each.is_done), None)
             if run.failure and (run.command or not later):
                 rank = (0.7 if run.command else 2.5) + (0.6 if later else 0)
-                event = self._event(ERROR, run.seq, rank, f"{run.what} failed", run.failure)
+                event = self._make_event(ERROR, run.seq, rank, f"{run.what} failed", run.failure)
                 ended = f"; a later run did not fail (#{later.seq})" if later else ""
                 yield event._replace(text=event.text + ended)
 
-    def _open(self) -> Iterator[SessionEvent]:
-        """What nobody has answered, and what is not done of the last list of tasks."""
+    def _find_open(self) -> Iterator[SessionEvent]:
+        """Yield unanswered questions, and the open tasks of the last list."""
         last = next((each for each in reversed(self.messages) if each.spoken.strip()), self.messages[-1])
         if is_asked(last):
-            yield self._event(OPEN, last.seq, 0.2, f"open: nobody answered {label(last)}")
+            yield self._make_event(OPEN, last.seq, 0.2, f"open: nobody answered {label(last)}")
         for said in prose(last.spoken) if last.role == "assistant" else ():
             if QUESTION.search(said):
-                yield self._event(
+                yield self._make_event(
                     OPEN, last.seq, 0.2, f"open: nobody answered what {label(last)} asked", said
                 )
             elif _LEFT.search(said):
-                yield self._event(OPEN, last.seq, 0.9, "open", said)
+                yield self._make_event(OPEN, last.seq, 0.9, "open", said)
         lists = (
             (run.seq, run.arguments.get("todos", run.arguments.get("plan"))) for run in reversed(self.runs)
         )
         seq, tasks = next((each for each in lists if isinstance(each[1], list)), (0, []))
         left = [task for task in tasks if isinstance(task, Mapping) and task.get("status") != "completed"]
         if names := [in_line(str(task.get("content") or task.get("step") or "")) for task in left]:
-            yield self._event(OPEN, seq, 0.6, "open: to do", first_of(names, _TASKS, "; "))
+            yield self._make_event(OPEN, seq, 0.6, "open: to do", first_of(names, _TASKS, "; "))
 
     # -- people who talk -----------------------------------------------------------------------------------
 
-    def _talk(self) -> Iterator[SessionEvent]:
-        """What says most, one sentence of each message before the second of any."""
+    def _find_talk(self) -> Iterator[SessionEvent]:
+        """Yield the sentences that say most, one of each message before the second of any."""
         weighed = [
             sentence_of(place, said, 1 + _MORE * min(2, len(_PERSONAL.findall(said))))
             for place, message in enumerate(self.messages)
@@ -328,11 +332,11 @@ class _EventFinder:
             place = weighed[index].message
             told[place] += 1
             if told[place] <= _A_MESSAGE:
-                yield self._said(self.messages[place], told[place] + rank / 1_000, weighed[index].text)
+                yield self._quote(self.messages[place], told[place] + rank / 1_000, weighed[index].text)
 
 
 def _is_telling(said: str) -> bool:
-    """Whether a sentence of an assistant tells something; politeness, questions and short lead-ins do not."""
+    """Return whether a sentence tells something; politeness, questions and short lead-ins do not."""
     least = _FULL if said.endswith((":", "\uff1a")) else _LEAST
     is_short = len(said.split()) < least and said.isascii()
     return not (is_short or QUESTION.search(said) or _CHATTER.match(said))

@@ -1,8 +1,7 @@
-"""Taking in conversations of other programs, however large: each message once, and behind what is there.
+"""Import conversations of other programs, however large: each message once, and behind what is there.
 
-How far a transcript was read stands in the log, in the line of the messages that were read: where an import
-is cut short, the next one goes on. Where that place is no longer in the transcript, or its message not in the
-log, the transcript is read from its start, and what the log holds of it is recognised.
+Messages of a transcript that the log holds are recognised by their hashes, in order; what follows is added.
+The log also keeps how far the transcript was read, so that its start is not read again.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.message import MOST_DEEP, Message
-from mdmem.sessions.record import LogRecord, Ranges
-from mdmem.sessions.state import State
+from mdmem.sessions.record import LogRecord, Ranges, messages_in
 from mdmem.sessions.transcripts import MIGRATED, Transcript, TranscriptEntry, transcripts
 from mdmem.text import secret
 from mdmem.text.document import digest
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _HOOK_SECONDS = 1.0
 _ENVELOPE = 4_096  # bytes of a line besides its messages
-_MOST_TOLD = 100  # reasons for one transcript in words
+_MOST_REASONS = 100  # of one transcript that are listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,34 +59,34 @@ def import_transcripts(
     rename: bool = False,
     seconds: float | None = None,
 ) -> SessionImport:
-    """As `Sessions.import_`; with `seconds`, what is not read by then is left to the next import."""
+    """Import as `Sessions.import_`; what is not read in `seconds` is left to the next import."""
     if key is not None and os.path.isdir(source):
         raise Usage(problem="a key is for one file", remedy="give the file of one conversation")
     left_out: list[str] = []
     imported: list[ImportedSession] = []
     for found in transcripts(form, source, sessions.logs.most - _ENVELOPE, left_out):
         transcript = found if key is None else replace(found, key=key)
-        told = _Told(transcript.path)
+        reasons = _Reasons(transcript.path)
         try:
-            messages = _Importer(sessions, form, transcript, told, seconds).run()
-            _alias(sessions, transcript, told)
+            messages = _Importer(sessions, form, transcript, reasons, seconds).run()
+            _set_aliases(sessions, transcript, reasons)
             if rename:
-                _rename(transcript, told)
-        except _NotTaken as reason:
-            told.add(str(reason))
+                _rename_files(transcript, reasons)
+        except _NotImported as reason:
+            reasons.add(str(reason))
         except (PathRefused, SessionConflict) as error:
-            told.add(error.message)
+            reasons.add(error.message)
         else:
             imported.append(ImportedSession(key=transcript.key, path=transcript.path, messages=messages))
-        left_out += told.reasons
+        left_out += reasons.listed
     return SessionImport(sessions=tuple(imported), left_out=tuple(left_out))
 
 
 def import_named(sessions: Sessions, form: str, path: str) -> str | None:
-    """Import a file that a hook is told of while its host waits: of a very long one, a next call reads on.
+    """Import a file that a hook names while its host waits; of a very long one, the next call reads on.
 
     Returns:
-        The key of its session; None where it was not taken in.
+        The key of its session; None where nothing was imported.
     """
     if not (os.path.isabs(path) and os.path.isfile(path)):
         return None
@@ -96,46 +94,43 @@ def import_named(sessions: Sessions, form: str, path: str) -> str | None:
     return next((each.key for each in done.sessions), None)
 
 
-class _NotTaken(Exception):
-    """Why a transcript is not taken in."""
+class _NotImported(Exception):
+    """Why a transcript is not imported."""
 
 
 class _Overtaken(Exception):
     """Another process wrote the log while the transcript was read."""
 
 
-class _Told:
-    """What is left out of one transcript: the first reasons in words, the others by number."""
+class _Reasons:
+    """Why parts of one transcript are left out: the first reasons in words, the others by number."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
         self._first: list[str] = []
         self._more = 0
 
     def add(self, reason: str) -> None:
-        """Tell one more."""
-        if len(self._first) < _MOST_TOLD:
+        if len(self._first) < _MOST_REASONS:
             self._first.append(f"{self._path}: {reason}")
         else:
             self._more += 1
 
     @property
-    def reasons(self) -> list[str]:
-        """All of them."""
+    def listed(self) -> list[str]:
         return self._first + ([f"{self._path}: {self._more:,} more"] if self._more else [])
 
 
-class _Reached(NamedTuple):
+class _Position(NamedTuple):
     """How far a transcript was read, as the log keeps it.
 
     Attributes:
         number, start, end: of the last entry that was read, as in `TranscriptEntry`.
         sha256: of its text.
-        seq, message: of the last message of it in the log: its number, 0 without one, and its hash.
+        seq, message: of its last message in the log: the number, 0 without one, and the hash.
         summary: the hash of the transcript's summary, where that was set.
     """
 
@@ -148,37 +143,22 @@ class _Reached(NamedTuple):
     summary: str = ""
 
     @classmethod
-    def of(cls, kept: Any) -> _Reached | None:
-        """The inverse of `_asdict`; None where it is something else."""
+    def read(cls, kept: Any) -> _Position | None:
+        """Read a position as a log keeps it; None where it is something else."""
         try:
-            place = cls(**kept)
+            position = cls(**kept)
         except TypeError:
             return None
-        wanted = [int, int, int, str, int, str, str]
-        return place if [type(value) for value in place] == wanted else None
+        return (
+            position if [type(value) for value in position] == [int, int, int, str, int, str, str] else None
+        )
 
-    def behind(self, entry: TranscriptEntry | None) -> _Reached:
-        """The place behind an entry."""
+    def behind(self, entry: TranscriptEntry | None) -> _Position:
+        """Return the position behind an entry."""
         if entry is None:
             return self
-        sha256 = _digest(entry.text)
+        sha256 = _hash_text(entry.text)
         return self._replace(number=entry.number, start=entry.start, end=entry.end, sha256=sha256)
-
-
-class _Start(NamedTuple):
-    """Where an import goes on.
-
-    Attributes:
-        place: behind which one.
-        entries: what comes then.
-        kept: the place that the log has to have still.
-        seq: the last number that the log has to have still; None where the place says enough.
-    """
-
-    place: _Reached
-    entries: Iterator[TranscriptEntry]
-    kept: Any
-    seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -186,14 +166,15 @@ class _Batch:
     """What becomes one line of the log.
 
     Attributes:
-        place, kept, seq: as in `_Start`.
+        position: behind which its entries stand.
+        kept, seq: the position and the last number that the log must have still; a number of None is any.
         messages: in order.
         is_dropped: whether they are no longer in the history.
         last: the last entry that was read.
         size: characters that were read.
     """
 
-    place: _Reached
+    position: _Position
     kept: Any
     seq: int | None = None
     messages: list[Mapping[str, Any]] = field(default_factory=list)
@@ -201,20 +182,14 @@ class _Batch:
     last: TranscriptEntry | None = None
     size: int = 0
 
-    def take(self, entry: TranscriptEntry, message: Mapping[str, Any] | None, *, is_dropped: bool) -> None:
-        """Read one more entry."""
-        self.last, self.size, self.is_dropped = entry, self.size + len(entry.text), is_dropped
-        if message is not None:
-            self.messages.append(message)
-
 
 class _Importer:
     """The import of one transcript into one session."""
 
     def __init__(
-        self, sessions: Sessions, form: str, transcript: Transcript, told: _Told, seconds: float | None
+        self, sessions: Sessions, form: str, transcript: Transcript, reasons: _Reasons, seconds: float | None
     ) -> None:
-        self._sessions, self._transcript, self._told = sessions, transcript, told
+        self._sessions, self._transcript, self._reasons = sessions, transcript, reasons
         self._until = None if seconds is None else time.monotonic() + seconds
         self._name = f"{form}:{os.path.basename(transcript.path)}"
         config = sessions.logs.vault.config
@@ -223,93 +198,93 @@ class _Importer:
         self._added = 0
 
     def run(self) -> int:
-        """Add what is new; how many messages that was.
+        """Add what is new; return how many messages that was.
 
         Raises:
-            _NotTaken: the session is ignored, or has messages that are newer.
+            _NotImported: the session is ignored, or has messages that are newer.
         """
         if not self._sessions.is_kept(self._transcript.key):
-            raise _NotTaken(f"the config has nothing kept of {self._transcript.key!r}")
+            raise _NotImported(f"the config has nothing kept of {self._transcript.key!r}")
         while True:
             with suppress(_Overtaken):
-                self._go_on()
+                self._add_new()
                 return self._added
 
-    def _go_on(self) -> None:
-        self._told.clear()
+    def _add_new(self) -> None:
+        self._reasons.clear()
         with self._sessions.logs.reading(self._transcript.key) as conversation:
-            start = self._resumed(conversation) or self._recognised(conversation)
-        batch = _Batch(start.place, start.kept, start.seq)
-        for entry in start.entries:
+            batch, entries = self._resume(conversation) or self._recognise(conversation)
+        for entry in entries:
             is_dropped = entry.number <= self._transcript.dropped
             is_other = is_dropped != batch.is_dropped and batch.messages
             if batch.last and (is_other or batch.size + len(entry.text) > self._most):
                 batch = self._commit(batch)
                 if self._until is not None and time.monotonic() > self._until:
                     return
-            batch.take(entry, self._message(entry), is_dropped=is_dropped)
+            message = self._clean(entry)
+            batch.messages += [message] if message is not None else []
+            batch.last, batch.size, batch.is_dropped = entry, batch.size + len(entry.text), is_dropped
         summary = self._transcript.summary
-        is_told = summary and batch.place.summary != _digest(summary)
-        if batch.messages or is_told or (batch.seq and batch.place.number):
+        is_new = summary and batch.position.summary != _hash_text(summary)
+        if batch.messages or is_new or (batch.seq and batch.position.number):
             self._commit(batch, summary)
 
-    # -- where to begin -----------------------------------------------------------------------------------
-
-    def _resumed(self, conversation: Conversation) -> _Start | None:
-        """Behind where the last import ended; None where that place is not there any more."""
+    def _resume(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]] | None:
+        """Go on where the last import ended; None where that place is gone from the log or the transcript."""
         kept = conversation.state.cursors.get(self._name)
-        place = _Reached.of(kept)
-        if place is None or (place.seq and not conversation.stands(place.seq, place.message)):
+        position = _Position.read(kept)
+        if position is None or (position.seq and not conversation.stands(position.seq, position.message)):
             return None
-        entries = self._transcript.read(place.start, place.number)
+        entries = self._transcript.read(position.start, position.number)
         first = next(entries, None)
-        if first is None or first.end != place.end or _digest(first.text) != place.sha256:
+        if first is None or first.end != position.end or _hash_text(first.text) != position.sha256:
             return None
-        return _Start(place, entries, kept)
+        return _Batch(position, kept), entries
 
-    def _recognised(self, conversation: Conversation) -> _Start:
-        """Behind the last message that the log holds already.
+    def _recognise(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]]:
+        """Go on behind the last message that the log holds already, by the hashes of its messages.
 
         Raises:
-            _NotTaken: what comes then is not newer than what the session has besides.
+            _NotImported: what follows is not newer than what the session has besides.
         """
-        state = conversation.state
+        state, position, last = conversation.state, _Position(), None
         kept = state.cursors.get(self._name)
-        held = (message for record, _ in conversation.records() for message in record.spoken())
-        place, last = _Reached(), None
+        held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         for entry in entries:
-            data = self._message(entry)
+            data = self._clean(entry)
             if data is not None:
-                same, newest = _first_like(data, held, state)
-                if same is None:
+                wanted, newest = Message.of(0, data).hash, None
+                for message in held:
+                    if message.hash == wanted:
+                        position = position._replace(seq=message.seq, message=wanted)
+                        break
+                    newest = message if state.holds(message.seq) else newest
+                else:
                     if newest and not _is_later(data, newest):
                         reason = f"the session {self._transcript.key!r} has messages that it has not"
-                        raise _NotTaken(f"{reason}, and that are newer; import it under another key")
-                    return _Start(place.behind(last), chain([entry], entries), kept, state.seq)
-                place = place._replace(seq=same.seq, message=same.hash)
+                        raise _NotImported(f"{reason}, and that are newer; import it under another key")
+                    return _Batch(position.behind(last), kept, state.seq), chain([entry], entries)
             last = entry
-        return _Start(place.behind(last), iter(()), kept, state.seq)
+        return _Batch(position.behind(last), kept, state.seq), iter(())
 
-    # -- what is added ------------------------------------------------------------------------------------
-
-    def _message(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
-        """What an entry says, as it is kept; None where that is nothing."""
+    def _clean(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
+        """Remove the secrets of an entry's message; None where nothing of it is kept."""
         data = entry.message
         if entry.fault:
-            self._told.add(f"entry {entry.number}: {entry.fault}")
+            self._reasons.add(f"entry {entry.number}: {entry.fault}")
         if data is None or Message.of(0, data).is_transient:
             return None
-        if self._is_plain(entry.text):
+        if self._is_clean(entry.text):
             return data
         try:
             return self._sessions.cleaned(self._transcript.key, data)
         except (Usage, Invalid) as error:
-            self._told.add(f"entry {entry.number}: {error.message}")
+            self._reasons.add(f"entry {entry.number}: {error.message}")
             return None
 
-    def _is_plain(self, text: str) -> bool:
-        """Whether a message that is written so is kept as it is: that is seen without writing it again."""
+    def _is_clean(self, text: str) -> bool:
+        """Return whether a text has nothing to remove: most messages need not be written again."""
         if text.count("{") + text.count("[") > MOST_DEEP:
             return False
         if self._keeps_secrets:
@@ -317,49 +292,37 @@ class _Importer:
         return secret.ALLOW_MARK not in text and not secret.find(text, allow=self._allow)
 
     def _commit(self, batch: _Batch, summary: str = "") -> _Batch:
-        """Append messages and how far the transcript was read, in one line; the next batch.
+        """Append messages and the position behind them in one line; return the next batch.
 
         Raises:
             _Overtaken: the log is not what it was when the transcript was read.
         """
 
-        def build(conversation: Conversation) -> tuple[LogRecord, _Reached]:
+        def build(conversation: Conversation) -> tuple[LogRecord, _Position]:
             state = conversation.state
             if state.cursors.get(self._name) != batch.kept or batch.seq not in {None, state.seq}:
                 raise _Overtaken
-            place, record = batch.place.behind(batch.last), LogRecord(seq=0)
+            position, record = batch.position.behind(batch.last), LogRecord(seq=0)
             if batch.messages:
                 first, last = state.seq + 1, state.seq + len(batch.messages)
-                place = place._replace(seq=last, message=Message.of(last, batch.messages[-1]).hash)
+                position = position._replace(seq=last, message=Message.of(last, batch.messages[-1]).hash)
                 if batch.is_dropped:
                     record = conversation.dropping(Ranges([(first, last)]), state.live)
             if summary:
                 # What somebody has set since the last import is newer.
-                is_ours = not state.text or _digest(state.text) == place.summary
+                is_ours = not state.text or _hash_text(state.text) == position.summary
                 record = replace(record, text=summary if is_ours else None)
-                place = place._replace(summary=_digest(summary))
-            cursors = {self._name: place._asdict()}
-            return replace(record, messages=tuple(batch.messages), cursors=cursors), place
+                position = position._replace(summary=_hash_text(summary))
+            cursors = {self._name: position._asdict()}
+            return replace(record, messages=tuple(batch.messages), cursors=cursors), position
 
-        place = self._sessions.logs.commit(self._transcript.key, build)
+        position = self._sessions.logs.commit(self._transcript.key, build)
         self._added += len(batch.messages)
-        return _Batch(place, place._asdict())
-
-
-def _first_like(
-    data: Mapping[str, Any], held: Iterator[Message], state: State
-) -> tuple[Message | None, Message | None]:
-    """The next of some messages that says the same; without one, the last of them that is in the history."""
-    wanted, newest = Message.of(0, data).hash, None
-    for message in held:
-        if message.hash == wanted:
-            return message, None
-        newest = message if state.holds(message.seq) else newest
-    return None, newest
+        return _Batch(position, position._asdict())
 
 
 def _is_later(data: Mapping[str, Any], message: Message) -> bool:
-    """Whether what is said in `data` was said after another message; not where it does not say when."""
+    """Return whether `data` was said after another message; not where it does not say when."""
     try:
         times = [
             datetime.fromisoformat(text) for text in (Message.of(0, data).created_at, message.created_at)
@@ -370,24 +333,24 @@ def _is_later(data: Mapping[str, Any], message: Message) -> bool:
     return said > before
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return digest(text.encode("utf-8", "surrogatepass"))
 
 
-def _alias(sessions: Sessions, transcript: Transcript, told: _Told) -> None:
+def _set_aliases(sessions: Sessions, transcript: Transcript, reasons: _Reasons) -> None:
     """Make the other keys of a conversation lead to it, but for those that are sessions themselves."""
     for alias in transcript.aliases:
         try:
             own = sessions.resolve(alias)
-            if own == alias != transcript.key and not sessions.history(alias, last=1):
+            if own == alias != transcript.key and not sessions.info(alias).messages:
                 sessions.alias(alias, transcript.key)
             elif own != sessions.resolve(transcript.key):
-                told.add(f"{alias!r} is another session, and no alias of {transcript.key!r}")
+                reasons.add(f"{alias!r} is another session, and no alias of {transcript.key!r}")
         except (PathRefused, SessionConflict) as error:
-            told.add(f"the alias {alias!r}: {error.message}")
+            reasons.add(f"the alias {alias!r}: {error.message}")
 
 
-def _rename(transcript: Transcript, told: _Told) -> None:
+def _rename_files(transcript: Transcript, reasons: _Reasons) -> None:
     """Give the files of a conversation names that say that it was taken in."""
     for path in transcript.files:
         folder, name = os.path.split(path)
@@ -395,6 +358,6 @@ def _rename(transcript: Transcript, told: _Told) -> None:
             with files.opened(folder or ".") as descriptor:
                 files.move((descriptor, name), (descriptor, name + MIGRATED))
         except files.Raced:
-            told.add(f"not renamed: there is {name}{MIGRATED} already")
+            reasons.add(f"not renamed: there is {name}{MIGRATED} already")
         except OSError as error:
-            told.add(f"not renamed: {error.strerror}")
+            reasons.add(f"not renamed: {error.strerror}")

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -28,7 +28,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.kind import NAMESPACES, OBSERVATION, WORKING
-from mdmem.sessions.conversation import Conversation, LogPosition, faults, header_in
+from mdmem.sessions.conversation import Conversation, LogPosition, faults, find_header
 from mdmem.sessions.record import (
     LAST_NUMBER,
     MOST_VALUES,
@@ -36,8 +36,8 @@ from mdmem.sessions.record import (
     LogHeader,
     LogRecord,
     has_too_much,
-    header_line,
-    line_of,
+    write_header,
+    write_record,
 )
 from mdmem.sessions.state import State
 from mdmem.text.document import SUFFIXES, digest
@@ -66,8 +66,8 @@ _LEAST_END = (
 )  # bytes that are read from the end of a log, however small the config's limit is
 _COMPACTING, _COMPACTING_SECONDS = "compacting", 600.0  # of waiting for whoever asks a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
-MENDED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
-"""The codes of findings that `mend` ends."""
+REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
+"""The codes of findings that `repair` ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class SessionLogs:
         return max(self.vault.config.sessions.max_log_bytes, _LEAST_END)
 
     def path(self, key: str) -> str:
-        """The log of a key, as a path of the whole vault.
+        """Return the log of a key, as a path of the whole vault.
 
         Raises:
             Usage: as `name_of`.
@@ -133,21 +133,16 @@ class SessionLogs:
         return join(self.vault.namespace, FOLDER)
 
     def paths(self) -> list[str]:
-        """The logs that there are."""
+        """Return the logs that there are."""
         names = self.vault.store.names(self.folder)
         paths = (
             f"{self.folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."
         )
         return list(filter(self.vault.wall.holds, paths))
 
-    def all(
-        self, missed: list[MdmemError] | None = None, paths: Sequence[str] | None = None
-    ) -> Iterator[Conversation]:
-        """The conversations of all logs, or of some paths.
-
-        Why one is left out is added to `missed`: it cannot be read, or is too large to be read unasked.
-        """
-        for path in self.paths() if paths is None else paths:
+    def all(self, missed: list[MdmemError] | None = None) -> Iterator[Conversation]:
+        """Yield the conversations of all logs; `missed` gets why one cannot be read, or is too large."""
+        for path in self.paths():
             try:
                 with self.at(path, unasked=True) as conversation:
                     if conversation:
@@ -157,30 +152,30 @@ class SessionLogs:
                     missed.append(error)
 
     def infos(self) -> Iterator[SessionInfo]:
-        """What each session is in a list; a log that cannot be read is passed over."""
+        """Yield the sessions of the namespace without the logs that cannot be read."""
         for path in self.paths():
             with contextlib.suppress(MdmemError), self.vault.store.log(path) as log:
-                header = header_in(log, self.most)
+                header = find_header(log, self.most)
                 if header and self.path(header.key) == path:
                     try:
-                        yield info_of(self._conversation(path, log, header.key, self.end))
+                        yield info_of(self._load(path, log, header.key, self.end))
                     except LimitReached as error:
                         yield SessionInfo(key=header.key, bytes=log.size, problem=str(error))
 
     def findings(self, path: str, *, unasked: bool) -> Iterator[Diagnostic]:
-        """What is wrong with a log; unasked, one that is too large is not read."""
+        """Yield the findings about a log; unasked, a large one is not read."""
         try:
             with self.vault.store.log(path) as log:
                 if unasked and (refused := self._check_size(log)):
                     yield about_file(path, "log-too-large", refused.message, refused.hint, severity="warning")
                     return
-                header = header_in(log, self.most)
+                header = find_header(log, self.most)
                 if header and self.path(header.key) != path:
                     message = f"it is the log of {header.key!r}, which has another name"
                     yield about_file(path, "session-conflict", message, "rename it, or move it away")
                 for fault in faults(log, self.most):
                     severity: Severity = "warning" if fault.code == "not-a-record" else "error"
-                    hint = "`mdmem sessions check --fix` writes the log anew"
+                    hint = "`mdmem sessions check --fix` rewrites the log"
                     yield at_line(path, fault.line, fault.code, fault.message, hint, severity=severity)
                 if header and log.size > self.end:  # whoever wants its end alone has to find a snapshot there
                     Conversation(log, header.key, self.most, within=self.end)
@@ -198,64 +193,58 @@ class SessionLogs:
     # -- reading ------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def at(self, path: str, *, unasked: bool = False) -> Iterator[Conversation | None]:
-        """The conversation of the log at a path of the whole vault, open inside the block; None without one.
+    def at(
+        self, path: str, *, unasked: bool = False, archived: bool = False
+    ) -> Iterator[Conversation | None]:
+        """Open the conversation of the log at a path of the whole vault inside the block; None without one.
+
+        With `archived` the log may also be one that was put aside.
 
         Raises:
-            LimitReached: the log is too large, and nobody has asked for this one.
-            As `Conversation`.
+            LimitReached: the log is too large to be read unasked.
         """
         with self.vault.store.log(path) as log:
             if unasked and (refused := self._check_size(log)):
                 raise refused
-            header = header_in(log, self.most)
+            header = find_header(log, self.most)
             is_own = header and self.path(header.key) == path
-            yield self._conversation(path, log, header.key) if header and is_own else None
+            if header and archived and not is_own:
+                yield Conversation(log, header.key, self.most)
+            else:
+                yield self._load(path, log, header.key) if header and is_own else None
 
     @contextlib.contextmanager
     def opened(self, key: str, within: int | None = None) -> Iterator[Conversation]:
-        """The conversation of just this key, which may be an alias, as it is now, open inside the block.
-
-        Raises:
-            As `Conversation`.
-        """
+        """Open the conversation of just this key, which may be an alias, inside the block."""
         path = self.path(key)
         with self.vault.store.log(path) as log:
-            yield self._conversation(path, log, key, within)
+            yield self._load(path, log, key, within)
 
     @contextlib.contextmanager
     def reading(self, key: str, within: int | None = None) -> Iterator[Conversation]:
-        """The conversation of a key, or of the session that it is another name of, open inside the block."""
+        """Open the conversation of a key, or of the session that it is an alias of, inside the block."""
         with self.opened(self.names(key, within)[-1], within) as conversation:
             yield conversation
 
     def resolve(self, key: str) -> str:
-        """The key that a key is another name of; itself where it is none.
-
-        Raises:
-            SessionConflict: one alias leads to another, and so on.
-        """
+        """Return the key that a key is another name of; itself where it is none."""
         return self.names(key)[-1]
 
     def names(self, key: str, within: int | None = None) -> list[str]:
-        """A key, and those that it is another name of, one behind the other.
-
-        Raises:
-            SessionConflict: as `resolve`.
-        """
+        """Return a key, and those that it is an alias of, one after the other."""
         keys = [key]
         while len(keys) <= _MOST_ALIASES:
             with self.opened(keys[-1], within) as conversation:
                 if not conversation.state.alias_of:
                     return keys
                 keys.append(conversation.state.alias_of)
-        raise self._endless(key)
+        raise self._alias_error(key)
 
-    def _endless(self, key: str) -> SessionConflict:
+    def _alias_error(self, key: str) -> SessionConflict:
         return SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
 
     def number(self, key: str, named: int | str) -> int:
-        """The number of a message or a summary of a session that is named `61`, `"61"` or `"<key>#61"`.
+        """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`.
 
         Raises:
             Usage: it is none, or that of another session.
@@ -267,7 +256,7 @@ class SessionLogs:
             raise Usage(problem=f"{named!r} is of another session than {key!r}", remedy="give its own key")
         return int(found["number"] if found else named)
 
-    def _conversation(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
+    def _load(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
         known = self._known.get(path)
         conversation = Conversation(log, key, self.most, known, within)
         if known is None or conversation.state is not known[0]:
@@ -311,14 +300,14 @@ class SessionLogs:
                         self.append(conversation, record)
                     return result
                 key = conversation.state.alias_of
-        raise self._endless(asked)
+        raise self._alias_error(asked)
 
     @contextlib.contextmanager
     def writing(self, *keys: str) -> Iterator[tuple[Conversation, ...]]:
-        """The conversations of just these keys, their logs locked, to `append` to inside the block."""
+        """Open the conversations of just these keys with their logs locked, to `append` to in the block."""
         paths = [self.path(key) for key in keys]
         with self.vault.store.appending(*paths) as logs:
-            yield tuple(map(self._conversation, paths, logs, keys, [self.end] * len(keys)))
+            yield tuple(map(self._load, paths, logs, keys, [self.end] * len(keys)))
 
     def append(self, conversation: Conversation, record: LogRecord) -> None:
         """Append a record, with its next number, to a log whose lock is held; `commit` does both."""
@@ -330,7 +319,7 @@ class SessionLogs:
             reason = f"it has a line of the number {state.seq:,}"
             remedy = "run `mdmem sessions check --fix`"
             raise SessionConflict(path=log.path, reason=reason, remedy=remedy)
-        added = [line_of(record)]
+        added = [write_record(record)]
         if len(added[0]) > self.most:
             what = f"{log.path}: a line of {len(added[0]):,} bytes"
             remedy = "say it in parts, or raise max_line_bytes in .mdmem/config.toml under [sessions]"
@@ -341,11 +330,11 @@ class SessionLogs:
         if conversation.is_new:
             header = LogHeader(os.urandom(8).hex(), state.key)
             state.log = header.log
-            added.insert(0, header_line(header))
+            added.insert(0, write_header(header))
         state.take(record, len(added[-1]) + 1)
         if state.wants_snapshot:
             snapshot = state.snapshot_at(next_start(log) + sum(len(line) + 1 for line in added), record.at)
-            line = line_of(snapshot)
+            line = write_record(snapshot)
             if len(line) <= self.most and not has_too_much(line):
                 added.append(line)
                 state.take(snapshot, len(line) + 1)
@@ -353,11 +342,7 @@ class SessionLogs:
         self._remember(conversation)
 
     def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else compacts a session, and let nobody inside the block.
-
-        Raises:
-            LockTimeout: somebody did for ten minutes.
-        """
+        """Wait until nobody else compacts a session, and let nobody inside the block."""
         name = f"{digest(self.path(key).encode())}.lock"
         return files.held(os.path.join(self.vault.disk.local(_COMPACTING), name), _COMPACTING_SECONDS)
 
@@ -398,10 +383,10 @@ class SessionLogs:
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
             own = LogRecord(seq=source.state.seq + 1, at=at, **_host_fields(known))
-            lines = chain(source.renamed(key), [line_of(own)] if _host_fields(known) else [])
+            lines = chain(source.write_renamed(key), [write_record(own)] if _host_fields(known) else [])
             target.log.put_aside(self._archive_path(known, _DELETED), lines)
         header = LogHeader(os.urandom(8).hex(), source.state.key)
-        leading = [header_line(header), line_of(LogRecord(seq=1, at=at, alias_of=key))]
+        leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=key))]
         source.log.put_aside(self._archive_path(source.state, _VACUUMED), leading)
 
     def unalias(self, alias: str) -> bool:
@@ -415,13 +400,13 @@ class SessionLogs:
     # -- the archive --------------------------------------------------------------------------------------
 
     def archived(self, key: str) -> list[str]:
-        """The logs of a key that were put aside, the oldest first, as paths of the whole vault."""
-        folder = self._archive(key)
+        """Return the logs of a key that were put aside, the oldest first, as paths of the whole vault."""
+        folder = self._archive_folder(key)
         names = self.vault.store.names(folder)
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
 
     def _find_vacuumed(self, log: str) -> list[str]:
-        """What vacuums put aside of a log of this id, under whatever key, the oldest first."""
+        """Find the vacuumed logs of this id, under any key, the oldest first."""
         root, found = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}"), list[tuple[str, str]]()
         for folder in self.vault.store.names(root):
             names = self.vault.store.names(f"{root}/{folder}")
@@ -430,15 +415,15 @@ class SessionLogs:
         return [path for _, path in sorted(found)]
 
     def with_archive(self, key: str) -> Iterator[Conversation]:
-        """The conversation of a key, then what vacuums put aside of the same log, the newest first."""
+        """Yield the conversation of a key, then what vacuums put aside of the same log, the newest first."""
         key = self.resolve(key)
         with self.opened(key) as conversation:
             state = conversation.state
             yield conversation
         for path in reversed(self._find_vacuumed(state.log)) if state.vacuumed else ():
-            with self.vault.store.log(path) as log:
-                if header := header_in(log, self.most):
-                    yield Conversation(log, header.key, self.most)
+            with self.at(path, archived=True) as archived:
+                if archived:
+                    yield archived
 
     def delete(self, key: str) -> bool:
         """Put the log of just this key into the archive; whether there was one."""
@@ -464,29 +449,33 @@ class SessionLogs:
             log.bring_back(kept[-1])
 
     def vacuum(self, key: str) -> bool:
-        """Write a log anew without what is no longer in the history; whether anything was not."""
+        """Rewrite a log without what left the history; return whether anything had."""
         with self.writing(self.resolve(key)) as (conversation,):
             state = conversation.state
             if state.has_dropped:
                 refuse_later(conversation)
-                conversation.log.put_aside(self._archive_path(state, _VACUUMED), conversation.vacuumed(now()))
+                conversation.log.put_aside(
+                    self._archive_path(state, _VACUUMED), conversation.write_vacuumed(now())
+                )
             return state.has_dropped
 
-    def mend(self, path: str) -> bool:
-        """Write a log anew in the order of its numbers, and keep the old one; whether it is a log."""
+    def repair(self, path: str) -> bool:
+        """Rewrite a log by number, and keep the old one; return whether it is a log."""
         with self.vault.store.appending(path) as (log,):
-            header = header_in(log, self.most)
+            header = find_header(log, self.most)
             if not header or self.path(header.key) != path:
                 return False
             conversation = Conversation(log, header.key, self.most)
             refuse_later(conversation)
-            log.put_aside(self._archive_path(conversation.state, _VACUUMED), conversation.mended(now()))
+            log.put_aside(
+                self._archive_path(conversation.state, _VACUUMED), conversation.write_repaired(now())
+            )
             return True
 
     def purge(self, key: str) -> None:
         """Remove all that the archive has of a key, and of its log; nothing brings it back."""
         with self.vault.store.appending(self.path(key)) as (log,):
-            own, header = self.archived(key), header_in(log, self.most)
+            own, header = self.archived(key), find_header(log, self.most)
             ids = {path.rpartition("/")[2].split("-")[1] for path in own} | (
                 {header.log} if header else set()
             )
@@ -494,22 +483,20 @@ class SessionLogs:
                 log.purge(path)
 
     def _archive_path(self, state: State, why: str) -> str:
-        """Where a log is put aside."""
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{state.log}-{state.seq}{why}"
-        return f"{self._archive(state.key)}/{name}"
+        return f"{self._archive_folder(state.key)}/{name}"
 
-    def _archive(self, key: str) -> str:
+    def _archive_folder(self, key: str) -> str:
         return join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}/{name_of(key)}")
 
 
 def _host_fields(state: State, other: State | None = None) -> dict[str, Any]:
-    """What hosts have set of a session; without what another one has as well."""
     told = {name: getattr(state, name) for name in ("text", "title", "metadata")}
     return {name: value for name, value in told.items() if value and not (other and getattr(other, name))}
 
 
 def info_of(conversation: Conversation) -> SessionInfo:
-    """A session as a list shows it."""
+    """Return a session as a list shows it."""
     state = conversation.state
     return SessionInfo(
         key=state.key,
@@ -525,7 +512,7 @@ def info_of(conversation: Conversation) -> SessionInfo:
 
 
 def capture_refused(vault: Vault) -> NotAllowed | None:
-    """Why hooks keep nothing, and have nothing observed, in a vault of which the config asks for it."""
+    """Return why hooks keep and observe nothing though the config asks for it; None where they do."""
     config = vault.config
     asks = {
         "[sessions] capture": config.sessions.capture == "hooks",
@@ -542,7 +529,7 @@ def capture_refused(vault: Vault) -> NotAllowed | None:
 
 
 def fits(glob: str, key: str) -> bool:
-    """Whether a glob of the config names a key: `*` stands for anything but colons, `**` for anything."""
+    """Match a key with a glob of the config: `*` stands for anything but colons, `**` for anything."""
     if "*" not in glob:
         return glob == key
     parts = (_STARS.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*)", glob))
@@ -550,7 +537,7 @@ def fits(glob: str, key: str) -> bool:
 
 
 def name_of(key: str) -> str:
-    """The name of a session's files, without suffix: as `encode_id`; where that is long, cut and hashed.
+    """Name a session's files, without suffix: as `encode_id`, cut and hashed where that is long.
 
     Raises:
         Usage: the key is empty, `.` or `..`, or no text that a file can be named after.
@@ -565,13 +552,10 @@ def name_of(key: str) -> str:
 
 
 def bound_to(thread: str, vault: Vault) -> Vault:
-    """A vault that holds, of what conversations left behind, only what is of one thread.
+    """Return a vault that holds, of what conversations left behind, only what is of one thread.
 
     That is its working memory and, also where it is another name of a session, the summary and the
     observations.
-
-    Raises:
-        Usage, PathRefused: no session or working memory can have this name.
     """
     working = f"{WORKING.folder}/threads/{encode_id(thread)}"
     kept = [f"{working}{suffix}" for suffix in SUFFIXES]
@@ -580,13 +564,13 @@ def bound_to(thread: str, vault: Vault) -> Vault:
         kept += [f"{FOLDER}/{name}{suffix}" for suffix in (*SUFFIXES, SUFFIX)]
         kept.append(f"{OBSERVATION.folder}/{name}")
     keeps = tuple(join(vault.namespace, path) for path in kept)
-    own = _without_sessions(vault.wall)._replace(keeps=keeps)
-    others = (each._replace(namespace=_without_sessions(each.namespace)) for each in vault.reads[1:])
+    own = _hide_sessions(vault.wall)._replace(keeps=keeps)
+    others = (each._replace(namespace=_hide_sessions(each.namespace)) for each in vault.reads[1:])
     return Vault(vault.store, own, vault.actor, (vault.reads[0]._replace(namespace=own), *others))
 
 
-def _without_sessions(namespace: Namespace) -> Namespace:
-    """A namespace without what conversations left behind, in it and in those below it."""
+def _hide_sessions(namespace: Namespace) -> Namespace:
+    """Return a namespace without what conversations left behind, in it and in those below it."""
     parts, below = namespace.folder.split("/"), [*NAMESPACES]
     while parts and parts[0] in NAMESPACES:
         below = below[below.index(parts[0]) + 1 :] if parts[0] in below else []
@@ -602,7 +586,7 @@ def _without_sessions(namespace: Namespace) -> Namespace:
 
 
 def now() -> str:
-    """The time as logs have it: ISO 8601, UTC, milliseconds."""
+    """Return the time as logs have it: ISO 8601, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

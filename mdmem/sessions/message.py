@@ -26,9 +26,10 @@ from mdmem.sessions.parts import (
     is_reasoning,
     leaves,
     parts,
+    parts_of,
     shortened,
-    texts,
-    tokens,
+    texts_of,
+    tokens_of,
 )
 from mdmem.text import secret
 from mdmem.text.document import digest
@@ -71,7 +72,7 @@ class Message(NamedTuple):
 
     @classmethod
     def of(cls, seq: int, written: Mapping[str, Any], stored: str = "") -> Message:
-        """The message that is written so in a log; the inverse of `written`."""
+        """Return the message that is written so in a log; the inverse of `written`."""
         line = written.get(_LINE)
         if not line or not isinstance(line, Mapping) or not line.keys() <= {"id", "created_at"}:
             return cls(seq, written, stored)
@@ -102,21 +103,21 @@ class Message(NamedTuple):
     @property
     def id(self) -> str:
         """The id that its writer gave it, or the transcript that it was read from; empty without one."""
-        return self._given("id")
+        return self._read_field("id")
 
     @property
     def created_at(self) -> str:
         """When it was said, by what it or its transcript says, else when it was stored (ISO 8601)."""
-        return self._given("created_at") or self.stored
+        return self._read_field("created_at") or self.stored
 
-    def _given(self, name: str) -> str:
+    def _read_field(self, name: str) -> str:
         values = (self.data.get(name), self.line.get(name))
         return next((each for each in values if isinstance(each, str) and each), "")
 
     @property
     def text(self) -> str:
         """What it says in words: its content, calls and answers of tools, media by name; no reasoning."""
-        return self.data["content"] if is_plain(self.data) else "\n".join(filter(None, texts(self.data)))
+        return texts_of([self.data])[0]
 
     @property
     def spoken(self) -> str:
@@ -126,7 +127,7 @@ class Message(NamedTuple):
         """
         if self.role not in _SPEAKERS or parts(self.data)[0].kind:
             return ""
-        said = _said(self.data)
+        said = _read_words(self.data)
         if self.role == "user" and ("<" in said or "[" in said):
             own = _OF_TOOLS.sub("", said)
             return said if own == said else own.strip()
@@ -155,19 +156,16 @@ class Message(NamedTuple):
     @property
     def halves(self) -> tuple[Half, ...]:
         """What in it calls or answers something in another message."""
-        found = [half for part in self._parts if (half := part.half)]
-        named = [half for half in found if any(half.ids)]
-        # What has no id is half of a pair only where its program gives none.
-        return tuple(named if any(half.waits for half in named) else found)
+        return _halves_of(self._parts)
 
     @property
     def _parts(self) -> Sequence[MessagePart]:
-        return () if is_plain(self.data) else parts(self.data)
+        return parts_of([self.data])[0]
 
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt: its JSON without base64, and some for each picture."""
-        return tokens(self.data)
+        return count_tokens([self])[0]
 
     @property
     def hash(self) -> str:
@@ -176,7 +174,7 @@ class Message(NamedTuple):
 
     @property
     def is_transient(self) -> bool:
-        """Whether it is a model's reasoning and nothing else, which no conversation needs again."""
+        """Return whether it is a model's reasoning and nothing else, which no conversation needs again."""
         return (
             self.data.get("role") == "assistant"
             and not is_plain(self.data)
@@ -186,7 +184,7 @@ class Message(NamedTuple):
         )
 
     def abridged(self, most: int) -> Message | None:
-        """The message, or of one of more tokens as much of its texts, without their middle.
+        """Return the message, or of one of more tokens as much of its texts, without their middle.
 
         Reasoning and media go first. What makes it half of a pair stays, and so does the shape of an answer.
         None where not even its form fits.
@@ -195,6 +193,36 @@ class Message(NamedTuple):
             return self
         data = shortened(self.data, most)
         return None if data is None else self._replace(data=data)
+
+
+class SpokenLine(NamedTuple):
+    """A message in words: who speaks, its role, the words, and whether it calls tools or answers a call."""
+
+    speaker: str
+    role: str
+    text: str
+    is_call: bool
+    is_answer: bool
+
+
+def spoken_lines(messages: Sequence[Message]) -> list[SpokenLine]:
+    """Write messages in words."""
+    data = [message.data for message in messages]
+    kinds = ({part.kind for part in found} for found in parts_of(data))
+    return [
+        SpokenLine(message.speaker, message.role, text, "call" in kind, "answer" in kind)
+        for message, text, kind in zip(messages, texts_of(data), kinds, strict=True)
+    ]
+
+
+def read_messages(rows: Iterable[tuple[int, Mapping[str, Any], str]]) -> list[Message]:
+    """Read messages as `Message.of` does, from their numbers, their fields and when they were stored."""
+    return [Message.of(*row) for row in rows]
+
+
+def count_tokens(messages: Iterable[Message]) -> list[int]:
+    """Estimate how many tokens each message takes in a prompt."""
+    return tokens_of([message.data for message in messages])
 
 
 def check(data: Any) -> None:
@@ -209,7 +237,7 @@ def check(data: Any) -> None:
     named = data.get("role") if "role" in data else data.get("type")
     if not isinstance(named, str) or not named:
         raise Usage(problem="the role of a message is a text", remedy='give "user", "assistant" or another')
-    if problem := _fault(data, 0):
+    if problem := _find_fault(data, 0):
         raise Usage(problem=f"a message cannot hold {problem}")
     try:
         written = encoded(data)
@@ -219,32 +247,20 @@ def check(data: Any) -> None:
         raise Usage(problem="a message cannot hold a character in two halves", remedy="decode it as UTF-16")
 
 
-def _fault(value: Any, depth: int) -> str:
-    """What JSON cannot hold in a value; empty when it can hold it all."""
+def _find_fault(value: Any, depth: int) -> str:
+    """Find what JSON cannot hold in a value; empty without any."""
     if depth > MOST_DEEP:
         return f"values nested more than {MOST_DEEP} deep"
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             return "a key that is not a text"
-        return next(filter(None, (_fault(each, depth + 1) for each in value.values())), "")
+        return next(filter(None, (_find_fault(each, depth + 1) for each in value.values())), "")
     if isinstance(value, list):
-        return next(filter(None, (_fault(each, depth + 1) for each in value)), "")
+        return next(filter(None, (_find_fault(each, depth + 1) for each in value)), "")
     return "" if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
 
 
-def is_too_deep(value: Any, depth: int = 0) -> bool:
-    """Whether the values of an object or a list, as JSON is read, are nested more deeply than a message's."""
-    if depth > MOST_DEEP:
-        return True
-    for each in value.values() if type(value) is dict else value:  # each message that is read comes here
-        kind = type(each)
-        if (kind is dict or kind is list) and is_too_deep(each, depth + 1):
-            return True
-    return False
-
-
-def _said(data: Mapping[str, Any]) -> str:
-    """The words of a content, or of the parts that some programs have in its place."""
+def _read_words(data: Mapping[str, Any]) -> str:
     content = data.get("content", data.get("parts"))
     blocks = content if isinstance(content, list) else [content]
     told = (each for each in blocks if isinstance(each, Mapping) and not is_reasoning(each))
@@ -255,12 +271,12 @@ def _said(data: Mapping[str, Any]) -> str:
 
 
 def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mapping[str, Any], list[Secret]]:
-    """A message with the `word` of each secret in its place, and the secrets; `allow` as in `secret.find`."""
+    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`."""
     written = encoded(data)
     # The mark that allows secrets counts for its own line, and JSON is all one.
     if secret.ALLOW_MARK not in written:
         found = secret.find(written, allow=allow)
-        return _spliced(written, found) if found else data, found
+        return _splice_secrets(written, found) if found else data, found
     found = []
 
     def clean(value: Any) -> Any:
@@ -269,21 +285,21 @@ def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mappin
             found.extend(secrets)
             return splice(value, secret.redactions(secrets)) if secrets else value
         if isinstance(value, Mapping):
-            return _named((clean(name), clean(each)) for name, each in value.items())
+            return _number_names((clean(name), clean(each)) for name, each in value.items())
         return [clean(each) for each in value] if isinstance(value, list) else value
 
     return clean(data), found
 
 
-def _spliced(written: str, found: Sequence[Secret]) -> Mapping[str, Any]:
-    """A message read from its JSON without some secrets.
+def _splice_secrets(written: str, found: Sequence[Secret]) -> Mapping[str, Any]:
+    """Return a message read from its JSON without some secrets.
 
     Raises:
         Usage: it is no JSON without them.
     """
     try:
         data: Mapping[str, Any] = json.loads(
-            splice(written, secret.redactions(found)), object_pairs_hook=_named
+            splice(written, secret.redactions(found)), object_pairs_hook=_number_names
         )
     except ValueError:
         problem = f"a secret reaches over several values: {found[0].kind} {found[0].shown}…"
@@ -291,8 +307,7 @@ def _spliced(written: str, found: Sequence[Secret]) -> Mapping[str, Any]:
     return data
 
 
-def _named(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of names and values; a name that stands already, as that of two secrets, gets a number."""
+def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in pairs:
         own = name
@@ -319,23 +334,26 @@ class Pairs:
         self._waiting: dict[str, list[int]] = {}
         self._count = 0
 
-    def read(self, message: Message) -> None:
-        """Read one more message."""
-        for half in message.halves:
-            call = self._answered_by(half)
-            if call is not None:
-                self._answered.add(call)
-                self.joined.append((self._calls[call][0], self._count))
-            elif half.kind == "answer":
-                self.answering |= {self._count} if half.is_needed else set()
-            else:
-                for each in half.ids:
-                    self._waiting.setdefault(each, []).append(len(self._calls))
-                self._calls.append((self._count, half))
-        self._count += 1
+    def read(self, messages: Iterable[Message]) -> None:
+        """Read more messages."""
+        for found in parts_of([message.data for message in messages]):
+            for half in _halves_of(found):
+                self._join(half)
+            self._count += 1
 
-    def _answered_by(self, half: Half) -> int | None:
-        """The call that a part answers."""
+    def _join(self, half: Half) -> None:
+        call = self._find_call(half)
+        if call is not None:
+            self._answered.add(call)
+            self.joined.append((self._calls[call][0], self._count))
+        elif half.kind == "answer":
+            self.answering |= {self._count} if half.is_needed else set()
+        else:
+            for each in half.ids:
+                self._waiting.setdefault(each, []).append(len(self._calls))
+            self._calls.append((self._count, half))
+
+    def _find_call(self, half: Half) -> int | None:
         if half.kind == "call" or not (half.kind or half.refers):
             return None
         for each in half.ids:
@@ -348,7 +366,7 @@ class Pairs:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer may come."""
+        """Return whether an answer may come."""
         return any(half.waits and n not in self._answered for n, (_, half) in enumerate(self._calls))
 
     @property
@@ -359,15 +377,21 @@ class Pairs:
 
 
 def pairs(messages: Iterable[Message]) -> Pairs:
-    """The calls of tools in messages, each with its answer."""
+    """Return the calls of tools in messages, each with its answer."""
     found = Pairs()
-    for message in messages:
-        found.read(message)
+    found.read(messages)
     return found
 
 
+def _halves_of(found: Sequence[MessagePart]) -> tuple[Half, ...]:
+    halves = [half for part in found if (half := part.half)]
+    named = [half for half in halves if any(half.ids)]
+    # What has no id is half of a pair only where its program gives none.
+    return tuple(named if any(half.waits for half in named) else halves)
+
+
 def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]]) -> list[int]:
-    """The places before, between and behind messages at which no pair is parted."""
+    """Return the places before, between and behind messages at which no pair is parted."""
     changes = Counter[int]()
     for first, last in joined:
         changes[first + 1] += 1
@@ -377,7 +401,7 @@ def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]])
 
 
 def whole_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """Messages without those of which a half is missing, in the smallest groups that part no pair."""
+    """Return messages without those of which a half is missing, in the smallest groups that part no pair."""
     found = pairs(messages)
     gone, before = found.calling | found.answering, -1
     while len(gone) != before:  # one that loses a partner takes its other partners with it
@@ -389,10 +413,10 @@ def whole_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
 
 
 def is_asked(message: Message) -> bool:
-    """Whether it is what a user said, and not what a tool answered or wrote in the user's name."""
-    return is_of_user(message) and (bool(message.spoken.strip()) or not _said(message.data).strip())
+    """Return whether it is what a user said, and not what a tool answered or wrote in the user's name."""
+    return is_of_user(message) and (bool(message.spoken.strip()) or not _read_words(message.data).strip())
 
 
 def is_of_user(message: Message) -> bool:
-    """Whether it has the role of the user, and is not what a tool answered."""
+    """Return whether it has the role of the user, and is not what a tool answered."""
     return message.role == "user" and not any(half.kind == "answer" for half in message.halves)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mdmem.generator import Generator, prompt, structured
 from mdmem.sessions.events import ASKED, DECIDED, OPEN, events
 from mdmem.sessions.message import Message
-from mdmem.sessions.summarise import asked_about, names, transcript
+from mdmem.sessions.summarise import names, transcript, write_request
 from mdmem.text.sentences import cut_at_sentence
 from mdmem.text.tokens import in_line
 
@@ -57,7 +57,7 @@ class Outline(NamedTuple):
 def outline(
     messages: Sequence[Message], target: int, generator: Generator | None = None, workspace: str = ""
 ) -> Outline:
-    """The outline of messages.
+    """Return the outline of messages.
 
     Args:
         messages: at least one.
@@ -66,24 +66,23 @@ def outline(
         workspace: the folder below which rules write paths without it.
     """
     if generator is None:
-        return _by_rules(messages, target, workspace)
-    asked = asked_about(transcript(messages), prompt("outline"), _TARGET)
+        return _outline_by_rules(messages, target, workspace)
+    asked = write_request(transcript(messages), prompt("outline"), _TARGET)
     answer = structured(generator, asked, _TARGET, _SCHEMA)
     if answer.problem:
-        return _by_rules(messages, target, workspace)._replace(problem=answer.problem)
+        return _outline_by_rules(messages, target, workspace)._replace(problem=answer.problem)
     summary = cut_at_sentence(in_line(answer.value["summary"]), target)
     told = {summary}
     parts: dict[str, Any] = {}
     # What stands in several parts stays in the one that says most about it.
     for name in reversed(_LISTS):
-        entries = _distinct(answer.value.get(name, ()))
+        entries = _clean_entries(answer.value.get(name, ()))
         parts[name] = tuple(entry for entry in entries if name == _TOPIC or entry not in told)[:MOST]
         told.update(parts[name])
     return Outline(summary, **parts, by=answer.by)
 
 
-def _by_rules(messages: Sequence[Message], target: int, workspace: str) -> Outline:
-    """What happened, each event in one part alone: what was asked first is the summary."""
+def _outline_by_rules(messages: Sequence[Message], target: int, workspace: str) -> Outline:
     found = events(messages, target, workspace)
     asked = next((event for event in found if event.kind == ASKED), found[0])
     others = [event for event in found if event is not asked]
@@ -97,7 +96,6 @@ def _by_rules(messages: Sequence[Message], target: int, workspace: str) -> Outli
     )
 
 
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Texts in one line each, in order, each once, long ones cut at a sentence."""
+def _clean_entries(texts: Iterable[str]) -> tuple[str, ...]:
     lines = (cut_at_sentence(in_line(text), _LONGEST) for text in texts)
     return tuple(dict.fromkeys(filter(None, lines)))

@@ -9,12 +9,13 @@ refers to (`call_id`, `tool_use_id`), whatever they are called. All else is JSON
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import add
 from typing import Any, Literal, NamedTuple
 
 from mdmem.text.regex import regex
-from mdmem.text.tokens import abridged, estimate, gap
+from mdmem.text.tokens import abridged, estimate, estimates, gap
 
 TOOLS = ("tool", "function")
 """The roles of tools."""
@@ -79,7 +80,7 @@ class Half(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether the other half is looked for."""
+        """Return whether the other half is looked for."""
         return self.refers or self.is_needed or self.kind == "answer"
 
 
@@ -110,12 +111,12 @@ _LONGEST_NAME = 100  # characters of a name that says anything
 
 
 @lru_cache(maxsize=1_024)  # programs use the same few in each message
-def _read_name(name: str) -> _Name:
+def _classify_short(name: str) -> _Name:
     return _Name(*(bool(pattern.search(name)) for pattern in _NAMES))
 
 
-def _says(name: str) -> _Name:
-    return _read_name(name if len(name) <= _LONGEST_NAME else "")
+def _classify(name: str) -> _Name:
+    return _classify_short(name if len(name) <= _LONGEST_NAME else "")
 
 
 class MessagePart(NamedTuple):
@@ -128,7 +129,9 @@ class MessagePart(NamedTuple):
     @property
     def links(self) -> tuple[str, ...]:
         """The ids of other parts that it names."""
-        return tuple([str(each) for name, each in self.data.items() if _says(name).is_link and _is_id(each)])
+        return tuple(
+            [str(each) for name, each in self.data.items() if _classify(name).is_link and _is_id(each)]
+        )
 
     @property
     def id(self) -> str:
@@ -140,12 +143,12 @@ class MessagePart(NamedTuple):
     def half(self) -> Half | None:
         """What it is to another part; None where it is nothing to any."""
         links, own = self.links, self.data.get("id")
-        is_needed = bool(self.kind and (links or _says(self.name).is_tools))
+        is_needed = bool(self.kind and (links or _classify(self.name).is_tools))
         ids = (*links, str(own)) if _is_id(own) and not (links and self.kind == "answer") else links
         return Half(self.kind, ids or ("",), bool(links), is_needed) if ids or is_needed else None
 
     @property
-    def _named(self) -> Mapping[str, Any]:
+    def _call_fields(self) -> Mapping[str, Any]:
         """What has the name and the arguments of a call: that of chat completions has an object for them."""
         held = (each for name, each in self.data.items() if name not in _DATA and isinstance(each, _OBJECT))
         return next((each for each in (self.data, *held) if "name" in each), self.data)
@@ -153,78 +156,81 @@ class MessagePart(NamedTuple):
     @property
     def said(self) -> Mapping[str, Any]:
         """Its fields without those that say what it is."""
-        data = self._named if self.kind == "call" else self.data
+        data = self._call_fields if self.kind == "call" else self.data
         return {
             name: each
             for name, each in data.items()
-            if name not in _FORM and name != "name" and not _says(name).is_link
+            if name not in _FORM and name != "name" and not _classify(name).is_link
         }
 
     @property
     def call(self) -> ToolCall:
         """The call that it is."""
-        name = self._named.get("name")
+        name = self._call_fields.get("name")
         said = [*self.said.values()]
         asked = said[0] if len(said) == 1 else self.said if said else None
-        return ToolCall(self.id, name if isinstance(name, str) else self.name, _argument(asked))
+        return ToolCall(self.id, name if isinstance(name, str) else self.name, _write_argument(asked))
 
     @property
     def answer(self) -> ToolAnswer:
         """The answer that it is."""
-        return ToolAnswer(self.id, "\n".join(filter(None, map(_shown, self.said.values()))))
+        return ToolAnswer(self.id, "\n".join(filter(None, map(_write_value, self.said.values()))))
 
 
 def _is_id(value: Any) -> bool:
     return type(value) in {str, int} and value != ""
 
 
-def _type(value: Any, field: str) -> str:
-    """What something is called: its type, else the field that it stands in."""
+def _name_type(value: Any, field: str) -> str:
     said = value.get("type") if isinstance(value, _OBJECT) else None
     return said if isinstance(said, str) else field
 
 
-def _part(data: Mapping[str, Any], field: str = "") -> MessagePart:
-    """The part that an object in a field is."""
-    name = field if _says(field).is_tools else _type(data, "")  # `result` alone may be anything
-    kind: Kind = "call" if _says(name).is_call else "answer" if _says(name).is_answer else ""
+def _make_part(data: Mapping[str, Any], field: str = "") -> MessagePart:
+    name = field if _classify(field).is_tools else _name_type(data, "")  # `result` alone may be anything
+    kind: Kind = "call" if _classify(name).is_call else "answer" if _classify(name).is_answer else ""
     return MessagePart(name, data, kind)
 
 
 def parts(data: Mapping[str, Any]) -> list[MessagePart]:
-    """The message, and the objects in its fields; of one that calls or answers itself, only that."""
-    whole = _part(data)
+    """Return the message, and the objects in its fields; of one that calls or answers itself, only that."""
+    whole = _make_part(data)
     is_item = "role" not in data or bool(whole.half and whole.half.is_needed)
     if is_item and (whole.kind or is_reasoning(data)):
         return [whole]
-    found = [part for name, each in data.items() if name not in _DATA for part in _parts_in(each, name)]
+    found = [part for name, each in data.items() if name not in _DATA for part in _find_parts(each, name)]
     has_answer = any(part.kind == "answer" for part in found)
     if "tool_call_id" in data or (data.get("role") in TOOLS and not has_answer):
         return [MessagePart("tool_result", data, "answer")]
     return [whole._replace(kind=""), *found]
 
 
-def _parts_in(value: Any, field: str) -> Iterator[MessagePart]:
-    """The parts in a field; of an object without a type, such as `{"functionCall": …}`, those in it."""
+def parts_of(messages: Iterable[Mapping[str, Any]]) -> list[list[MessagePart]]:
+    """Return the parts of each of some messages; of one that is a content of words, none."""
+    return [[] if is_plain(data) else parts(data) for data in messages]
+
+
+def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
+    """Yield the parts in a field; of an object without a type, such as `{"functionCall": …}`, those in it."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, _OBJECT):
-            inner = [] if "type" in each else [name for name in each if _says(name).is_tools]
-            held = [_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
-            yield from held or [_part(each, field)]
+            inner = [] if "type" in each else [name for name in each if _classify(name).is_tools]
+            held = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
+            yield from held or [_make_part(each, field)]
 
 
 def is_reasoning(value: Any, field: str = "") -> bool:
-    """Whether an object, or what stands in a field, is what a model thought."""
+    """Return whether an object, or what stands in a field, is what a model thought."""
     is_thought = isinstance(value, _OBJECT) and value.get("thought") is True
-    return is_thought or _says(_type(value, field)).is_reasoning
+    return is_thought or _classify(_name_type(value, field)).is_reasoning
 
 
 def _is_media(value: Any, field: str) -> bool:
-    return isinstance(value, _OBJECT) and _says(_type(value, field)).is_media
+    return isinstance(value, _OBJECT) and _classify(_name_type(value, field)).is_media
 
 
 def _is_base64(text: str, field: str) -> bool:
-    """Whether a text is that of a file, and none that a model reads."""
+    """Return whether a text is that of a file, and none that a model reads."""
     if field in _READ:
         return False
     return bool(_DATA_URL.match(text) or (len(text) >= _LEAST_BASE64 and _BASE64.match(text)))
@@ -233,61 +239,67 @@ def _is_base64(text: str, field: str) -> bool:
 # -- in words ---------------------------------------------------------------------------------------------
 
 
-def texts(data: Mapping[str, Any]) -> Iterator[str]:
-    """What a message says, part by part, in words for a reader; no reasoning."""
+def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Write each of some messages in words for a reader, without reasoning."""
+    return [
+        data["content"] if is_plain(data) else "\n".join(filter(None, _write_parts(data)))
+        for data in messages
+    ]
+
+
+def _write_parts(data: Mapping[str, Any]) -> Iterator[str]:
     whole = parts(data)[0]
     if whole.kind or "role" not in data:
-        yield _told(whole) if whole.kind else _shown(data)
+        yield _write_part(whole) if whole.kind else _write_value(data)
         return
     for name, value in data.items():
         if name in {"content", "refusal"} or (name not in _FORM and isinstance(value, list | Mapping)):
-            yield _shown(value, name)
+            yield _write_value(value, name)
 
 
-def _shown(value: Any, field: str = "") -> str:
-    """A value in words: text as it is, parts by what they are, all else as JSON without base64."""
+def _write_value(value: Any, field: str = "") -> str:
+    """Return a value in words: text as it is, parts by what they are, all else as JSON without base64."""
     if isinstance(value, list):
-        return "\n".join(filter(None, (_shown(each, field) for each in value)))
+        return "\n".join(filter(None, (_write_value(each, field) for each in value)))
     if field in _ATTACHED and value is not None:
-        return f"[media: {_argument(value)}]"
+        return f"[media: {_write_argument(value)}]"
     if not isinstance(value, _OBJECT):
         return "" if value is None or isinstance(value, bool) else str(value)
-    told = "\n".join(_told(part) for part in _parts_in(value, field) if part.kind)
+    told = "\n".join(_write_part(part) for part in _find_parts(value, field) if part.kind)
     text = value.get("text", value.get("refusal"))
     if told or isinstance(text, str) or is_reasoning(value, field):
         return "" if is_reasoning(value, field) else told or str(text)
     if _is_media(value, field):
-        return f"[media: {next(_leaves(value, field), value.get('type', field))}]"
-    return _argument(value)
+        return f"[media: {next(_walk_texts(value, field), value.get('type', field))}]"
+    return _write_argument(value)
 
 
-def _told(part: MessagePart) -> str:
+def _write_part(part: MessagePart) -> str:
     if part.kind == "call":
         _, name, arguments = part.call
         return f"[tool_use: {name}, args: {arguments}]"
     return f"[tool_result for {part.id}: {part.answer.text}]"
 
 
-def _argument(value: Any) -> str:
-    """What a tool is asked, as JSON; a text as it is."""
-    bare = _bare(value, "text", [], is_part=False)
+def _write_argument(value: Any) -> str:
+    bare = _strip_base64(value, "text", [], is_part=False)
     return "" if bare is None else bare if isinstance(bare, str) else encoded(bare)
 
 
 def leaves(data: Mapping[str, Any], *, thoughts: bool = False) -> Iterator[str]:
-    """What a message is found by: its texts and numbers, each as JSON holds it, and no base64.
+    """Yield the texts and numbers of a message by which it is found, without base64.
 
     Args:
         data: of the message.
         thoughts: give what a model thought instead, which is left out else.
     """
-    return _leaves(data, "", thoughts=thoughts)
+    return _walk_texts(data, "", thoughts=thoughts)
 
 
-def _leaves(
+def _walk_texts(
     value: Any, field: str, *, thoughts: bool | None = False, is_part: bool = True, is_named: bool = False
 ) -> Iterator[str]:
-    """The texts and numbers in a value; `thoughts` is None for both, `is_named` adds the names of fields."""
+    """Yield the texts and numbers in a value; None for `thoughts` gives all, `is_named` the names too."""
     if is_part and thoughts is not None and is_reasoning(value, field):
         if not thoughts:
             return
@@ -297,15 +309,15 @@ def _leaves(
         is_form = is_part and (not field or "type" in value)
         is_said = not field and "role" in value and value["role"] not in TOOLS
         for name, each in value.items():
-            if is_form and (name in _FORM or _says(name).is_link or (is_said and name == "name")):
+            if is_form and (name in _FORM or _classify(name).is_link or (is_said and name == "name")):
                 continue
             if is_named and not thoughts:
                 yield name
             asked, inner = is_part and name in _ASKED, is_part and name not in _DATA
-            yield from _leaves(each, name, thoughts=thoughts, is_part=inner, is_named=is_named or asked)
+            yield from _walk_texts(each, name, thoughts=thoughts, is_part=inner, is_named=is_named or asked)
     elif isinstance(value, list):
         for each in value:
-            yield from _leaves(each, field, thoughts=thoughts, is_part=is_part, is_named=is_named)
+            yield from _walk_texts(each, field, thoughts=thoughts, is_part=is_part, is_named=is_named)
     elif not thoughts and type(value) in {str, int, float} and not _is_base64(str(value), field):
         yield str(value)
 
@@ -314,26 +326,32 @@ def _leaves(
 
 
 def tokens(data: Mapping[str, Any]) -> int:
-    """About how many tokens a message takes in a prompt: never fewer than its JSON does without base64."""
-    if is_plain(data):
-        return tokens_of_text(data) + _BETWEEN
-    media: list[Any] = []
-    bare = _bare(data, "", media, is_part=True)
-    return tokens_of_text(bare) + _BETWEEN + len(media) * _TOKENS_OF_MEDIA
+    """Estimate the tokens that a message takes in a prompt: never fewer than its JSON without base64."""
+    return tokens_of([data])[0]
+
+
+def tokens_of(messages: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Estimate the tokens that each of some messages takes in a prompt."""
+    written, further = list[str](), list[int]()
+    for data in messages:
+        media: list[Any] = []
+        written.append(_JSON(data if is_plain(data) else _strip_base64(data, "", media, is_part=True)))
+        further.append(_BETWEEN + len(media) * _TOKENS_OF_MEDIA)
+    return list(map(add, estimates(written), further))
 
 
 def tokens_of_text(value: Any) -> int:
-    """How many tokens a value takes as JSON."""
+    """Estimate the tokens that a value takes as JSON."""
     return estimate(_JSON(value))
 
 
 def is_plain(data: Mapping[str, Any]) -> bool:
-    """Whether a message is a content of words and nothing besides, as most messages are."""
+    """Return whether a message is a content of words and nothing besides, as most messages are."""
     return isinstance(data.get("content"), str) and data.keys() <= _PLAIN and data.get("role") not in TOOLS
 
 
-def _bare(value: Any, field: str, media: list[Any], *, is_part: bool) -> Any:
-    """A value without base64; each picture or file in it is added to `media`."""
+def _strip_base64(value: Any, field: str, media: list[Any], *, is_part: bool) -> Any:
+    """Return a value without base64; each picture or file in it is added to `media`."""
     if isinstance(value, str):
         if not _is_base64(value, field):
             return value
@@ -342,20 +360,20 @@ def _bare(value: Any, field: str, media: list[Any], *, is_part: bool) -> Any:
     if isinstance(value, list):
         media += value if field in _ATTACHED else []
         inside = [] if field in _ATTACHED else media
-        return [_bare(each, field, inside, is_part=is_part) for each in value]
+        return [_strip_base64(each, field, inside, is_part=is_part) for each in value]
     if isinstance(value, _OBJECT):
         is_media = is_part and _is_media(value, field)
         media += [value] if is_media else []
         inside = [] if is_media or (is_part and is_reasoning(value, field)) else media
         return {
-            name: _bare(each, name, inside, is_part=is_part and name not in _DATA)
+            name: _strip_base64(each, name, inside, is_part=is_part and name not in _DATA)
             for name, each in value.items()
         }
     return value
 
 
 def shortened(data: Mapping[str, Any], most: int) -> Mapping[str, Any] | None:
-    """A message with its texts cut until it has at most so many tokens; None where its form has more.
+    """Return a message with its texts cut until it has at most so many tokens; None where its form has more.
 
     Reasoning, pictures and files go first, and long lists lose their ends. Ids, types and names stay, so that
     it is to other messages what it was. What a tool is asked is cut only where that is not enough.
@@ -372,7 +390,7 @@ class _Shortening:
         self._take: Callable[[str], str] = str
 
     def shortened(self, data: Mapping[str, Any], most: int) -> Mapping[str, Any] | None:
-        """The message; None where that is not enough, or would leave little room for words."""
+        """Return the message; None where that is not enough, or would leave little room for words."""
         found: list[str] = []
 
         def take(text: str) -> str:
@@ -380,7 +398,7 @@ class _Shortening:
             return ""
 
         self._take = take
-        left = most - tokens(self._cut(data, "", is_part=True, is_cut=True))
+        left = most - tokens(self._cut_value(data, "", is_part=True, is_cut=True))
         sizes = list(map(tokens_of_text, found))
         if left < (min(sum(sizes), most // 2) if self._items > 1 else 0):
             return None
@@ -391,42 +409,44 @@ class _Shortening:
             left -= tokens_of_text(cut[place])
         given = iter(cut.values())
         self._take = lambda _: next(given)
-        made: Mapping[str, Any] = self._cut(data, "", is_part=True, is_cut=True)
+        made: Mapping[str, Any] = self._cut_value(data, "", is_part=True, is_cut=True)
         return made if tokens(made) <= most else None
 
-    def _cut(self, value: Any, field: str, *, is_part: bool, is_cut: bool) -> Any:
-        """A value with its texts taken, where they are cut."""
+    def _cut_value(self, value: Any, field: str, *, is_part: bool, is_cut: bool) -> Any:
+        """Return a value with its texts taken, where they are cut."""
         if isinstance(value, str):
             is_form = is_part and (field in _FORM or _NEVER_CUT.search(field))
             return value if not is_cut or is_form or _is_base64(value, field) else self._take(value)
         if isinstance(value, list):
             kept = (
-                self._kept(value, field) if is_part and is_cut else value[: self._items if is_cut else None]
+                self._keep_elements(value, field)
+                if is_part and is_cut
+                else value[: self._items if is_cut else None]
             )
             if field == "content" and value and not kept:  # few programs take an empty one
-                return self._take(_shown(value))
-            return [self._cut(each, field, is_part=is_part, is_cut=is_cut) for each in kept]
+                return self._take(_write_value(value))
+            return [self._cut_value(each, field, is_part=is_part, is_cut=is_cut) for each in kept]
         if not isinstance(value, _OBJECT):
             return value
-        is_call = is_part and _part(value, field).kind == "call"
+        is_call = is_part and _make_part(value, field).kind == "call"
         names = list(value)[: None if is_part or not is_cut else self._items]
         return {
-            name: self._cut(
+            name: self._cut_value(
                 value[name],
                 name,
                 is_part=is_part and name not in _DATA,
-                is_cut=is_cut and (not is_call or self._with_calls or _says(name).is_answer),
+                is_cut=is_cut and (not is_call or self._with_calls or _classify(name).is_answer),
             )
             for name in names
             if not (is_part and (is_reasoning(value[name], name) or (not field and name in _ATTACHED)))
         }
 
-    def _kept(self, value: list[Any], field: str) -> list[Any]:
-        """The elements of a list of parts: all halves of pairs, and the first ones that are neither files."""
+    def _keep_elements(self, value: list[Any], field: str) -> list[Any]:
+        """Return the halves of pairs in a list, and the first elements that are neither these nor files."""
         kept: list[Any] = []
         others = 0
         for each in value:
-            is_half = any(part.half and part.half.waits for part in _parts_in(each, field))
+            is_half = any(part.half and part.half.waits for part in _find_parts(each, field))
             is_gone = is_reasoning(each) or _is_media(each, field) or others >= self._items
             others += not is_half and not is_gone
             kept += [each] if is_half or not is_gone else []
@@ -434,11 +454,7 @@ class _Shortening:
 
 
 def encoded(value: Any) -> str:
-    """A value as JSON in one line, as short as it gets.
-
-    Raises:
-        ValueError: JSON has no such number.
-    """
+    """Return a value as JSON in one line, as short as it gets."""
     return _ENCODER.encode(value)
 
 

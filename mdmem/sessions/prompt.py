@@ -65,41 +65,33 @@ class Assembled:
         return [*first, *(dict(message.data) for message in self.messages)]
 
 
-def assembled(
+def assemble(
     conversation: Conversation, budget: int, tail: int = TAIL, *, user_first: bool = True
 ) -> Assembled:
-    """The newest messages and the summaries that fit into a budget; the log is read from its end.
+    """Choose the newest messages and the summaries that fit into a budget.
 
     First comes the latest message of the user, then the last messages, then summaries, the deepest first,
     since they stand for most, then earlier messages. What tools answered since the user's message is cut
     where it does not fit.
-
-    Args:
-        conversation: to read.
-        budget: tokens.
-        tail: how many messages come before the summaries.
-        user_first: whether messages are left out until the first one is the user's.
-
-    Raises:
-        Usage: one of these is negative.
+    The arguments are those of `Sessions.assemble`.
     """
     check_natural(budget=budget, tail=tail)
-    newest, asked = newest_of(conversation, budget)
+    newest, asked = read_newest(conversation, budget)
     prompt = _Prompt(budget, asked)
     others = ([message for message in block if message != asked] for block in whole_blocks(newest))
     blocks = [block for block in others if block]
     earlier = prompt.add_newest(blocks, tail - len(prompt.messages))
     if prompt.is_full and len(earlier) == len(blocks):
         prompt.add_cut(earlier[-1])
-    summaries = _fitting(conversation, budget - prompt.tokens)
+    summaries = _choose_summaries(conversation, budget - prompt.tokens)
     text = rendered(summaries)
-    prompt.tokens += tokens_of_summary(text)
+    prompt.tokens += count_summary_tokens(text)
     earlier = prompt.add_newest(earlier, len(newest))
     if earlier and not prompt.cut:
         prompt.add_cut(earlier[-1])
     messages = sorted(prompt.messages, key=lambda message: message.seq)
     if user_first:
-        messages = _from_user(messages)
+        messages = _begin_with_user(messages)
         seqs = {message.seq for message in messages}
         prompt.tokens -= sum(message.tokens for message in prompt.messages if message.seq not in seqs)
     covered = Ranges.of((each.first, each.last) for each in summaries)
@@ -114,8 +106,8 @@ def assembled(
     )
 
 
-def tokens_of_summary(text: str) -> int:
-    """How many tokens the text of summaries takes as a message of the system."""
+def count_summary_tokens(text: str) -> int:
+    """Estimate the tokens of the summaries' text as a message of the system."""
     return tokens({"role": "system", "content": text}) if text else 0
 
 
@@ -174,8 +166,8 @@ class _Prompt:
             self.cut |= {message.seq for message in told if shorter[message.seq] is not message}
 
 
-def _from_user(messages: Sequence[Message]) -> list[Message]:
-    """Messages from the first one of the user on, with those of the system just before it, in whole pairs."""
+def _begin_with_user(messages: Sequence[Message]) -> list[Message]:
+    """Take messages from the first of the user on, with those of the system just before it."""
     while True:
         start = next((place for place, each in enumerate(messages) if is_of_user(each)), len(messages))
         while 0 < start < len(messages) and messages[start - 1].role in _SYSTEM:
@@ -186,10 +178,10 @@ def _from_user(messages: Sequence[Message]) -> list[Message]:
         messages = found
 
 
-def _fitting(conversation: Conversation, budget: int) -> list[RunSummary]:
-    """The summaries in the context that fit into a budget, in order; the deepest, then the latest first."""
+def _choose_summaries(conversation: Conversation, budget: int) -> list[RunSummary]:
+    """Choose summaries that fit into a budget, the deepest and latest first; return them in order."""
     chosen = []
-    left = budget - tokens_of_summary(_GAP + _WARNING)
+    left = budget - count_summary_tokens(_GAP + _WARNING)
     for place in sorted(conversation.state.context, key=lambda each: (-each.depth, -each.last)):
         # Even without its text it takes room: of thousands, those that cannot fit are not read.
         is_small = place.tokens <= left and tokens_of_text(xml(place) + _GAP) <= left
@@ -202,7 +194,7 @@ def _fitting(conversation: Conversation, budget: int) -> list[RunSummary]:
 
 
 def rendered(summaries: Sequence[RunSummary]) -> str:
-    """Summaries for a prompt, with a note what they are; empty without any."""
+    """Return summaries for a prompt, with a note what they are; empty without any."""
     if not summaries:
         return ""
     condensed = [each for each in summaries if each.of]
@@ -211,25 +203,25 @@ def rendered(summaries: Sequence[RunSummary]) -> str:
 
 
 def xml(summary: RunSummary) -> str:
-    """A summary as XML; what it says is escaped. Its id is the number that `expand` takes."""
+    """Return a summary as XML; what it says is escaped. Its id is the number that `expand` takes."""
     kind = "condensed" if summary.of else "leaf"
     named: dict[str, Any] = {"id": summary.seq, "kind": kind, "depth": summary.depth}
     named["descendant_count"] = summary.messages
     named |= {"earliest_at": summary.earliest} if summary.earliest else {}
     named |= {"latest_at": summary.latest} if summary.latest else {}
-    attributes = " ".join(f'{name}="{_escaped(str(value))}"' for name, value in named.items())
-    lines = [f"<summary {attributes}>", f"<content>\n{_escaped(summary.text)}\n</content>"]
+    attributes = " ".join(f'{name}="{_escape(str(value))}"' for name, value in named.items())
+    lines = [f"<summary {attributes}>", f"<content>\n{_escape(summary.text)}\n</content>"]
     if summary.of:
         lines += ["<parents>", *(f'<summary_ref id="{seq}"/>' for seq in summary.of), "</parents>"]
     return "\n".join([*lines, "</summary>"])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(visible(text), {'"': "&quot;", "'": "&apos;"})
 
 
-def newest_of(conversation: Conversation, budget: int) -> tuple[list[Message], Message | None]:
-    """The last messages, a little more than fit into a budget; and the latest one of the user."""
+def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message], Message | None]:
+    """Read the last messages, a little more than fit into a budget, and the latest one of the user."""
     newest: list[Message] = []
     asked: Message | None = None
     read = further = 0
@@ -240,7 +232,7 @@ def newest_of(conversation: Conversation, budget: int) -> tuple[list[Message], M
             newest.append(message)
             further += read > budget
             read += message.tokens
-            _read_back(message, waiting)
+            _count_waiting(message, waiting)
         elif asked:
             break
     if asked is None and conversation.state.context:
@@ -248,7 +240,7 @@ def newest_of(conversation: Conversation, budget: int) -> tuple[list[Message], M
     return newest[::-1], asked
 
 
-def _read_back(message: Message, waiting: Counter[str]) -> None:
+def _count_waiting(message: Message, waiting: Counter[str]) -> None:
     """Count which answers wait for their calls, before one more message."""
     for half in reversed(message.halves):
         met = [each for each in half.ids if waiting[each] > 0] if half.kind != "answer" else []

@@ -49,19 +49,19 @@ def prose(text: str) -> list[str]:
     """
     text = text[: text.rfind("\n", 0, _READ) + 1] if len(text) > _READ else text
     try:
-        return list(dict.fromkeys(_sentences(text)))
+        return list(dict.fromkeys(_find_sentences(text)))
     except TooManyParts:
         return []
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _find_sentences(text: str) -> Iterator[str]:
     for node in read_tree(parse_text("text.md", _NO_TEXT.sub("?", text))).nodes:
         if node.kind not in {"paragraph", "item"}:
             continue
         block = node.head
         if node.kind == "item":
             block = _MARKER.sub("", block.partition("\n")[0].rstrip(": ") if node.is_code else block)
-        for said in _joined(_EMPHASIS.sub(r"\2", parted(block)[0])):
+        for said in _join_lines(_EMPHASIS.sub(r"\2", parted(block)[0])):
             if len(said) <= LONGEST and not TABLE.search(said) and not CODE.search(said):
                 yield said
 
@@ -88,7 +88,7 @@ def headings(text: str) -> list[str]:
     return list(dict.fromkeys(map(in_line, _HEADING.findall(_FENCED.sub("", text)))))
 
 
-def _joined(block: str) -> list[str]:
+def _join_lines(block: str) -> list[str]:
     """Find the sentences of a block; a line without a sign at its end goes on in small letters."""
     found: list[str] = []
     for start, stop in sentences(block, longest=len(block) + 1):

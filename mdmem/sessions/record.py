@@ -12,13 +12,13 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from mdmem.sessions.message import Message, is_too_deep
+from mdmem.sessions.message import MOST_DEEP, Message, read_messages
 from mdmem.sessions.parts import encoded
 from mdmem.text.regex import regex
 
@@ -88,13 +88,13 @@ class Ranges(tuple[tuple[int, int], ...]):
 
     @classmethod
     def of(cls, ranges: Iterable[Sequence[int]]) -> Ranges:
-        """The numbers of any ranges.
+        """Return the numbers of any ranges.
 
         Raises:
             TypeError, ValueError: these are none.
         """
         merged: list[tuple[int, int]] = []
-        for first, last in sorted((_whole(first), _whole(last)) for first, last in ranges):
+        for first, last in sorted((_read_number(first), _read_number(last)) for first, last in ranges):
             if first > last:
                 raise ValueError("a range ends where it begins, or later")
             if merged and first <= merged[-1][1] + 1:
@@ -104,11 +104,19 @@ class Ranges(tuple[tuple[int, int], ...]):
         return cls(merged)
 
     def holds(self, number: int) -> bool:
-        """Whether a number is in one of the ranges."""
+        """Return whether a number is in one of the ranges."""
         return self.meets(number, number)
 
+    def skip(self, number: int) -> int:
+        """Return the first number from `number` on that the first range does not hold."""
+        return self[0][1] + 1 if self and self[0][0] <= number <= self[0][1] else number
+
+    def leave_out(self, messages: list[Message]) -> list[Message]:
+        """Return the messages of which the number is in none of the ranges."""
+        return [each for each in messages if not self.holds(each.seq)] if self else messages
+
     def meets(self, first: int, last: int) -> bool:
-        """Whether any number from `first` to `last` is in one of the ranges."""
+        """Return whether any number from `first` to `last` is in one of the ranges."""
         at = bisect_right(self, (last, LAST_NUMBER)) - 1
         return at >= 0 and first <= self[at][1]
 
@@ -143,7 +151,7 @@ class Snapshot(NamedTuple):
     created: str = ""
 
     def is_at(self, start: int, seq: int) -> bool:
-        """Whether it was written as the line that begins at a byte and has a number."""
+        """Return whether it was written as the line that begins at a byte and has a number."""
         return self.start == start and self.seq in {0, seq}
 
 
@@ -165,6 +173,7 @@ class LogRecord:
         cursors: positions that others keep here, by name.
         title, metadata: those that `set_metadata` set; None where they stay.
         snapshot: the state up to this line.
+        last: the last number that it takes.
     """
 
     seq: int
@@ -181,14 +190,13 @@ class LogRecord:
     title: str | None = None
     metadata: Mapping[str, Any] | None = None
     snapshot: Snapshot | None = None
+    last: int = field(init=False)
 
-    @property
-    def last(self) -> int:
-        """The last number that it takes."""
-        return self.seq + max(len(self.messages), 1) - 1
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "last", self.seq + max(len(self.messages), 1) - 1)
 
     def as_number(self, seq: int, at: str) -> LogRecord:
-        """The record with the number and the time that it is written with."""
+        """Return the record with the number and the time that it is written with."""
         return replace(self, seq=seq, at=at, summary=self.summary and self.summary._replace(seq=seq))
 
     @property
@@ -196,25 +204,20 @@ class LogRecord:
         """The record with its messages and nothing else."""
         return LogRecord(seq=self.seq, at=self.at, messages=self.messages)
 
-    def spoken(self) -> Iterator[Message]:
-        """Its messages, each with its number."""
-        for number, data in enumerate(self.messages, self.seq):
-            yield Message.of(number, data, self.at)
 
-
-def seq_of(beginning: bytes) -> int | None:
-    """The number of a line, from how it begins; None where it is no record."""
+def read_seq(beginning: bytes) -> int | None:
+    """Read the number of a line from its first bytes; None where it is no record."""
     found = _BEGINNING.match(beginning)
     return int(found[1]) if found else None
 
 
-def header_line(header: LogHeader) -> bytes:
-    """The first line of a log."""
+def write_header(header: LogHeader) -> bytes:
+    """Write the first line of a log."""
     return encoded({"seq": 0, **header._asdict()}).encode()
 
 
-def header_of(line: bytes) -> LogHeader | None:
-    """The inverse of `header_line`; None where the line is no such line."""
+def read_header(line: bytes) -> LogHeader | None:
+    """Read the first line of a log; None where it is no such line."""
     shape = read_object(line.removeprefix(codecs.BOM_UTF8))
     if shape is None or shape.get("seq") != 0:
         return None
@@ -224,16 +227,16 @@ def header_of(line: bytes) -> LogHeader | None:
     return header if _LOG.fullmatch(header.log) and 0 <= header.vacuumed <= LAST_NUMBER else None
 
 
-def line_of(record: LogRecord) -> bytes:
-    """A record as a line, without its end."""
+def write_record(record: LogRecord) -> bytes:
+    """Write a record as a line, without its end."""
     shape: dict[str, Any] = {"seq": record.seq, "at": record.at}
     if record.messages:
         shape["messages"] = record.messages
     if record.drop:
-        context = list(map(summary_shape, record.context))
+        context = list(map(summary_as_json, record.context))
         shape |= {"drop": record.drop, "live": record.live, "context": context}
     if record.summary:
-        shape["summary"] = summary_shape(record.summary)
+        shape["summary"] = summary_as_json(record.summary)
     if record.amend:
         shape["amend"] = record.amend
     if record.cursors:
@@ -242,58 +245,66 @@ def line_of(record: LogRecord) -> bytes:
         if (value := getattr(record, name)) is not None:
             shape[name] = value
     if record.snapshot is not None:
-        shape["snapshot"] = _snapshot_shape(record.snapshot)
+        held = record.snapshot._asdict() | {"context": list(map(summary_as_json, record.snapshot.context))}
+        shape["snapshot"] = {name: value for name, value in held.items() if value}
     try:
         return encoded(shape).encode()
     except UnicodeEncodeError:  # half of a character that takes two in UTF-16: only an escape can hold it
         return json.dumps(shape, allow_nan=False, separators=(",", ":"), default=dict).encode()
 
 
-def record_of(line: bytes) -> LogRecord | None:
-    """The inverse of `line_of`; None where the line is no record. Unknown fields are passed over."""
-    number = seq_of(line[:BEGINS_WITHIN])
+def messages_in(records: Iterable[LogRecord]) -> list[Message]:
+    """Return the messages of records, each with its number."""
+    return read_messages(
+        [(number, data, each.at) for each in records for number, data in enumerate(each.messages, each.seq)]
+    )
+
+
+def read_records(lines: Iterable[bytes | None]) -> list[LogRecord | None]:
+    """Read lines as `read_record` does; None for a line that is too long to be read."""
+    return [read_record(line) if line else None for line in lines]
+
+
+def read_record(line: bytes) -> LogRecord | None:
+    """Read a line; None where it is no record. Unknown fields are ignored."""
+    number = read_seq(line[:BEGINS_WITHIN])
     shape = read_object(line) if number else None
     if not number or shape is None:
         return None
     try:
-        record = LogRecord(**_fields(_OF_RECORD, shape))
+        record = LogRecord(**_read_fields(_READERS, _OF_RECORD, shape))
     except (AttributeError, TypeError, ValueError):
         return None
     is_odd = record.last > LAST_NUMBER or (record.summary and record.summary.seq != number)
     return None if is_odd or record.seq != number else record
 
 
-def _snapshot_shape(snapshot: Snapshot) -> dict[str, Any]:
-    """A snapshot as a JSON object, without what is empty."""
-    shape = snapshot._asdict() | {"context": [summary_shape(each) for each in snapshot.context]}
-    return {name: value for name, value in shape.items() if value}
-
-
-def summary_shape(summary: RunSummary) -> dict[str, Any]:
-    """A summary as a JSON object, without what is empty."""
+def summary_as_json(summary: RunSummary) -> dict[str, Any]:
+    """Return a summary as a JSON object, without what is empty."""
     return {name: value for name, value in summary._asdict().items() if value not in ("", ())}
 
 
-def summary_from(shape: Mapping[str, Any]) -> RunSummary:
-    """The inverse of `summary_shape`.
+def read_summary(shape: Mapping[str, Any]) -> RunSummary:
+    """Read a summary from a JSON object.
 
     Raises:
         AttributeError, TypeError, ValueError: the shape is another one.
     """
-    summary = RunSummary(**_fields(_OF_SUMMARY, shape))
+    summary = RunSummary(**_read_fields(_OF_SUMMARY, _OF_SUMMARY, shape))
     # What condenses others stands behind them: nobody who follows `of` comes round in a circle.
     if not 0 < summary.first <= summary.last < summary.seq or any(each >= summary.seq for each in summary.of):
         raise ValueError("a summary of what is not before it")
     return summary
 
 
-def _fields(readers: Mapping[str, Callable[[Any], Any]], shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a JSON object that are known, read."""
-    return {name: readers[name](value) for name, value in shape.items() if name in readers}
+def _read_fields(
+    readers: Mapping[str, Callable[[Any], Any]], names: Container[str], shape: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {name: readers[name](value) for name, value in shape.items() if name in names}
 
 
-def _only(kind: type[T]) -> Callable[[Any], T]:
-    """What reads a value of just this type."""
+def _type_reader(kind: type[T]) -> Callable[[Any], T]:
+    """Make a function that reads a value of just this type."""
 
     def read(value: Any) -> T:
         if type(value) is not kind:
@@ -303,73 +314,69 @@ def _only(kind: type[T]) -> Callable[[Any], T]:
     return read
 
 
-def _whole(value: Any) -> int:
+def _read_number(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= LAST_NUMBER:
         raise TypeError("this is neither the number of a line nor a count")
     return value
 
 
-def _messages(value: list[Any]) -> tuple[Mapping[str, Any], ...]:
-    found = tuple(map(_object, _list(value)))
-    if any(map(is_too_deep, found)):  # nobody could write it
+def _read_messages(value: list[Any]) -> tuple[Mapping[str, Any], ...]:
+    found = tuple(map(_read_object, _read_list(value)))
+    if any(map(_is_too_deep, found)):  # nobody could write it
         raise ValueError("values nested too deeply")
     return found
 
 
-def _amendments(value: dict[str, Any]) -> dict[int, Mapping[str, Any]]:
-    return {int(number): _object(fields) for number, fields in value.items()}
+def _is_too_deep(value: Any, depth: int = 0) -> bool:
+    if depth > MOST_DEEP:
+        return True
+    for each in value.values() if type(value) is dict else value:  # each message that is read comes here
+        kind = type(each)
+        if (kind is dict or kind is list) and _is_too_deep(each, depth + 1):
+            return True
+    return False
 
 
-def _summaries(value: list[Any]) -> tuple[RunSummary, ...]:
-    return tuple(map(summary_from, _list(value)))
+def _read_amendments(value: dict[str, Any]) -> dict[int, Mapping[str, Any]]:
+    return {int(number): _read_object(fields) for number, fields in value.items()}
 
 
-def _snapshot_from(value: dict[str, Any]) -> Snapshot:
-    return Snapshot(**_fields(_OF_SNAPSHOT, value))
+def _read_summaries(value: list[Any]) -> tuple[RunSummary, ...]:
+    return tuple(map(read_summary, _read_list(value)))
 
 
-_text, _object, _list, _flag = _only(str), _only(dict), _only(list), _only(bool)
-_OF_SNAPSHOT: dict[str, Callable[[Any], Any]] = {
-    "start": _whole,
-    "seq": _whole,
-    "is_disordered": _flag,
-    "live": _whole,
-    "dropped": Ranges.of,
-    "has_dropped": _flag,
-    "context": _summaries,
-    "amended": _amendments,
-    "text": _text,
-    "alias_of": _text,
-    "cursors": _object,
-    "title": _text,
-    "metadata": _object,
-    "created": _text,
+def _read_snapshot(value: dict[str, Any]) -> Snapshot:
+    return Snapshot(**_read_fields(_READERS, Snapshot._fields, value))
+
+
+_read_text, _read_object, _read_list, _read_flag = (
+    _type_reader(str),
+    _type_reader(dict),
+    _type_reader(list),
+    _type_reader(bool),
+)
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("seq", "live", "start"), _read_number),
+    **dict.fromkeys(("at", "text", "alias_of", "title", "created"), _read_text),
+    **dict.fromkeys(("cursors", "metadata"), _read_object),
+    **dict.fromkeys(("is_disordered", "has_dropped"), _read_flag),
+    **dict.fromkeys(("drop", "dropped"), Ranges.of),
+    **dict.fromkeys(("amend", "amended"), _read_amendments),
+    "messages": _read_messages,
+    "context": _read_summaries,
+    "summary": read_summary,
+    "snapshot": _read_snapshot,
 }
-_OF_RECORD: dict[str, Callable[[Any], Any]] = {
-    "seq": _whole,
-    "at": _text,
-    "messages": _messages,
-    "drop": Ranges.of,
-    "live": _whole,
-    "context": _summaries,
-    "summary": summary_from,
-    "amend": _amendments,
-    "text": _text,
-    "alias_of": _text,
-    "cursors": _object,
-    "title": _text,
-    "metadata": _object,
-    "snapshot": _snapshot_from,
-}
+_OF_RECORD = {each.name for each in fields(LogRecord) if each.init}
 _OF_SUMMARY: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("seq", "depth", "first", "last", "messages", "tokens", "source_tokens"), _whole),
-    **dict.fromkeys(("earliest", "latest", "by", "text"), _text),
-    "of": lambda value: tuple(map(_whole, _list(value))),
+    **dict.fromkeys(("seq", "depth", "first", "last", "messages", "tokens", "source_tokens"), _read_number),
+    **dict.fromkeys(("earliest", "latest", "by", "text"), _read_text),
+    "of": lambda value: tuple(map(_read_number, _read_list(value))),
 }
 
 
 def has_too_much(line: bytes) -> bool:
-    """Whether a line has more than `MOST_VALUES`: they take a hundred times the bytes that say them."""
+    """Return whether a line has more than `MOST_VALUES`: in memory they take a hundred times its bytes."""
     if len(line) <= MOST_VALUES or line.count(b",") + line.count(b"[") + line.count(b"{") <= MOST_VALUES:
         return False
     values = (found for found in _VALUES.finditer(line) if not found[0].startswith(b'"'))
@@ -377,21 +384,22 @@ def has_too_much(line: bytes) -> bool:
 
 
 def read_object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object that a line is; None where it is none, has too much, or a number we cannot write."""
+    """Read a JSON object; None where it is none, is too large, or has a number that JSON lacks."""
     if has_too_much(line):
         return None
     try:
-        value = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
+        value = DECODER.decode(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _finite(text: str) -> float:
+def _read_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"JSON has no such number: {text}")
     return number
 
 
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+DECODER = json.JSONDecoder(parse_float=_read_finite, parse_constant=_read_finite)
+"""Reads JSON without the numbers that it lacks: NaN and the infinite ones."""

@@ -77,7 +77,7 @@ class ToolRun(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether it neither failed nor was stopped."""
+        """Return whether it neither failed nor was stopped."""
         return not self.failure and not self.answer.startswith(STOPPED)
 
     @property
@@ -112,28 +112,28 @@ def runs(messages: Sequence[Message]) -> Iterator[ToolRun]:
         if not isinstance(command, str) or "path" in arguments:  # of an editor
             command = ""
         text, is_error = answered.get(place, ("", False))
-        failure = _failure(text, is_error=is_error, is_shell=bool(command))
+        failure = _find_failure(text, is_error=is_error, is_shell=bool(command))
         yield ToolRun(seq, call.name, arguments, command, in_line(path), text, failure)
 
 
-def _failure(text: str, *, is_error: bool, is_shell: bool) -> str:
+def _find_failure(text: str, *, is_error: bool, is_shell: bool) -> str:
     """Find the line of an output that says why a tool failed; empty where it did not."""
     if text.startswith(STOPPED):
         return ""
     lines = _FRAME.sub("", text).split("\n")
     if is_error or _FAILED.match(text):
         told = lines if is_shell else lines[:1]
-        return next(iter([*errors_in(told), *_messages_in(told)]), "")
-    return next((line for line in _messages_in(lines[:_LOOKED_AT]) if is_shell and _WHY.match(line)), "")
+        return next(iter([*errors_in(told), *_find_messages(told)]), "")
+    return next((line for line in _find_messages(lines[:_LOOKED_AT]) if is_shell and _WHY.match(line)), "")
 
 
 def errors_in(lines: Sequence[str]) -> list[str]:
     """Find the lines that say what went wrong, whole, each once, the most telling first."""
-    told = dict.fromkeys(line for line in _messages_in(lines) if _WHY.search(line) or _SIGN.search(line))
+    told = dict.fromkeys(line for line in _find_messages(lines) if _WHY.search(line) or _SIGN.search(line))
     return sorted(told, key=lambda line: (not _WHY.search(line), bool(_TIMED.search(line))))
 
 
-def _messages_in(lines: Sequence[str]) -> Iterator[str]:
+def _find_messages(lines: Sequence[str]) -> Iterator[str]:
     """Find the lines near both ends of an output that can be read as they stand; wrapped ones are joined."""
     near = lines if len(lines) <= _LOOKED_AT * 2 else [*lines[:_LOOKED_AT], *lines[-_LOOKED_AT:]]
     whole = [""]
@@ -156,7 +156,7 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
         found: the runs; of those that failed or were stopped nothing is named.
         workspace: the folder below which paths are written without it.
     """
-    done = [(run, path, state) for run in found if run.is_done for path, state in _touched(run)]
+    done = [(run, path, state) for run in found if run.is_done for path, state in _find_touched(run)]
     named = [(run, without_home(os.path.normpath(path), workspace), state) for run, path, state in done]
     states: dict[str, str] = {}
     places: dict[str, list[int]] = {}
@@ -178,7 +178,7 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
             is_below = len(most) > 1 and all(name.startswith("~/") for name in most)
             folder = os.path.commonpath([os.path.dirname(name) for name in most]) if is_below else ""
             shown = [
-                f"`{in_line(name.removeprefix(f'{folder}/'))}` ({_span(places[name])})"
+                f"`{in_line(name.removeprefix(f'{folder}/'))}` ({_write_span(places[name])})"
                 for name in sorted(most, key=lambda name: places[name][0])
             ]
             told = ", ".join(
@@ -187,11 +187,11 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
             yield f"files {state}{f' in `{folder}`' if folder else ''}: {told}", max(places[most[0]])
 
 
-def _span(seqs: Sequence[int]) -> str:
+def _write_span(seqs: Sequence[int]) -> str:
     return f"#{seqs[0]}" if seqs[0] == seqs[-1] else f"#{seqs[0]} to #{seqs[-1]}"
 
 
-def _touched(run: ToolRun) -> Iterator[tuple[str, str]]:
+def _find_touched(run: ToolRun) -> Iterator[tuple[str, str]]:
     """Find the files that a run names, and what it does with each."""
     for verb, name in _PATCHED.findall(run.command or str(run.arguments.get("input", ""))):
         yield name.strip(), _DONE[verb][0]

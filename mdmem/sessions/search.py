@@ -26,17 +26,17 @@ from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.find import (
-    Said,
+    SearchText,
     SessionFilter,
     SessionHit,
     SessionHits,
-    check_limit,
-    moment,
-    said_at,
-    told_missed,
+    explain_missed,
+    parse_time,
+    read_text,
 )
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
 from mdmem.sessions.message import Message
+from mdmem.sessions.record import messages_in
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, join
 
@@ -66,42 +66,36 @@ class IndexedLog(NamedTuple):
     hash: str = ""
     file: str = ""
 
+    def behind(self, last: Message | None) -> IndexedLog:
+        """Return the place behind the last message that was read."""
+        return self._replace(message=last.seq, hash=last.hash) if last else self
+
     def stands_in(self, conversation: Conversation) -> bool:
-        """Whether a log has only grown since."""
+        """Return whether a log has only grown since."""
         state = conversation.state
         is_same = (self.log, self.vacuumed) == (state.log, state.vacuumed) and self.seq <= state.seq
         return is_same and (not self.message or conversation.stands(self.message, self.hash))
 
 
 def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter, limit: int) -> SessionHits:
-    """What fits a query best in a session; without a key in all of the namespace.
+    """Find what fits a query best in a session; without a key in all of the namespace.
 
-    Args:
-        logs: of the namespace.
-        query: as in `mdmem.index.query`; of its filters, `type:` is the role.
-        key: of the session.
-        asked: what is looked at.
-        limit: the most hits.
-
-    Raises:
-        Usage: the limit is less than 1.
-        LockTimeout, StorageFailed: the index cannot be made current.
+    Of the query's filters (`mdmem.index.query`), `type:` is the role.
     """
-    check_limit(limit)
     key = key and logs.resolve(key)
     folder = logs.vault.disk.own(_INDEX)
     try:
-        return _found(logs, folder, query, key, asked, limit)
-    except IndexDamaged:  # what can be made anew is
+        return _search_index(logs, folder, query, key, asked, limit)
+    except IndexDamaged:  # what can be rebuilt is
         with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
             shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
-        return _found(logs, folder, query, key, asked, limit)
+        return _search_index(logs, folder, query, key, asked, limit)
 
 
-def _found(
+def _search_index(
     logs: SessionLogs, folder: str, query: str, key: str | None, asked: SessionFilter, limit: int
 ) -> SessionHits:
-    index, missed = _current(logs, folder, key)
+    index, missed = _update_index(logs, folder, key)
     understood = parse(query)
     if understood.is_empty:
         return SessionHits(hits=(), notes=understood.notes)
@@ -118,24 +112,23 @@ def _found(
         # What was dropped, or is not looked at, stands among the best.
         if len(hits) == limit or looked_at - len(hits) >= _MOST:
             break
-    notes = (*scorer.notes, *told_missed(missed))
+    notes = (*scorer.notes, *explain_missed(missed))
     return SessionHits(hits=tuple(hits), left_out=left_out, notes=notes)
 
 
 def _read(
     logs: SessionLogs, scorer: Scorer, best: Iterable[Ranked], words: list[str], asked: SessionFilter
 ) -> Iterator[SessionHit]:
-    """The hits at some places of the index, as their logs have them now."""
+    """Yield the hits at some places of the index, as their logs have them now."""
     for ranked in best:
         path, _, number = scorer.path(ranked).rpartition("/")
         with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
-            said = said_at(conversation, int(number), asked) if conversation else None
-            if conversation and said:
-                yield said.hit(conversation.state.key, _first_of(said.text, words), ranked.score)
+            text = read_text(conversation, int(number), asked) if conversation else None
+            if conversation and text:
+                yield text.as_hit(conversation.state.key, _find_first(text.text, words), ranked.score)
 
 
-def _first_of(text: str, words: list[str]) -> int:
-    """Where the first of some words stands in a text; 0 where none is seen."""
+def _find_first(text: str, words: list[str]) -> int:
     lower = text.lower()
     return min((at for word in words if (at := lower.find(word)) >= 0), default=0)
 
@@ -143,8 +136,8 @@ def _first_of(text: str, words: list[str]) -> int:
 # -- making the index current -----------------------------------------------------------------------------
 
 
-def _current(logs: SessionLogs, folder: str, key: str | None) -> tuple[TextIndex, list[MdmemError]]:
-    """The index, once it says what the log of a key says; without a key, what all of the namespace say.
+def _update_index(logs: SessionLogs, folder: str, key: str | None) -> tuple[TextIndex, list[MdmemError]]:
+    """Update the index from the log of a key, or without one from all of the namespace, and open it.
 
     And why logs cannot be read, or are too large for it, where it is not the only one.
     """
@@ -170,17 +163,17 @@ class _Update:
         self._logs, self._folder = logs, folder
         self._pending, self._is_writing = 0, False
         self.index = TextIndex(os.path.join(folder, _TEXT))
-        if os.path.exists(self._at(_WRITING)):
+        if os.path.exists(self._path_of(_WRITING)):
             self.index.sweep()
-        self._known = self._positions()
+        self._known = self._load_positions()
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return os.path.join(self._folder, name)
 
-    def _positions(self) -> dict[str, IndexedLog]:
-        """How far the logs are indexed; where that is not what was committed, the index is emptied."""
+    def _load_positions(self) -> dict[str, IndexedLog]:
+        """Load how far the logs are indexed; where that differs from the index, empty it."""
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            with open(self._at(_POSITIONS), "rb") as file:
+            with open(self._path_of(_POSITIONS), "rb") as file:
                 kept = json.load(file)
             if kept["commit"] == self.index.opstamp:
                 return {path: IndexedLog(*place) for path, place in kept["logs"].items()}
@@ -191,12 +184,12 @@ class _Update:
     def look_at(self, path: str, *, unasked: bool) -> None:
         """Index what a log says that is not indexed yet; what stood at the path before is dropped."""
         while True:
-            known, file = self._known.get(path), _file(os.path.join(self._logs.vault.root, path))
+            known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
             if known and file and known.file == file:
                 return
             with self._logs.at(path, unasked=unasked) as conversation:
                 if conversation is None:
-                    self._drop(path)
+                    self._remove_log(path)
                     return
                 if known and known.stands_in(conversation) and known.seq == conversation.state.seq:
                     self._known[path] = known._replace(file=file)
@@ -213,27 +206,27 @@ class _Update:
     def _read(self, path: str, conversation: Conversation, end: IndexedLog) -> None:
         known = self._known.get(path)
         if known is None or not known.stands_in(conversation):
-            self._drop(path)
+            self._remove_log(path)
             known = end._replace(seq=0)
         last: Message | None = None
-        for record, _ in conversation.records(known.seq + 1):
+        for record in conversation.records(known.seq + 1):
             if record.last > end.seq:
                 break
-            for said in _EVERYTHING.said(conversation, record):
-                self._add(f"{path.removesuffix(SUFFIX)}/{said.seq}", said)
-            last = next(reversed(list(record.spoken())), last)
+            for text in _EVERYTHING.texts_of(conversation, record):
+                self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
+            last = next(reversed(messages_in([record])), last)
             known = known._replace(seq=record.last)
             if self._pending >= _COMMITTED:
-                self._known[path] = _behind(known, last)
+                self._known[path] = known.behind(last)
                 self._commit(more=True)
-        self._known[path] = _behind(known._replace(seq=end.seq, file=end.file), last)
-        self._begin()
+        self._known[path] = known._replace(seq=end.seq, file=end.file).behind(last)
+        self._mark_writing()
 
-    def _add(self, place: str, said: Said) -> None:
-        self._begin()
+    def _add_text(self, place: str, text: SearchText) -> None:
+        self._mark_writing()
         self._pending += 1
-        time = moment(said.time)
-        parts = [passages.written_out(part) for part in _PASSAGE.findall(said.text)] or [""]
+        time = parse_time(text.time)
+        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.text)] or [""]
         self.index.add(
             Indexed(
                 path=place,
@@ -241,7 +234,7 @@ class _Update:
                 headings=(),
                 tags=(),
                 aliases=(),
-                type=said.role,
+                type=text.role,
                 day=int(f"{time:%Y%m%d}") if time else 0,
                 confidence=1.0,
                 text="\n".join(parts),
@@ -249,41 +242,35 @@ class _Update:
             )
         )
 
-    def _drop(self, path: str) -> None:
+    def _remove_log(self, path: str) -> None:
         if self._known.pop(path, None):
-            self._begin()
+            self._mark_writing()
             self.index.remove_below(path.removesuffix(SUFFIX))
 
-    def _begin(self) -> None:
-        """Say that the index is being written, for whoever finds it so."""
+    def _mark_writing(self) -> None:
         if not self._is_writing:
             self._is_writing = True
-            with open(self._at(_WRITING), "wb"):
+            with open(self._path_of(_WRITING), "wb"):
                 pass
 
     def _commit(self, *, more: bool = False) -> None:
         commit = self.index.commit(more=more)
-        with open(self._at(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
+        with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
             json.dump({"commit": commit, "logs": self._known}, file)
-        os.replace(self._at(f"{_POSITIONS}.new"), self._at(_POSITIONS))
+        os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
         self._pending = 0
 
     def end(self) -> None:
         """Keep what was done."""
         if self._is_writing:
             self._commit()
-            os.unlink(self._at(_WRITING))
+            os.unlink(self._path_of(_WRITING))
 
 
-def _file(path: str) -> str:
-    """What tells a file from any other, and from itself once anything of it changed; empty where none is."""
+def _identify_file(path: str) -> str:
+    """Write what tells a file from others, and from itself once it changed; empty without a file."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:
         return ""
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_ctime_ns}"
-
-
-def _behind(place: IndexedLog, last: Message | None) -> IndexedLog:
-    """A place with the last message that was read."""
-    return place._replace(message=last.seq, hash=last.hash) if last else place

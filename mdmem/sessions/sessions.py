@@ -18,8 +18,8 @@ from mdmem.errors import Invalid, MdmemError, NamedNotFound
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import (
     CAPTURE,
-    MENDED,
     NUMBERS,
+    REPAIRED,
     SessionInfo,
     SessionLogs,
     capture_refused,
@@ -93,7 +93,7 @@ class Sessions(Checked):
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             if by_id:
                 return conversation.adding(cleaned)
-            kept, numbers = _numbered(cleaned, conversation.state.seq + 1)
+            kept, numbers = _number_messages(cleaned, conversation.state.seq + 1)
             return (LogRecord(seq=0, messages=kept) if kept else None), numbers
 
         return self._commit(key, build) or [None] * len(cleaned)
@@ -104,7 +104,7 @@ class Sessions(Checked):
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
-            kept, numbers = _numbered(cleaned, state.seq + 1)
+            kept, numbers = _number_messages(cleaned, state.seq + 1)
             record = LogRecord(seq=0, messages=kept, drop=state.everything)
             return (record if kept or state.live else None), numbers
 
@@ -118,7 +118,7 @@ class Sessions(Checked):
         key: str | None = None,
         rename: bool = False,
     ) -> SessionImport:
-        """Take in conversations of another program; of those that were taken in before, what is new.
+        """Import conversations of another program, or what is new in them since the last import.
 
         Messages go behind those that are there, and never behind newer ones: such a file is left out. Secrets
         are treated as in all that is added.
@@ -138,7 +138,7 @@ class Sessions(Checked):
         return import_transcripts(self, format, source, key, rename=rename)
 
     def capture(self, format: str, path: str) -> str | None:  # noqa: A002 - as `import_`
-        """As `import_`, of a file that a tool's hook names, where the config and the user let hooks do so.
+        """Import a file that a tool's hook names, where the config and the user let hooks do so.
 
         Returns:
             The key of the session; None where nothing is taken in.
@@ -166,7 +166,7 @@ class Sessions(Checked):
 
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""
-        said = self._screened(key, {"text": text})["text"]
+        said = self._remove_secrets(key, {"text": text})["text"]
         self._commit(key, lambda _: (LogRecord(seq=0, text=said), None))
 
     def set_metadata(
@@ -184,7 +184,7 @@ class Sessions(Checked):
             Invalid: there is a secret in it, and the config refuses these.
         """
         given = {"title": title, "metadata": metadata and json_value(metadata)}
-        said = self._screened(key, {name: each for name, each in given.items() if each is not None})
+        said = self._remove_secrets(key, {name: each for name, each in given.items() if each is not None})
         self._commit(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
 
     def sync(
@@ -204,13 +204,13 @@ class Sessions(Checked):
             SessionConflict: there are messages behind `expected`.
             Usage, Invalid, LimitReached: as `add_message`.
         """
-        from mdmem.sessions.engine import SyncedHistory, synced  # noqa: PLC0415 - most calls add and read
+        from mdmem.sessions.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
 
         cleaned = [each for message in messages if (each := self.cleaned(key, message)) is not None]
         last = None if expected is None else self.logs.number(key, expected)
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, SyncedHistory]:
-            return synced(conversation, cleaned, last, lambda data: self._screened(key, data))
+            return sync_history(conversation, cleaned, last, lambda data: self._remove_secrets(key, data))
 
         return self._commit(key, build) or SyncedHistory()
 
@@ -259,7 +259,7 @@ class Sessions(Checked):
     # -- asking -------------------------------------------------------------------------------------------
 
     def history(self, key: str, last: int | None = None, since: int | str = 0) -> list[Message]:
-        """The messages in the history, in order.
+        """Return the messages in the history, in order.
 
         Args:
             key: of the session.
@@ -274,7 +274,7 @@ class Sessions(Checked):
             return list(islice(newest, max(last, 0)))[::-1]
 
     def message(self, key: str, seq: int | str) -> Message:
-        """A message by its number, also one that is no longer in the history, or in the archive alone.
+        """Return a message by its number, also one that is no longer in the history, or in the archive alone.
 
         Args:
             key: of the session.
@@ -291,12 +291,12 @@ class Sessions(Checked):
         raise NamedNotFound(kind="message", name=f"{key}#{number}", remedy=NUMBERS)
 
     def summary(self, key: str) -> str:
-        """The text that `set_summary` set; empty without one."""
+        """Return the text that `set_summary` set; empty without one."""
         with self.logs.reading(key) as conversation:
             return conversation.state.text
 
     def check(self, key: str | None = None, *, fix: bool = False) -> list[Diagnostic]:
-        """What is wrong with the log of a session, or without a key with any.
+        """Check the log of a session, or without a key all logs.
 
         Lines that are no records, numbers that are missing though no vacuum took them, snapshots that say
         something else than the lines before them, and logs that are not those of their key. Without a key,
@@ -304,25 +304,25 @@ class Sessions(Checked):
 
         Args:
             key: of the session.
-            fix: write such a log anew, with all that is read of it; messages with a wrong number get the one
+            fix: rewrite such a log with all that is read of it; messages with a wrong number get the one
                 that is missing in their place, or the next ones at the end. The old log stays in the archive.
                 The result is what is left to be done by hand.
         """
         found: list[Diagnostic] = []
         for path in self.logs.paths() if key is None else [self.logs.path(key)]:
             findings = told(self.logs.findings(path, unasked=key is None))
-            if fix and any(each.code in MENDED for each in findings) and self.logs.mend(path):
+            if fix and any(each.code in REPAIRED for each in findings) and self.logs.repair(path):
                 findings = told(self.logs.findings(path, unasked=False))
             found += findings
         return found
 
     def info(self, key: str) -> SessionInfo:
-        """What `list` says of one session; of an alias, what it says of the session that it names."""
+        """Return one session as `list` has it; of an alias, the session that it names."""
         with self.logs.reading(key, self.logs.end) as conversation:
             return info_of(conversation)
 
     def list(self) -> list[SessionInfo]:
-        """Every session of the namespace, by key, read from the ends of their logs.
+        """List the sessions of the namespace, by key, read from the ends of their logs.
 
         A log that cannot be read is passed over; where its end does not say all, `problem` says why.
         """
@@ -346,7 +346,7 @@ class Sessions(Checked):
         dropped: bool = False,
         limit: int = 20,
     ) -> SessionHits:
-        """The messages and summaries of a session that hold a text or match a pattern, the newest first.
+        """Find messages and summaries of a session by a text or a pattern, the newest first.
 
         Args:
             pattern: what to look for, in a line of what is said.
@@ -368,10 +368,9 @@ class Sessions(Checked):
         """
         from mdmem.sessions import find  # noqa: PLC0415 - start-up
 
-        asked = find.filtered(role, last, since, before, scope, dropped=dropped)
-        return find.grep(
-            self.logs, find.one_or_all(key, every=all), find.WantedText(pattern, regex, case), asked, limit
-        )
+        find.check_target(key, every=all, limit=limit)
+        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
+        return find.grep(self.logs, key, find.WantedText(pattern, regex, case), chosen, limit)
 
     def search(
         self,
@@ -387,7 +386,7 @@ class Sessions(Checked):
         dropped: bool = False,
         limit: int = 20,
     ) -> SessionHits:
-        """The messages and summaries of a session that fit a query best.
+        """Find the messages and summaries of a session that fit a query best.
 
         Args:
             query: words, `"phrases"`, `prefix*`, `-not`; no text is refused.
@@ -400,13 +399,14 @@ class Sessions(Checked):
         """
         from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
 
-        asked = find.filtered(role, last, since, before, scope, dropped=dropped)
-        return search.search(self.logs, query, find.one_or_all(key, every=all), asked, limit)
+        find.check_target(key, every=all, limit=limit)
+        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
+        return search.search(self.logs, query, key, chosen, limit)
 
     # -- the context --------------------------------------------------------------------------------------
 
     def assemble(self, key: str, budget: int, tail: int = 32, *, user_first: bool = True) -> Assembled:
-        """What of a conversation goes into a prompt: the newest messages, and summaries, within a budget.
+        """Choose the newest messages and the summaries that fit a prompt.
 
         Args:
             key: of the session.
@@ -414,10 +414,10 @@ class Sessions(Checked):
             tail: how many of the last messages come before the summaries.
             user_first: whether messages are left out until the first one is the user's.
         """
-        from mdmem.sessions.prompt import assembled  # noqa: PLC0415 - most calls add and read
+        from mdmem.sessions.prompt import assemble  # noqa: PLC0415 - most calls add and read
 
         with self.logs.reading(key) as conversation:
-            return assembled(conversation, budget, tail, user_first=user_first)
+            return assemble(conversation, budget, tail, user_first=user_first)
 
     @overload
     def compact(
@@ -467,26 +467,26 @@ class Sessions(Checked):
         return future
 
     def _compact(self, key: str, budget: int | None, generator: Generator | None) -> Compacted:
-        from mdmem.sessions.engine import compact, compacted  # noqa: PLC0415 - most calls add and read
+        from mdmem.sessions.engine import compact, measure_context  # noqa: PLC0415 - most calls add and read
 
         stateless = self.logs.vault.config.sessions.stateless
         resolved = self.resolve(key)
         if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
             with self.logs.reading(key) as conversation:
-                return compacted(conversation, budget)
+                return measure_context(conversation, budget)
         with self.logs.compacting(resolved):
             return compact(
                 self.logs,
                 key,
                 budget,
                 generator,
-                lambda text: str(self._screened(key, {"text": text})["text"]),
+                lambda text: str(self._remove_secrets(key, {"text": text})["text"]),
             )
 
     def compress(
         self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
     ) -> Compressed:
-        """The history made shorter for a prompt; the log stays as it is.
+        """Make the history shorter for a prompt; the log stays as it is.
 
         Args:
             key: of the session.
@@ -504,7 +504,7 @@ class Sessions(Checked):
     def expand(
         self, key: str, ids: Sequence[SeqName], budget: int = 4_000, depth: int | None = None
     ) -> Expanded:
-        """What summaries stand for, and messages, also those that are in the archive alone.
+        """Open summaries and messages by number, also those that are in the archive alone.
 
         Args:
             key: of the session.
@@ -515,12 +515,12 @@ class Sessions(Checked):
         Raises:
             NamedNotFound: nothing has one of the numbers.
         """
-        from mdmem.sessions.engine import expanded  # noqa: PLC0415 - most calls add and read
+        from mdmem.sessions.engine import expand  # noqa: PLC0415 - most calls add and read
 
-        return expanded(self.logs, key, [self.logs.number(key, each) for each in ids], budget, depth)
+        return expand(self.logs, key, [self.logs.number(key, each) for each in ids], budget, depth)
 
     def above(self, key: str, seq: int | str) -> Sequence[RunSummary]:
-        """The summaries that stand for a message or a summary, the nearest first; empty without any.
+        """Return the summaries that stand for a message or a summary, the nearest first; empty without any.
 
         Raises:
             Usage: as `message`.
@@ -533,7 +533,7 @@ class Sessions(Checked):
     # -- other names, the end, and what comes back --------------------------------------------------------
 
     def resolve(self, key: str) -> str:
-        """The key that a key is another name of; itself where it is none."""
+        """Return the key that a key is another name of; itself where it is none."""
         return self.logs.resolve(key)
 
     def alias(self, alias: str, key: str) -> None:
@@ -567,7 +567,7 @@ class Sessions(Checked):
         self.logs.restore(key)
 
     def vacuum(self, key: str, *, purge: bool = False) -> bool:
-        """Write a log anew without what is no longer in the history; the old one is kept in the archive.
+        """Rewrite a log without what left the history; the old one is kept in the archive.
 
         Args:
             key: of the session.
@@ -591,13 +591,13 @@ class Sessions(Checked):
 
     @cached_property
     def quiet(self) -> QuietSessions:
-        """The same verbs for a host that handles no errors: they are logged, and the answer is empty."""
+        """The ten verbs of a session store for a host that handles no errors."""
         return QuietSessions(self)
 
     # -- what every change goes through -------------------------------------------------------------------
 
     def is_kept(self, key: str) -> bool:
-        """Whether the config lets anything be kept of a key."""
+        """Return whether the config lets anything be kept of a key."""
         return not any(fits(glob, key) for glob in self.logs.vault.config.sessions.ignored)
 
     def _commit(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
@@ -615,17 +615,17 @@ class Sessions(Checked):
             raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
 
     def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """A message as it is kept; None of one that is not.
+        """Return a message as it is kept; None of one that is not.
 
         Raises:
             Usage: it cannot be one.
             Invalid: it holds a secret, and the config refuses these.
         """
         check(message)
-        return None if Message.of(0, message).is_transient else self._screened(key, message)
+        return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
 
-    def _screened(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is said, without its secrets where the config has it so.
+    def _remove_secrets(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Remove the secrets from what is said, where the config has it so.
 
         Raises:
             Invalid: it holds a secret, and the config refuses these.
@@ -641,27 +641,30 @@ class Sessions(Checked):
 
 
 class QuietSessions:
-    """The verbs of `Sessions`; what one of them raises is logged, and an empty answer is given."""
+    """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
 
-    _EMPTY: ClassVar = {"list": list, "str": str, "bool": bool}
+    _EMPTY: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close"), lambda: None),
+        **dict.fromkeys(("history", "set_history", "list"), list),
+        "summary": str,
+    }
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def __getattr__(self, name: str) -> Any:
-        verb = getattr(self._sessions, name)
-        if not callable(verb):
-            return verb
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._EMPTY:
+            raise AttributeError(f"quiet sessions have {', '.join(self._EMPTY)}, not {name!r}")
+        verb, empty = getattr(self._sessions, name), self._EMPTY[name]
 
-        def quietly(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             try:
                 return verb(*arguments, **named)
             except MdmemError as error:
                 _LOG.error("%s: %s", name, error)
-                kind = str(verb.__annotations__["return"]).partition("[")[0]
-                return self._EMPTY[kind]() if kind in self._EMPTY else None
+                return empty()
 
-        return quietly
+        return call
 
 
 def _log_failure(key: str, done: Future[Compacted]) -> None:
@@ -670,10 +673,10 @@ def _log_failure(key: str, done: Future[Compacted]) -> None:
         _LOG.error("compact %r in the background: %s", key, error)
 
 
-def _numbered(
+def _number_messages(
     messages: Sequence[Mapping[str, Any] | None], first: int
 ) -> tuple[tuple[Mapping[str, Any], ...], list[int | None]]:
-    """The messages that are kept, and for each of all its number, from `first` on."""
+    """Return the messages that are kept, and for each of all its number, from `first` on."""
     kept = tuple(each for each in messages if each is not None)
     numbers = iter(range(first, first + len(kept)))
     return kept, [None if each is None else next(numbers) for each in messages]

@@ -14,11 +14,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mdmem.sessions.message import Message
-from mdmem.sessions.record import NOTHING, LogHeader, LogRecord, Ranges, RunSummary, Snapshot
+from mdmem.sessions.record import (
+    NOTHING,
+    LogHeader,
+    LogRecord,
+    Ranges,
+    RunSummary,
+    Snapshot,
+    messages_in,
+)
 
 SAME_WITHIN = 1_000
 """Among how many of the last messages in the history an id is not given to another one."""
 SNAPSHOT_BYTES = 256 * 1024
+_RESTORED = ("is_disordered", "live", "has_dropped", "text", "alias_of", "title", "metadata", "created")
 _TIMES_THE_LAST = 16  # as many bytes as this many snapshots come between two: the log grows by a 16th
 
 
@@ -45,7 +54,7 @@ class RecentMessages:
             del self.ids[oldest]
 
     def copy(self) -> RecentMessages:
-        """The same messages, to which others can be added."""
+        """Return the same messages, to which others can be added."""
         other = RecentMessages()
         other.ids, other._numbers = dict(self.ids), self._numbers.copy()
         return other
@@ -67,7 +76,6 @@ class State:
         cursors: positions that others keep here, by name.
         title, metadata: what `set_metadata` set.
         is_disordered: whether lines were passed over for their numbers: the log is not in the order of these.
-        clean_from: where a line begins, in bytes, from which on none was.
         created, updated: when the first and the last line was written (ISO 8601, UTC).
         recent: the last 1,000 messages in the history, where somebody asked.
         grown: bytes since the last snapshot.
@@ -89,7 +97,6 @@ class State:
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_disordered: bool = False
-    clean_from: int = 0
     created: str = ""
     updated: str = ""
     recent: RecentMessages | None = None
@@ -100,7 +107,7 @@ class State:
 
     @classmethod
     def of(cls, header: LogHeader) -> State:
-        """The state behind the first line of a log."""
+        """Return the state behind the first line of a log."""
         return cls(log=header.log, key=header.key, version=header.version, vacuumed=header.vacuumed)
 
     @property
@@ -112,7 +119,7 @@ class State:
         return self._dropped
 
     def copy(self) -> State:
-        """The same state, which goes on by itself."""
+        """Return the same state, which goes on by itself."""
         return replace(
             self,
             _dropped=self.dropped,
@@ -124,7 +131,7 @@ class State:
         )
 
     def take(self, record: LogRecord, size: int) -> None:
-        """Go on with the next record, a line of `size` bytes."""
+        """Apply the next record, a line of `size` bytes."""
         if record.snapshot is not None:
             self._restore(record.snapshot)
             self.grown, self.snapshot_bytes = 0, size
@@ -140,7 +147,7 @@ class State:
         said = range(record.seq, record.seq + len(record.messages))
         self.live += sum(not record.drop.holds(number) for number in said) if record.drop else len(said)
         if self.recent is not None:
-            self.recent.add(record.spoken())
+            self.recent.add(messages_in([record]))
         if record.summary:
             self._cover(record.summary)
         for number, fields in record.amend.items():
@@ -152,10 +159,6 @@ class State:
         self.metadata = self.metadata if record.metadata is None else record.metadata
         self.cursors |= record.cursors
 
-    def pass_over(self, end: int) -> None:
-        """Go on behind a line that does not count for its number, and ends at a byte."""
-        self.is_disordered, self.clean_from = True, max(self.clean_from, end)
-
     def _cover(self, summary: RunSummary) -> None:
         start = bisect_left(self.context, summary.first, key=_first)
         end = bisect_right(self.context, summary.last, lo=start, key=_first)
@@ -163,39 +166,27 @@ class State:
 
     @property
     def wants_snapshot(self) -> bool:
-        """Whether so much was written since the last snapshot that another one is due."""
+        """Return whether so much was written since the last snapshot that another one is due."""
         return self.grown >= max(SNAPSHOT_BYTES, _TIMES_THE_LAST * self.snapshot_bytes)
 
     @property
     def snapshot(self) -> Snapshot:
         """The state as a record holds it, before it has a place."""
-        return Snapshot(
-            is_disordered=self.is_disordered,
-            live=self.live,
-            dropped=self.dropped,
-            has_dropped=self.has_dropped,
-            context=tuple(self.context),
-            amended=self.amended,
-            text=self.text,
-            alias_of=self.alias_of,
-            cursors=self.cursors,
-            title=self.title,
-            metadata=self.metadata,
-            created=self.created,
-        )
+        names = (name for name in Snapshot._fields if name not in {"start", "seq"})
+        values = {name: getattr(self, name) for name in names}
+        return Snapshot(**{**values, "context": tuple(self.context)})
 
     def snapshot_at(self, start: int, at: str) -> LogRecord:
-        """The record of the state as the next line, which begins at a byte and is written at a time."""
+        """Make the record of the state for the next line, which begins at a byte."""
         seq = self.seq + 1
         return LogRecord(seq=seq, at=at, snapshot=self.snapshot._replace(start=start, seq=seq))
 
     def _restore(self, snapshot: Snapshot) -> None:
-        self.live, self.has_dropped = snapshot.live, snapshot.has_dropped
+        for name in _RESTORED:
+            setattr(self, name, getattr(snapshot, name))
         self._dropped, self._dropping = snapshot.dropped, []
-        self.context, self.amended = sorted(snapshot.context, key=_first), dict(snapshot.amended)
-        self.text, self.alias_of, self.created = snapshot.text, snapshot.alias_of, snapshot.created
-        self.cursors, self.is_disordered = dict(snapshot.cursors), snapshot.is_disordered
-        self.title, self.metadata = snapshot.title, snapshot.metadata
+        self.context = sorted(snapshot.context, key=_first)
+        self.amended, self.cursors = dict(snapshot.amended), dict(snapshot.cursors)
 
     @property
     def everything(self) -> Ranges:
@@ -203,11 +194,15 @@ class State:
         return Ranges([(1, self.seq)]) if self.seq else NOTHING
 
     def holds(self, number: int) -> bool:
-        """Whether a message of this number is in the history."""
+        """Return whether a message of this number is in the history."""
         return 0 < number <= self.seq and not self.dropped.holds(number)
 
+    def is_free(self, first: int, last: int) -> bool:
+        """Return whether no summary in the context stands for any number from `first` to `last`."""
+        return all(each.last < first or last < each.first for each in self.context)
+
     def covering(self, number: int) -> RunSummary | None:
-        """The summary in the context that stands for a message; None where there is none."""
+        """Return the summary in the context that stands for a message; None where there is none."""
         place = bisect_right(self.context, number, key=_first) - 1
         found = self.context[place] if place >= 0 else None
         return found if found and number <= found.last else None

@@ -8,16 +8,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
 from mdmem.generator import Generator, Reply, prompt as builtin, reply
 from mdmem.index.query import stop_words
-from mdmem.sessions.message import Message
+from mdmem.sessions.message import Message, SpokenLine, spoken_lines
 from mdmem.text.regex import regex
-from mdmem.text.sentences import cut_at_sentence, sentences as text_sentences
-from mdmem.text.tokens import abridged, estimate, fenced, in_line
+from mdmem.text.sentences import cut_at_sentence, sentences_of
+from mdmem.text.tokens import abridged, estimate, estimates, fenced, in_line, in_lines
 
 EXTRACT = "extract"
 """Who made a summary that is made of sentences of the messages."""
@@ -52,7 +52,7 @@ class Summarised(NamedTuple):
 
 
 def prompt_of(depth: int, earlier: Sequence[str] = ()) -> str:
-    """What is asked of a model for a summary of a depth; `earlier` are the summaries just before it."""
+    """Write what a model is asked for a summary of a depth; `earlier` are the summaries just before it."""
     asked = builtin(("leaf", "condensed", "lasting")[min(depth, 2)])
     if not earlier:
         return asked
@@ -66,7 +66,7 @@ def summarise(
     generator: Generator | None = None,
     rules: Rules | None = None,
 ) -> Summarised:
-    """A summary of messages of at most `target` tokens, by a model where that gives one, else by rules.
+    """Summarise messages in at most `target` tokens, by a model where it gives an answer, else by rules.
 
     Args:
         messages: what it is about.
@@ -82,7 +82,7 @@ def summarise(
     conversation = transcript(messages)
     tries: list[Reply] = []
     for tokens in (target, max(1, target // _SHORTER)):
-        tries.append(reply(generator, asked_about(conversation, prompt, tokens), tokens * _ROOM))
+        tries.append(reply(generator, write_request(conversation, prompt, tokens), tokens * _ROOM))
         if tries[-1].problem or estimate(tries[-1].value) <= target:
             break
     last = tries[-1]
@@ -93,28 +93,35 @@ def summarise(
     return Summarised(cut_at_sentence(text, target), last.by, "", *cost)
 
 
-def asked_about(conversation: str, prompt: str, target: int) -> str:
-    """The prompt, and below it a transcript in a fence that it cannot close."""
+def write_request(conversation: str, prompt: str, target: int) -> str:
+    """Return the prompt, and below it a transcript in a fence that it cannot close."""
     return f"{prompt.replace('{target}', str(target), 1)}\n{fenced(conversation, 'conversation')}\n"
 
 
-def transcript(messages: Iterable[Message]) -> str:
-    """Messages for a model to read: who speaks, the words, and calls and answers of tools briefly."""
-    return _BETWEEN.join(f"{label(message)}: {_told(message)}" for message in messages)
+def transcript(messages: Sequence[Message]) -> str:
+    """Write messages for a model to read: who speaks, the words, and short calls and answers of tools."""
+    lines = spoken_lines(messages)
+    return _BETWEEN.join(
+        f"{_write_label(line.speaker)}: {abridged(line.text, _most_shown(line))}" for line in lines
+    )
 
 
 def label(message: Message) -> str:
-    """Who speaks, in one line."""
-    return in_line(message.speaker) or "item"
+    """Return who speaks, in one line."""
+    return _write_label(message.speaker)
+
+
+def _write_label(speaker: str) -> str:
+    return in_line(speaker) or "item"
 
 
 def most_told(message: Message) -> int:
-    """The tokens of a message that a transcript has at most."""
-    return _MOST_TOLD if message.calls or message.answers else _MOST_READ
+    """Return the most tokens of a message that a transcript has."""
+    return _most_shown(spoken_lines([message])[0])
 
 
-def _told(message: Message) -> str:
-    return abridged(message.text, most_told(message))
+def _most_shown(line: SpokenLine) -> int:
+    return _MOST_TOLD if line.is_call or line.is_answer else _MOST_READ
 
 
 # -- without a model --------------------------------------------------------------------------------------
@@ -149,7 +156,7 @@ class Sentence(NamedTuple):
 
 
 def extract(messages: Sequence[Message], target: int) -> str:
-    """The sentences of messages that say most in few tokens, in order, each once, after who speaks.
+    """Pick the sentences of messages that say most in few tokens, in order, each once, after who speaks.
 
     A sentence counts for what is rare in it and not said yet, more where it holds names, paths, numbers or
     words such as "decided", and where it begins or ends the messages.
@@ -158,77 +165,73 @@ def extract(messages: Sequence[Message], target: int) -> str:
         messages: from which they come.
         target: tokens that the result has at most.
     """
-    found = list(sentences(messages))
+    lines = spoken_lines(messages)
+    speakers = list(dict.fromkeys(line.speaker for line in lines if line.role != SUMMARY))
+    labels = {speaker: f"{_write_label(speaker)}: " for speaker in speakers}
+    # What begins a line; a summary says itself who spoke.
+    heads = ["" if line.role == SUMMARY else labels[line.speaker] for line in lines]
+    costs = {head: estimate(f"{head} ") for head in {*heads, ""}}
+    found = _find_sentences(lines)
     chosen: list[int] = []
     speaking: set[int] = set()
     left = target
     for index in by_worth(found):
         said = found[index]
         # With what stands before and behind it. A text costs no more than its parts.
-        beside = " " if said.message in speaking else _speaker(messages[said.message]) + " "
-        cost = said.tokens + estimate(beside)
+        cost = said.tokens + costs["" if said.message in speaking else heads[said.message]]
         if cost <= left:
             chosen.append(index)
             speaking.add(said.message)
             left -= cost
-    text = _joined(messages, [found[index] for index in sorted(chosen)])
     if chosen:
-        return text
+        kept = groupby((found[index] for index in sorted(chosen)), key=lambda each: heads[each.message])
+        return "\n".join(head + " ".join(each.text for each in said) for head, said in kept)
     words = max((each.text for each in found), key=len, default="")
     return abridged(words or f"[{len(messages)} messages without words]", target)
 
 
-def sentences(messages: Sequence[Message]) -> Iterator[Sentence]:
-    """The sentences of messages, each in one line and once, with what they weigh."""
-    return _once(_pieces(messages))
-
-
-# What may be a sentence, as it is written: of which message, its text, and what the message weighs.
-_Piece = tuple[int, str, float]
-
-
-def _pieces(messages: Sequence[Message]) -> Iterator[_Piece]:
-    last = len(messages) - 1
-    for number, message in enumerate(messages):
-        weight = _OF_A_TOOL if message.answers else 1.0
-        if number in {0, last}:
-            weight *= _AT_A_SIDE
-        whole = abridged(message.text, _MOST_READ)
-        for start, end in text_sentences(whole, longest=_LONGEST):
-            yield number, whole[start:end], weight
-
-
-def _once(pieces: Iterable[_Piece]) -> Iterator[Sentence]:
-    told: set[str] = set()
-    for message, written, weight in pieces:
-        text = in_line(written)
+def _find_sentences(lines: Sequence[SpokenLine]) -> list[Sentence]:
+    """Return the sentences of messages, each in one line and once, with what they weigh."""
+    # No character costs as much as four tokens: what is shorter needs no look.
+    long = _MOST_READ // 4
+    texts = [line.text if len(line.text) <= long else abridged(line.text, _MOST_READ) for line in lines]
+    pieces = sentences_of(texts, longest=_LONGEST)
+    written = in_lines(list(chain.from_iterable(pieces)))
+    places = [place for place, found in enumerate(pieces) for _ in found]
+    told: dict[str, tuple[int, str, dict[str, float]]] = {}
+    for place, text in zip(places, written, strict=True):
         folded = text.casefold()
-        words = {} if folded in told else _words(text)
+        words = {} if folded in told else _weigh_words(text)
         if words:
-            told.add(folded)
-            cued = weight * _CUED if _CUE.search(folded) else weight
-            yield Sentence(message, text, cued, words, estimate(text))
+            told[folded] = place, text, words
+    tokens = estimates([text for _, text, _ in told.values()])
+    weights = [_OF_A_TOOL if line.is_answer else 1.0 for line in lines]
+    for place in {0, len(lines) - 1} if lines else ():
+        weights[place] *= _AT_A_SIDE
+    return [
+        Sentence(place, text, weights[place] * (_CUED if _CUE.search(folded) else 1), words, cost)
+        for (folded, (place, text, words)), cost in zip(told.items(), tokens, strict=True)
+    ]
 
 
 def sentence_of(message: int, text: str, weight: float) -> Sentence:
-    """A sentence with its words."""
-    return Sentence(message, text, weight, _words(text), estimate(text))
+    """Return a sentence with its words."""
+    return Sentence(message, text, weight, _weigh_words(text), estimate(text))
 
 
-def _rarity(sentences: Sequence[Sentence]) -> dict[str, float]:
-    """How rare each word is in sentences."""
+def _weigh_rarity(sentences: Sequence[Sentence]) -> dict[str, float]:
     counts = Counter(chain.from_iterable(each.words for each in sentences))
     rarity = {word: math.log((1 + len(sentences)) / count) ** _RARE for word, count in counts.items()}
     return rarity | {word: rarity[word] * _COMMON for word in stop_words() & rarity.keys()}
 
 
 def names(text: str) -> list[str]:
-    """What a sentence names: paths, code, and words with capital letters inside it."""
+    """Find the names in a sentence: paths, code, and words with capital letters in them."""
     return [found[0].strip("`") for pattern in (_PATH, _NAME) for found in pattern.finditer(text)]
 
 
-def _words(text: str) -> dict[str, float]:
-    """The words of a sentence, of Chinese, Japanese and Korean every two characters; what each counts for."""
+def _weigh_words(text: str) -> dict[str, float]:
+    """Weigh the words of a sentence; of Chinese, Japanese and Korean every two characters."""
     named = chain(_PATH.finditer(text), _NAME.finditer(text))
     marked = {place for found in named for place in range(*found.span())}
     words: dict[str, float] = {}
@@ -243,8 +246,8 @@ def _words(text: str) -> dict[str, float]:
 
 
 def by_worth(sentences: Sequence[Sentence], long: float = _LONG) -> Iterator[int]:
-    """The places of sentences, the most worth for its tokens first, given those before it."""
-    rarity = _rarity(sentences)
+    """Yield the places of sentences, the most worth for its tokens first, given those before it."""
+    rarity = _weigh_rarity(sentences)
     said: set[str] = set()
 
     def worth(index: int) -> float:
@@ -265,14 +268,3 @@ def by_worth(sentences: Sequence[Sentence], long: float = _LONG) -> Iterator[int
         elif value < 0:
             said |= sentences[index].words.keys()
             yield index
-
-
-def _joined(messages: Sequence[Message], sentences: Iterable[Sentence]) -> str:
-    """Sentences in lines, one for each time that somebody else speaks."""
-    lines = groupby(sentences, key=lambda each: _speaker(messages[each.message]))
-    return "\n".join(speaker + " ".join(each.text for each in said) for speaker, said in lines)
-
-
-def _speaker(message: Message) -> str:
-    """What begins a line; a summary says itself who spoke."""
-    return "" if message.role == SUMMARY else f"{label(message)}: "

@@ -2,14 +2,11 @@
 
 Known are the files of picoclaw (a JSON document for each session, or JSON lines beside a file that tells of
 them), the transcripts of Claude Code, the rollouts of Codex, and messages of chat completions, as a JSON list
-or as JSON lines. No more of a file is in memory than one message, and no link to a file is followed.
+or as JSON lines. Of JSON lines one is in memory at a time; a document is read whole. No link is followed.
 """
 
 from __future__ import annotations
 
-import codecs
-import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -19,30 +16,20 @@ from typing import IO, Any, NamedTuple
 
 from mdmem.errors import StorageFailed, Usage
 from mdmem.sessions.message import Message
+from mdmem.sessions.parts import encoded
+from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much
 from mdmem.vault import files
 from mdmem.vault.walk import fault, tree
 
 _CHUNK = 1 << 16
-_ESCAPE = 16  # characters, which a value that goes on needs at most to be told from one that is wrong
 # Lines that Claude Code writes for itself, or for an agent of the agent: nobody said them here.
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 _NOT_KEPT = {"reasoning", "ghost_snapshot", "compaction"}  # items of Codex that only it can read
 META, MIGRATED = ".meta.json", ".migrated"
 
 
-def _finite(text: str) -> float:
-    """A number as JSON can hold it.
-
-    Raises:
-        ValueError: it is too large, infinite or none.
-    """
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-_JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+Reader = Callable[[Any], Mapping[str, Any] | None]
+"""A function that makes a message of a JSON value; None of one that says nothing."""
 
 
 class TranscriptEntry(NamedTuple):
@@ -92,7 +79,7 @@ class Unreadable(Exception):
 
 
 def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Iterator[Transcript]:
-    """The conversations in a file, or in every file of a folder, by their paths.
+    """Yield the conversations in a file, or in every file of a folder, by their paths.
 
     Args:
         form: one of `FORMATS`.
@@ -109,14 +96,14 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
     if not os.path.lexists(source):
         raise Usage(problem=f"{source}: there is no such file or folder")
     known = FORMATS[form]
-    for path in sorted(_paths(source, known)) if os.path.isdir(source) else [source]:
+    for path in sorted(_find_files(source, known)) if os.path.isdir(source) else [source]:
         try:
             yield known.transcript(path, most)
         except (Unreadable, StorageFailed) as error:
             left_out.append(f"{path}: {error}" if isinstance(error, Unreadable) else error.message)
 
 
-def _paths(folder: str, form: _Form) -> Iterator[str]:
+def _find_files(folder: str, form: _Form) -> Iterator[str]:
     for above, folders, names in tree(folder):
         folders[:] = [name for name in folders if form.is_nested and name[0] != "."]
         for name in names:
@@ -124,8 +111,8 @@ def _paths(folder: str, form: _Form) -> Iterator[str]:
                 yield os.path.join(above, name)
 
 
-def opened(path: str) -> IO[bytes]:
-    """A file of a transcript, to be read; opening it cannot hang, and follows no link.
+def open_file(path: str) -> IO[bytes]:
+    """Return a file of a transcript, to be read; opening it cannot hang, and follows no link.
 
     Raises:
         StorageFailed, SystemFailing: it is not a regular file, or cannot be read.
@@ -145,24 +132,24 @@ def opened(path: str) -> IO[bytes]:
 # -- what the entries of each program say -----------------------------------------------------------------
 
 
-def _said(value: Any) -> Mapping[str, Any]:
-    """A message as chat completions and picoclaw have it."""
+def _check_role(value: Any) -> Mapping[str, Any]:
+    """Return a message as chat completions and picoclaw write it."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str) or not value["role"]:
         raise Unreadable("no message: it has no role")
     return value
 
 
-def _claude(value: Any) -> Mapping[str, Any] | None:
+def _read_claude(value: Any) -> Mapping[str, Any] | None:
     if not isinstance(value, dict):
         raise Unreadable("no line of a transcript")
     if value.get("type") not in {"user", "assistant"} or any(value.get(name) for name in _NOT_SAID):
         return None
-    message = _said(value.get("message"))
+    message = _check_role(value.get("message"))
     kept = {name: message[name] for name in ("role", "content", "model") if name in message}
-    return _lined(kept, value, "uuid")
+    return _add_line_fields(kept, value, "uuid")
 
 
-def _codex(value: Any) -> Mapping[str, Any] | None:
+def _read_codex(value: Any) -> Mapping[str, Any] | None:
     if not isinstance(value, dict):
         raise Unreadable("no line of a rollout")
     item = value.get("payload") if "payload" in value else value
@@ -172,11 +159,12 @@ def _codex(value: Any) -> Mapping[str, Any] | None:
     kind = item.get("type")
     if not is_item or not isinstance(kind, str) or kind in _NOT_KEPT:
         return None
-    return _lined(_said(item) if kind == "message" else item, value)
+    return _add_line_fields(_check_role(item) if kind == "message" else item, value)
 
 
-def _lined(message: Mapping[str, Any], value: Mapping[str, Any], name: str = "") -> Mapping[str, Any]:
-    """A message with the id and the time that its line gives it."""
+def _add_line_fields(
+    message: Mapping[str, Any], value: Mapping[str, Any], name: str = ""
+) -> Mapping[str, Any]:
     given = {"id": value.get(name), "created_at": value.get("timestamp")}
     line = {field: text for field, text in given.items() if isinstance(text, str) and text}
     return Message(0, message, "", line).written
@@ -185,15 +173,15 @@ def _lined(message: Mapping[str, Any], value: Mapping[str, Any], name: str = "")
 # -- whose conversation a file is -------------------------------------------------------------------------
 
 
-def _of_claude(path: str, most: int) -> Transcript:
-    return _lines_of(path, f"claude-code:{_stem(path)}", _claude, most)
+def _open_claude(path: str, most: int) -> Transcript:
+    return _open_lines(path, most, _read_claude, f"claude-code:{_file_stem(path)}")
 
 
-def _of_codex(path: str, most: int) -> Transcript:
-    transcript = _lines_of(path, f"codex:{_stem(path)}", _codex, most)
+def _open_codex(path: str, most: int) -> Transcript:
+    transcript = _open_lines(path, most, _read_codex, f"codex:{_file_stem(path)}")
     for entry in transcript.read(0, 1):
         with suppress(ValueError):
-            first = _JSON.decode(entry.text)
+            first = DECODER.decode(entry.text)
             meta = first.get("payload", first) if isinstance(first, dict) else {}
             if isinstance(meta, dict) and isinstance(meta.get("id"), str):
                 return replace(transcript, key=f"codex:{meta['id']}")
@@ -201,65 +189,59 @@ def _of_codex(path: str, most: int) -> Transcript:
     return transcript
 
 
-def _of_openai(path: str, most: int) -> Transcript:
-    if path.endswith(".jsonl"):
-        return _lines_of(path, _stem(path), _said, most)
-    return _document_of(path, most)
+def _open_openai(path: str, most: int) -> Transcript:
+    return _open_lines(path, most) if path.endswith(".jsonl") else _open_document(path, most)
 
 
-def _of_picoclaw(path: str, most: int) -> Transcript:
+def _open_picoclaw(path: str, most: int) -> Transcript:
     if not path.endswith(".jsonl"):
-        document = _document_of(path, most)
-        return replace(document, files=(path,))
-    meta = _meta(path.removesuffix(".jsonl") + META, most)
-    key, summary, skip, aliases = (meta.get(name) for name in ("key", "summary", "skip", "aliases"))
-    beside = (path.removesuffix(".jsonl") + META,) if meta else ()
+        return _open_document(path, most)
+    transcript, beside, meta = _open_lines(path, most), path.removesuffix(".jsonl") + META, None
+    with suppress(StorageFailed, ValueError, RecursionError), open_file(beside) as file:
+        meta = DECODER.decode(file.read(most).decode())
+    if not isinstance(meta, dict):
+        return transcript
+    skip, aliases = meta.get("skip"), meta.get("aliases")
     return replace(
-        _lines_of(path, key if isinstance(key, str) and key else _stem(path), _said, most),
-        summary=summary if isinstance(summary, str) else "",
+        _add_meta(transcript, meta),
         aliases=tuple(each for each in aliases if isinstance(each, str)) if isinstance(aliases, list) else (),
         dropped=skip if isinstance(skip, int) else 0,
-        files=(path, *beside),
+        files=(path, beside) if meta else (path,),
     )
 
 
-def _meta(path: str, most: int) -> Mapping[str, Any]:
-    """What picoclaw says of a session beside its messages; nothing where that cannot be read."""
-    try:
-        with opened(path) as file:
-            value = _JSON.decode(file.read(most).decode())
-    except (StorageFailed, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+def _add_meta(transcript: Transcript, meta: Mapping[str, Any]) -> Transcript:
+    key, summary = (each if isinstance(each := meta.get(name), str) else "" for name in ("key", "summary"))
+    return replace(transcript, key=key or transcript.key, summary=summary)
 
 
-def _stem(path: str) -> str:
+def _file_stem(path: str) -> str:
     return os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
 
 
-# -- JSON lines -------------------------------------------------------------------------------------------
+# -- what stands in a file --------------------------------------------------------------------------------
 
 
-def _lines_of(path: str, key: str, said: Callable[[Any], Mapping[str, Any] | None], most: int) -> Transcript:
-    opened(path).close()  # what cannot be read is left out here, and does not end the import of a folder
-    return Transcript(path=path, key=key, read=partial(_lines, path, said, most), files=(path,))
+def _open_lines(path: str, most: int, reader: Reader = _check_role, key: str = "") -> Transcript:
+    open_file(path).close()  # what cannot be read is left out here, and does not end the import of a folder
+    read = partial(_read_lines, path, reader, most)
+    return Transcript(path=path, key=key or _file_stem(path), read=read, files=(path,))
 
 
-def _lines(
-    path: str, said: Callable[[Any], Mapping[str, Any] | None], most: int, start: int, number: int
-) -> Iterator[TranscriptEntry]:
-    with opened(path) as file:
+def _read_lines(path: str, reader: Reader, most: int, start: int, number: int) -> Iterator[TranscriptEntry]:
+    with open_file(path) as file:
         file.seek(start)
         while line := file.readline(most):
-            end = start + len(line)
-            is_whole = line.endswith(b"\n")
-            if not is_whole and len(line) == most:
-                end += _rest_of_line(file)
-                yield TranscriptEntry(number, start, end, "", fault=f"longer than {most:,} bytes")
+            end, piece = start + len(line), line
+            while not piece.endswith(b"\n") and len(line) == most and (piece := file.readline(_CHUNK)):
+                end += len(piece)
+            entry = TranscriptEntry(number, start, end, "")
+            if end > start + len(line) or (len(line) == most and not line.endswith(b"\n")):
+                yield entry._replace(fault=f"longer than {most:,} bytes")
             elif line.strip():
-                entry = _line(number, start, line, said)
+                entry = _read_line(entry, line, reader)
                 # What has no line end is still being written, unless it is whole.
-                if entry.fault and not is_whole:
+                if entry.fault and not line.endswith(b"\n"):
                     return
                 yield entry
             else:
@@ -267,181 +249,46 @@ def _lines(
             start, number = end, number + 1
 
 
-def _rest_of_line(file: IO[bytes]) -> int:
-    size = 0
-    while piece := file.readline(_CHUNK):
-        size += len(piece)
-        if piece.endswith(b"\n"):
-            break
-    return size
-
-
-def _line(
-    number: int, start: int, line: bytes, said: Callable[[Any], Mapping[str, Any] | None]
-) -> TranscriptEntry:
-    end, text = start + len(line), ""
+def _read_line(entry: TranscriptEntry, line: bytes, reader: Reader) -> TranscriptEntry:
+    entry = entry._replace(text=line.decode("utf-8", "replace"))
     try:
-        text = line.decode()
-        return TranscriptEntry(number, start, end, text, said(_JSON.decode(text)))
+        return entry._replace(message=reader(DECODER.decode(line.decode())))
     except UnicodeDecodeError:
-        return TranscriptEntry(number, start, end, line.decode("utf-8", "replace"), fault="not UTF-8")
+        return entry._replace(fault="not UTF-8")
     except Unreadable as error:
-        return TranscriptEntry(number, start, end, text, fault=str(error))
+        return entry._replace(fault=str(error))
     except (ValueError, RecursionError):
-        return TranscriptEntry(number, start, end, text, fault="not JSON")
+        return entry._replace(fault="not JSON")
 
 
-# -- a JSON document --------------------------------------------------------------------------------------
-
-
-def _document_of(path: str, most: int) -> Transcript:
-    """A conversation in one JSON document: it is looked through first, for what stands behind the messages.
-
-    Raises:
-        Unreadable: it is not JSON, or has no list of messages.
-    """
-    with opened(path) as file:
-        text = _JsonText(file, most)
-        if text.next() == "[":
-            for _ in text.elements():
-                pass
-            text.expect_end()
-            return Transcript(path=path, key=_stem(path), read=partial(_elements, path, most), files=(path,))
-        found: dict[str, Any] = {}
-        for name in text.members():
-            if name == "messages" and text.next() == "[":
-                found[name] = None
-                for _ in text.elements():
-                    pass
-            else:
-                found[name] = text.value()[0]
-        text.expect_end()
-    if found.get("messages", "") is not None:
+def _open_document(path: str, most: int) -> Transcript:
+    """Read a conversation in one JSON document: a list of messages, or an object that has one."""
+    with open_file(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most or has_too_much(data):
+        reason = f"longer than {most:,} bytes, or more than {MOST_VALUES:,} values"
+        raise Unreadable(f"{reason}; write one message a line, in a file that ends in .jsonl")
+    try:
+        value = DECODER.decode(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Unreadable("not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    meta = value if isinstance(value, dict) else {"messages": value}
+    if not isinstance(messages := meta.get("messages"), list):
         raise Unreadable("it has no list of messages")
-    key, summary = found.get("key"), found.get("summary")
-    return Transcript(
-        path=path,
-        key=key if isinstance(key, str) and key else _stem(path),
-        read=partial(_elements, path, most),
-        summary=summary if isinstance(summary, str) else "",
-        files=(path,),
-    )
+    read = partial(_read_elements, messages)
+    return _add_meta(Transcript(path=path, key=_file_stem(path), read=read, files=(path,)), meta)
 
 
-def _elements(path: str, most: int, start: int, _number: int) -> Iterator[TranscriptEntry]:
-    with opened(path) as file:
-        text = _JsonText(file, most)
-        if text.next() == "{":
-            for name in text.members():
-                if name == "messages":
-                    break
-                text.value()
-            if text.next() != "[":
-                return
-        for at, (value, written) in enumerate(text.elements()):
-            if at >= start:
-                try:
-                    yield TranscriptEntry(at + 1, at, at + 1, written, _said(value))
-                except Unreadable as error:
-                    yield TranscriptEntry(at + 1, at, at + 1, written, fault=str(error))
-
-
-class _JsonText:
-    """JSON that is read as far as it is asked for; what was read is let go.
-
-    Raises:
-        Unreadable: it is not JSON, or a value is longer than is read.
-    """
-
-    def __init__(self, file: IO[bytes], most: int) -> None:
-        self._file, self._most = file, most
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._values = _JSON
-        self._text, self._at, self._is_whole = "", 0, False
-
-    def next(self) -> str:
-        """The next character that is not white; empty at the end."""
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in " \t\r\n":
-                    return self._text[self._at]
-                self._at += 1
-            if not self._read_on():
-                return ""
-
-    def expect_end(self) -> None:
-        """Refuse what stands behind the document."""
-        if self.next():
-            raise Unreadable("not JSON: something stands behind its end")
-
-    def members(self) -> Iterator[str]:
-        """The names of an object; whoever asks reads the value of each."""
-        if self._sign("{", "}") == "}":
-            return
-        while True:
-            name, _ = self.value()
-            if not isinstance(name, str):
-                raise Unreadable("not JSON")
-            self._sign(":")
-            yield name
-            if self._sign(",}") == "}":
-                return
-
-    def elements(self) -> Iterator[tuple[Any, str]]:
-        """The elements of a list, each with its text."""
-        if self._sign("[", "]") == "]":
-            return
-        while True:
-            yield self.value()
-            if self._sign(",]") == "]":
-                return
-
-    def _sign(self, wanted: str, empty: str = "") -> str:
-        """Pass over one of some signs, and over `empty` where it stands right behind it."""
-        sign = self.next()
-        if not sign or sign not in wanted:
-            raise Unreadable("not JSON")
-        self._at += 1
-        if empty and self.next() == empty:
-            self._at += 1
-            return empty
-        return sign
-
-    def value(self) -> tuple[Any, str]:
-        """The next value, and its text."""
-        self.next()
-        while True:
-            try:
-                value, end = self._values.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                goes_on = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _ESCAPE
-                if not goes_on or not self._read_on():
-                    raise Unreadable(f"not JSON: {error.msg}") from None
-            except (ValueError, RecursionError):  # a number of thousands of digits, or values too deep
-                raise Unreadable("not JSON that can be read") from None
-            else:
-                # A number may go on behind what was read of the file.
-                if end < len(self._text) or not self._read_on():
-                    text = self._text[self._at : end]
-                    self._at = end
-                    return value, text
-
-    def _read_on(self) -> bool:
-        """Read as much again as is held; whether there was anything."""
-        if self._is_whole:
-            return False
-        held = self._text[self._at :]
-        if len(held) > self._most:
-            raise Unreadable(f"a value is longer than {self._most:,} characters")
-        data = self._file.read(max(_CHUNK, len(held)))
-        self._is_whole = not data
+def _read_elements(messages: list[Any], start: int, _number: int) -> Iterator[TranscriptEntry]:
+    for at, value in enumerate(messages[start:], start):
+        entry = TranscriptEntry(at + 1, at, at + 1, "")
         try:
-            read = self._decoder.decode(data, final=not data)
-        except UnicodeDecodeError:
-            raise Unreadable("not UTF-8") from None
-        if data:
-            self._text, self._at = held + read, 0
-        return bool(data)
+            entry = entry._replace(text=encoded(value))
+            yield entry._replace(message=_check_role(value))
+        except (Unreadable, RecursionError) as error:
+            yield entry._replace(fault=str(error))
 
 
 class _Form(NamedTuple):
@@ -453,9 +300,9 @@ class _Form(NamedTuple):
 
 
 FORMATS = {
-    "picoclaw": _Form(_of_picoclaw, (".jsonl", ".json")),
-    "claude-code-session": _Form(_of_claude, (".jsonl",)),
-    "codex-session": _Form(_of_codex, (".jsonl",), is_nested=True),
-    "openai-messages": _Form(_of_openai, (".jsonl", ".json")),
+    "picoclaw": _Form(_open_picoclaw, (".jsonl", ".json")),
+    "claude-code-session": _Form(_open_claude, (".jsonl",)),
+    "codex-session": _Form(_open_codex, (".jsonl",), is_nested=True),
+    "openai-messages": _Form(_open_openai, (".jsonl", ".json")),
 }
 """The formats of transcripts, by name."""

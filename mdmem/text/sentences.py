@@ -15,7 +15,7 @@ from mdmem.text.regex import regex
 from mdmem.text.tokens import abridged, estimate, gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # Signs behind which a blank stands, those of Chinese, Japanese and Korean, and line ends. It begins with the
 # class of all of them, to the next of which `re` goes at once: with three branches it would try each letter.
@@ -62,6 +62,11 @@ def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 
             begin = behind
     if begin < stop:
         yield from _pieces(text, begin, stop, longest)
+
+
+def sentences_of(texts: Iterable[str], longest: int = 1_000) -> list[list[str]]:
+    """Return the sentences of each of some texts; `longest` as in `sentences`."""
+    return [[text[start:end] for start, end in sentences(text, longest=longest)] for text in texts]
 
 
 def cut_at_sentence(text: str, most: int) -> str:

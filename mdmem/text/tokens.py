@@ -16,7 +16,7 @@ from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Quarters of a token that a character is more than the one of a letter of ASCII, by script. Chosen between
 # what the vocabularies cl100k_base and o200k_base of OpenAI make of the same paragraph in twenty-four
@@ -58,6 +58,11 @@ def estimate(text: str) -> int:
     for further, characters in _QUARTERS:
         quarters += further * sum(map(len, characters.findall(text)))
     return math.ceil(quarters / _A_TOKEN)
+
+
+def estimates(texts: Iterable[str]) -> list[int]:
+    """Estimate the tokens of each of some texts."""
+    return [estimate(text) for text in texts]
 
 
 def counter(*, estimated: bool = False) -> Callable[[str], int]:
@@ -123,6 +128,11 @@ def in_line(text: str) -> str:
 # What would be a link, a tag, HTML or a block of its own where a sentence stands; a number is no tag.
 _MARKUP = regex(r"[\[<\\]|#(?![0-9]++(?![\w/-]))|\A[-+*>=|~]|\A`(?=``)|\A[0-9]+(?=[.)])")
 _ESCAPE = regex(r"\\([!-/:-@\[-`{-~])")  # CommonMark 0.31.2, section 2.4
+
+
+def in_lines(texts: Iterable[str]) -> list[str]:
+    """Return each of some texts as `in_line` does."""
+    return [in_line(text) for text in texts]
 
 
 def plain(text: str) -> str:

@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 from bisect import bisect_left
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.errors import LimitReached
@@ -26,7 +27,7 @@ TORN_END = b"~\n"
 """What a last line without its end gets: no JSON ends so."""
 MOST_BACK = 256 * 1024 * 1024
 """In how many bytes from its end a log has a line end, holes left out."""
-_BLOCK = 1 << 20
+_BLOCK, _BLOCK_LINES = 1 << 20, 256  # bytes that are copied, and lines that are read, at once
 _LEAST_HOLE, _MOST_HOLES = 1 << 20, 1_000  # bytes of a hole that is worth knowing, and how many are known
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _WRITE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -83,7 +84,14 @@ class Log(Protocol):
 
 
 def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = None) -> Iterator[LogLine]:
-    """The whole lines of a log, in order.
+    """Read the lines of `line_blocks` one by one."""
+    return chain.from_iterable(line_blocks(log, start, end, most))
+
+
+def line_blocks(
+    log: Log, start: int = 0, end: int | None = None, most: int | None = None
+) -> Iterator[list[LogLine]]:
+    """Read the whole lines of a log in order, some at once.
 
     Args:
         log: to read.
@@ -101,26 +109,31 @@ def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = N
         chunk = log.read(position, min(position + CHUNK, end, hole[0]))
         if not chunk:
             return  # it became shorter
-        *whole, rest = chunk.split(b"\n")
-        for piece in whole:
-            position += len(piece) + 1
-            parts.append(piece)
+        at, block = 0, list[LogLine]()
+        while (behind := chunk.find(b"\n", at)) >= 0:
+            position += behind + 1 - at
+            parts.append(chunk[at:behind])
+            at = behind + 1
             fits = is_whole and (most is None or position - start - 1 <= most)
-            yield LogLine(start, position, b"".join(parts) if fits else None)
+            block.append(LogLine(start, position, b"".join(parts) if fits else None))
             start, parts, is_whole = position, [], True
-        position += len(rest)
+            if len(block) == _BLOCK_LINES:
+                yield block
+                block = []
+        yield block
+        position += len(chunk) - at
         if is_whole and (most is None or position - start <= most):
-            parts.append(rest)
+            parts.append(chunk[at:])
 
 
 def lines_back(
     log: Log, most: int | None = None, end: int | None = None, within: int | None = None
 ) -> Iterator[LogLine]:
-    """The whole lines of a log, the last one first.
+    """Read the whole lines of a log, the last one first.
 
     Args:
         log: to read.
-        most: as in `lines`.
+        most: as in `line_blocks`.
         end: where a line ends, in bytes, before which they stand; without it the last line end.
         within: how many bytes are read at most, holes left out.
 
@@ -128,6 +141,10 @@ def lines_back(
         LimitReached: the lines have more bytes than that.
     """
     end = whole_size(log) if end is None else end
+    return chain.from_iterable(_blocks_back(log, most, end, within))
+
+
+def _blocks_back(log: Log, most: int | None, end: int, within: int | None) -> Iterator[list[LogLine]]:
     position = end - 1  # a line is what stands between two line ends
     parts, is_whole, read = list[bytes](), True, 0
     while position > 0:
@@ -138,6 +155,7 @@ def lines_back(
         read += len(chunk)
         *pieces, piece = chunk.split(b"\n")
         behind = position
+        block: list[LogLine] = []
         while True:
             behind -= len(piece)
             if most is None or end - 1 - behind <= most:
@@ -145,14 +163,18 @@ def lines_back(
             if not pieces:
                 break
             fits = is_whole and (most is None or end - 1 - behind <= most)
-            yield LogLine(behind, end, b"".join(reversed(parts)) if fits else None)
+            block.append(LogLine(behind, end, b"".join(reversed(parts)) if fits else None))
             end = behind
             behind -= 1
             parts, is_whole, piece = [], True, pieces.pop()
+            if len(block) == _BLOCK_LINES:
+                yield block
+                block = []
+        yield block
         position = start
     if end > 0:
         fits = is_whole and (most is None or end - 1 <= most)
-        yield LogLine(0, end, b"".join(reversed(parts)) if fits else None)
+        yield [LogLine(0, end, b"".join(reversed(parts)) if fits else None)]
 
 
 def whole_size(log: Log) -> int:

@@ -20,8 +20,8 @@ from mdmem.sessions.record import (
     LogHeader,
     LogRecord,
     RunSummary,
-    header_line,
-    line_of,
+    write_header,
+    write_record,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from mdmem.sessions.sessions import Sessions
 
-HEADER = header_line(LogHeader("abc", "s"))
+HEADER = write_header(LogHeader("abc", "s"))
 
 
 def message(seq: int, text: str = "") -> bytes:
-    return line_of(LogRecord(seq=seq, messages=({"role": "user", "content": text or f"{seq}"},)))
+    return write_record(LogRecord(seq=seq, messages=({"role": "user", "content": text or f"{seq}"},)))
 
 
 def lines_to(last: int) -> list[bytes]:
@@ -52,8 +52,8 @@ def seqs(folder: Path) -> list[int]:
     found = [each.seq for each in sessions.history("s")]
     assert [each.seq for each in sessions.history("s", last=1_000)] == found
     with sessions.logs.opened("s") as opened:
-        assert [record.seq for record, _ in opened.records_back()] == [
-            record.seq for record, _ in opened.records()
+        assert [each.record.seq for block in opened.blocks_back() for each in reversed(block)] == [
+            record.seq for record in opened.records()
         ][::-1]
         for number in found:
             (told,) = opened.messages(number, number)
@@ -86,8 +86,8 @@ JUNK: dict[str, bytes] = {
     "a number twice": b'{"seq":4,"at":"","seq":5}',
     "a number too large": b'{"seq":%d,"at":""}' % (LAST_NUMBER + 1),
     "a number below": b'{"seq":2,"at":"","messages":[{"role":"user","content":"again"}]}',
-    "a second header": header_line(LogHeader("other", "s", 1, 0)),
-    "a header of another key": header_line(LogHeader("other", "t", 1, 0)),
+    "a second header": write_header(LogHeader("other", "s", 1, 0)),
+    "a header of another key": write_header(LogHeader("other", "t", 1, 0)),
     "messages that are none": b'{"seq":4,"at":"","messages":["user"]}',
     "messages as an object": b'{"seq":4,"at":"","messages":{"role":"user"}}',
     "no time": b'{"seq":4,"at":5,"messages":[{"role":"user","content":"x"}]}',
@@ -148,8 +148,8 @@ def test_what_a_crash_left_of_a_first_line_is_no_session(folder: Path, torn: byt
     [
         b'{"role":"user","content":"of another program"}',
         b"[]",
-        header_line(LogHeader("abc", "t")),
-        header_line(LogHeader("../../x", "s")),  # a file is named after it
+        write_header(LogHeader("abc", "t")),
+        write_header(LogHeader("../../x", "s")),  # a file is named after it
         HEADER.replace(b'"version":1', b'"version":"1"'),
         HEADER.replace(b'"vacuumed":0', b'"vacuumed":-1'),
         message(1),
@@ -260,7 +260,7 @@ def test_a_hole_in_a_file_is_a_line_that_is_passed_over(folder: Path) -> None:
 def test_a_later_version_is_read_and_not_written(folder: Path) -> None:
     write(
         folder,
-        [header_line(LogHeader("abc", "s", 2)), b'{"seq":1,"at":"","new":[1],"messages":[{"role":"u"}]}'],
+        [write_header(LogHeader("abc", "s", 2)), b'{"seq":1,"at":"","new":[1],"messages":[{"role":"u"}]}'],
     )
     sessions, before = Memory(str(folder.parent)).sessions, (folder / "s.jsonl").read_bytes()
     assert seqs(folder) == [1]
@@ -300,7 +300,7 @@ def test_a_vacuum_takes_what_was_amended_with_its_message(sessions: Sessions, fo
 
 def condensed(seq: int, of: Sequence[int], last: int) -> bytes:
     summary = RunSummary(seq, len(of), 1, last, last, of=tuple(of), text="in short")
-    return line_of(LogRecord(seq=seq, summary=summary))
+    return write_record(LogRecord(seq=seq, summary=summary))
 
 
 def test_summaries_of_summaries_without_end_are_followed_once(folder: Path) -> None:
@@ -407,7 +407,7 @@ def test_a_context_of_thousands_of_summaries_is_assembled_within_the_budget(fold
         LogRecord(seq=count + at, summary=RunSummary(count + at, 0, at, at, 1, tokens=2, text=f"{at}"))
         for at in range(1, count)
     )
-    write(folder, [*lines_to(count), *map(line_of, summaries)])
+    write(folder, [*lines_to(count), *map(write_record, summaries)])
     found = Memory(str(folder.parent)).sessions.assemble("s", 500)
     assert found.tokens <= 500
     assert [each.seq for each in found.messages][-1] == count
@@ -419,7 +419,7 @@ def test_a_line_of_too_many_values_is_passed_over_and_never_written(
     monkeypatch.setattr("mdmem.sessions.record.MOST_VALUES", 1_000)
     said = {"role": "user", "content": ',[{"\\' * 1_000}  # a text may hold as many signs as it likes
     drop = b'{"seq":3,"drop":[%s]}' % b",".join([b"[1,1]"] * 1_000)
-    write(folder, [*lines_to(2), drop, line_of(LogRecord(seq=3, messages=(said,)))])
+    write(folder, [*lines_to(2), drop, write_record(LogRecord(seq=3, messages=(said,)))])
     assert seqs(folder) == [1, 2, 3]
     sessions = Memory(str(folder.parent)).sessions
     assert [finding.position.line for finding in sessions.check("s")] == [4]
@@ -540,7 +540,7 @@ def damage(sessions: Sessions, log: Path, step: str, count: int) -> None:
             "itself": whole,
             "junk": b'["\xff"]\n',
             "torn": b'{"seq":9,"at":"2026',
-        }.get(step, line_of(LogRecord(seq=count, messages=said)) + b"\n")
+        }.get(step, write_record(LogRecord(seq=count, messages=said)) + b"\n")
         log.write_bytes(data + added)
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.errors import NamedNotFound, SessionConflict, Usage
-from mdmem.sessions.engine import CONDENSED_TOKENS, MOST_DISCARDED, condensable, needs_compaction
+from mdmem.sessions.engine import CONDENSED_TOKENS, MOST_DISCARDED, needs_compaction, pick_neighbours
 from mdmem.sessions.message import Message, pairs
-from mdmem.sessions.prompt import TAIL, rendered, tokens_of_summary
+from mdmem.sessions.prompt import TAIL, count_summary_tokens, rendered
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions
 from mdmem.sessions.summarise import EXTRACT
@@ -107,7 +107,7 @@ def test_compact_leaf(sessions: Sessions) -> None:
     assert (leaf.source_tokens, leaf.by, leaf.tokens) == (800, EXTRACT, estimate(leaf.text))
     assert leaf.tokens <= 280
     assert leaf.seq == 41
-    assert done.tokens == 3_200 + tokens_of_summary(rendered([leaf]))
+    assert done.tokens == 3_200 + count_summary_tokens(rendered([leaf]))
     assert done.stuck == ()
     history = sessions.history(KEY)
     assert [message.seq for message in history] == list(range(1, 41))
@@ -196,20 +196,20 @@ def leaves(*sizes: int, depth: int = 0) -> list[RunSummary]:
 
 def test_min_tokens() -> None:
     """MinTokens: four neighbours of fewer than 2,000 tokens are not condensed."""
-    assert not condensable([leaves(499, 499, 499, 499)])
+    assert not pick_neighbours([leaves(499, 499, 499, 499)])
 
 
 def test_passes_min_tokens() -> None:
     """PassesMinTokens: of 2,000 they are; and the oldest four that have them."""
     assert sum((500, 500, 500, 500)) == CONDENSED_TOKENS
-    assert len(condensable([leaves(500, 500, 500, 500)])) == 4
-    found = condensable([leaves(1, 1, 1, 500, 600, 700, 800)])
+    assert len(pick_neighbours([leaves(500, 500, 500, 500)])) == 4
+    found = pick_neighbours([leaves(1, 1, 1, 500, 600, 700, 800)])
     assert [each.tokens for each in found] == [500, 600, 700, 800]
 
 
 def test_breaks_on_message(sessions: Sessions) -> None:
     """BreaksOnMessage: summaries between which there is a message are no neighbours."""
-    assert not condensable([leaves(900, 900), leaves(900, 900)])
+    assert not pick_neighbours([leaves(900, 900), leaves(900, 900)])
     stand_in(sessions, 900, 900)
     sessions.add(KEY, "user", "between")
     stand_in(sessions, 900, 900)
@@ -219,10 +219,10 @@ def test_breaks_on_message(sessions: Sessions) -> None:
 def test_non_consecutive_depths() -> None:
     """NonConsecutiveDepths: neighbours are of one depth, and the least one is first."""
     mixed = [*leaves(900, 900), *leaves(900, depth=1), *leaves(900, 900)]
-    assert not condensable([mixed])
+    assert not pick_neighbours([mixed])
     deep = leaves(900, 900, 900, 900, depth=2)
-    assert condensable([deep, [*leaves(900, depth=1), *leaves(900, 900, 900, 900)]])[0].depth == 0
-    assert condensable([deep])[0].depth == 2
+    assert pick_neighbours([deep, [*leaves(900, depth=1), *leaves(900, 900, 900, 900)]])[0].depth == 0
+    assert pick_neighbours([deep])[0].depth == 2
 
 
 def test_a_single_summary_is_never_condensed_alone(sessions: Sessions) -> None:
@@ -379,7 +379,7 @@ def test_races_does_not_orphan(sessions: Sessions, change: str) -> None:
     done = sessions.compact(KEY, generator=meanwhile)
     assert done.discarded == 1
     with sessions.logs.reading(KEY) as conversation:
-        written = [record.summary.text for record, _ in conversation.records() if record.summary]
+        written = [record.summary.text for record in conversation.records() if record.summary]
     assert written == [each.text for each in done.summaries]
     assert "old news" not in written
 
@@ -484,7 +484,7 @@ def test_bootstrap_delta(sessions: Sessions) -> None:
     assert (done.kept, done.dropped, done.added, done.seq) == (2, 0, 2, 4)
     assert data(sessions.history(KEY)) == TURNS
     with sessions.logs.reading(KEY) as conversation:
-        assert [len(record.messages) for record, _ in conversation.records()] == [2, 2]
+        assert [len(record.messages) for record in conversation.records()] == [2, 2]
 
 
 def test_bootstrap_duplicate_content(sessions: Sessions) -> None:
@@ -641,7 +641,7 @@ def test_property_expand_gives_equal_messages_at_any_depth(
         assert budget is None or done.tokens <= budget or done.stuck
     with sessions.logs.reading(KEY) as conversation:
         history = list(conversation.messages())
-        every = [record.summary for record, _ in conversation.records() if record.summary]
+        every = [record.summary for record in conversation.records() if record.summary]
 
     def check() -> None:
         for summary in every:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.sessions.message import Message, pairs
-from mdmem.sessions.prompt import TAIL, Assembled, rendered, tokens_of_summary, xml
+from mdmem.sessions.prompt import TAIL, Assembled, count_summary_tokens, rendered, xml
 from mdmem.sessions.record import RunSummary
 from mdmem.sessions.sessions import Sessions
 from mdmem.text.tokens import estimate
@@ -283,7 +283,7 @@ def test_fresh_tail_size(sessions: Sessions) -> None:
     sessions.extend(KEY, talk(6, 100))
     whole = sessions.assemble(KEY, 38 * 100 + 1_000)
     assert (len(whole.messages), whole.summaries, whole.left_out) == (38, (leaf.seq,), 0)
-    size = tokens_of_summary(whole.summary) + 40
+    size = count_summary_tokens(whole.summary) + 40
     first_tail = sessions.assemble(KEY, 32 * 100 + size)
     assert (len(first_tail.messages), first_tail.summaries, first_tail.left_out) == (32, (leaf.seq,), 6)
     longer = sessions.assemble(KEY, 32 * 100 + size, tail=38)
@@ -420,7 +420,7 @@ def test_property_assemble_is_never_over_budget_and_parts_no_pair(
     sessions.truncate(KEY, keep)
     history = {message.seq: message for message in sessions.history(KEY)}
     prompt = sessions.assemble(KEY, budget, tail)
-    used = sum(message.tokens for message in prompt.messages) + tokens_of_summary(prompt.summary)
+    used = sum(message.tokens for message in prompt.messages) + count_summary_tokens(prompt.summary)
     assert used == prompt.tokens <= budget
     found = pairs(prompt.messages)
     assert not found.calling

@@ -84,7 +84,7 @@ def test_of_all_sessions_the_newest_hits_come_first(sessions: Sessions) -> None:
     assert [hit.key for hit in sessions.grep("word", "d").hits] == ["a"]
 
 
-def test_many_sessions_are_searched_by_one_ripgrep_and_few_are_opened(
+def test_many_sessions_are_searched_by_one_ripgrep(
     sessions: Sessions, audited: list[tuple[str, str]]
 ) -> None:
     for number in range(20):
@@ -92,7 +92,6 @@ def test_many_sessions_are_searched_by_one_ripgrep_and_few_are_opened(
     audited.clear()
     assert {hit.key for hit in sessions.grep('A "WORD"', all=True).hits} == {"k0", "k10"}
     assert [event for event, _ in audited].count("subprocess.Popen") == 1
-    assert {path for event, path in audited if path.endswith(".jsonl")} == {"k0.jsonl", "k10.jsonl"}
 
 
 def test_what_tools_are_given_and_answer_is_found(sessions: Sessions) -> None:

@@ -21,7 +21,7 @@ from mdmem.errors import (
 )
 from mdmem.memory.memory import Memory
 from mdmem.sessions.logs import name_of
-from mdmem.sessions.record import LogHeader, header_line
+from mdmem.sessions.record import LogHeader, write_header
 from mdmem.vault.paths import Scope
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ def test_a_large_log_whose_end_says_too_little_is_named_and_mended(large: Sessio
     lines = [
         b'{"seq":%d,"at":"","messages":[{"role":"user","content":"%d"}]}' % (n, n) for n in range(1, 3_000)
     ]
-    header = header_line(LogHeader("abc", "s"))
+    header = write_header(LogHeader("abc", "s"))
     (folder / "s.jsonl").write_bytes(b"".join(line + b"\n" for line in (header, *lines)))
     (info,) = large.list()
     assert (info.key, info.messages) == ("s", 0)
@@ -405,7 +405,7 @@ def test_a_long_log_is_checked_compacted_and_mended_line_by_line(sessions: Sessi
     few, many = 1_000, 4_000
     for count in (few, many):
         with open(folder / f"{count}.jsonl", "wb") as file:
-            file.write(header_line(LogHeader("abc", f"{count}")) + b"\n")
+            file.write(write_header(LogHeader("abc", f"{count}")) + b"\n")
             for number in range(1, count + 1):
                 said = b'{"role":"%s","content":"message %d"}' % (b"user", number)
                 file.write(b'{"seq":%d,"at":"2026-05-04T10:00:00Z","messages":[%s]}\n' % (number, said))

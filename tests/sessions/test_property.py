@@ -19,7 +19,7 @@ from mdmem.memory.memory import Memory
 from mdmem.sessions import state as state_module
 from mdmem.sessions.conversation import Conversation, faults
 from mdmem.sessions.message import check
-from mdmem.sessions.record import LogRecord, RunSummary, header_of
+from mdmem.sessions.record import LogRecord, RunSummary, read_header
 from mdmem.sessions.state import State
 
 if TYPE_CHECKING:
@@ -148,17 +148,18 @@ def from_start(opened: Conversation) -> State:
     with_snapshot = None
     for line in opened.log.read(0, opened.log.size).split(b"\n")[:-1]:
         if state is None:
-            header = header_of(line)
+            header = read_header(line)
             state = State.of(header) if header else None
     assert state is not None
-    for record, line_ in opened.records():
+    blocks = reversed(list(opened.blocks_back()))
+    for record, line_, _ in itertools.chain.from_iterable(blocks):
         with_snapshot = record.snapshot if record.seq == state.vacuumed + 1 else None
         state.take(LogRecord(**{**fields(record), "snapshot": with_snapshot}), line_.end - line_.start)
     return state
 
 
 def fields(record: LogRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in LogRecord.__slots__}
+    return {name: getattr(record, name) for name in LogRecord.__slots__ if name != "last"}
 
 
 @EXAMPLES
@@ -188,8 +189,8 @@ def test_property_state_from_both_ends(vault_root: Path, steps: list[tuple[str, 
         if opened.is_new:
             return
         assert same(from_start(opened)) == same(opened.state)
-        forward = [record for record, _ in opened.records()]
-        assert [record for record, _ in opened.records_back()] == forward[::-1]
+        forward = list(opened.records())
+        assert [each.record for block in opened.blocks_back() for each in reversed(block)] == forward[::-1]
         assert {each.code for each in faults(opened.log, MOST)} <= {"not-a-record"}
         context = opened.state.context
         assert all(opened.summary(each.seq) for each in context)

@@ -13,7 +13,7 @@ import pytest
 
 from mdmem.errors import Usage
 from mdmem.memory.memory import Memory
-from mdmem.sessions.record import LogRecord, RunSummary, header_of
+from mdmem.sessions.record import LogRecord, RunSummary, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def program(code: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 def id_of(folder: Path, key: str) -> str:
-    header = header_of((folder / f"{key}.jsonl").read_bytes().splitlines()[0])
+    header = read_header((folder / f"{key}.jsonl").read_bytes().splitlines()[0])
     assert header
     return header.log
 

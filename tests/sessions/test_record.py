@@ -17,11 +17,11 @@ from mdmem.sessions.record import (
     Ranges,
     RunSummary,
     Snapshot,
-    header_line,
-    header_of,
-    line_of,
-    record_of,
-    seq_of,
+    read_header,
+    read_record,
+    read_seq,
+    write_header,
+    write_record,
 )
 
 TEXTS = st.text(max_size=20)
@@ -73,38 +73,38 @@ RECORDS = st.builds(
 
 
 def cut(pair: tuple[LogRecord, float]) -> bytes:
-    line = line_of(pair[0])
+    line = write_record(pair[0])
     return line[: int(len(line) * pair[1])]
 
 
 @given(RECORDS, RANGES, NUMBERS)
 def test_a_record_comes_back_equal(record: LogRecord, drop: Ranges, live: int) -> None:
     dropping = replace(record, drop=drop, live=live if drop else 0)
-    line = line_of(dropping)
+    line = write_record(dropping)
     assert b"\n" not in line
-    assert seq_of(line[:BEGINS_WITHIN]) == 2_000
-    assert record_of(line) == dropping
+    assert read_seq(line[:BEGINS_WITHIN]) == 2_000
+    assert read_record(line) == dropping
 
 
 @pytest.mark.parametrize("text", ["\ud83d", "a\udc00b", "\udc00\ud83d"])
 def test_half_a_character_comes_back_and_the_line_is_utf_8(text: str) -> None:
     record = LogRecord(seq=1, at="", messages=({"role": text, "whole": "\U0001f600é"},))
-    assert record_of(line_of(record)) == record
-    line_of(record).decode()
+    assert read_record(write_record(record)) == record
+    write_record(record).decode()
 
 
 @given(st.binary(max_size=200) | st.tuples(RECORDS, st.floats(0, 1, exclude_max=True)).map(cut))
 def test_a_part_of_a_line_is_no_record(line: bytes) -> None:
-    assert record_of(line) is None
-    assert header_of(line) is None
+    assert read_record(line) is None
+    assert read_header(line) is None
 
 
 @given(st.from_regex(r"\A[0-9a-f]{16}\Z"), TEXTS, st.integers(0, 9), st.integers(0, LAST_NUMBER))
 def test_a_header_comes_back_equal(log: str, key: str, version: int, vacuumed: int) -> None:
     header = LogHeader(log, key, version, vacuumed)
-    assert header_of(header_line(header)) == header
-    assert record_of(header_line(header)) is None
-    assert seq_of(header_line(header)) == 0
+    assert read_header(write_header(header)) == header
+    assert read_record(write_header(header)) is None
+    assert read_seq(write_header(header)) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted), max_size=8))
@@ -125,10 +125,10 @@ def test_ranges_of_something_else_are_refused(ranges: Any) -> None:
 
 
 def test_a_number_that_is_too_large_is_none() -> None:
-    assert seq_of(b'{"seq":999999999999999,') == LAST_NUMBER
-    assert seq_of(b'{"seq":1000000000000000,') is None
+    assert read_seq(b'{"seq":999999999999999,') == LAST_NUMBER
+    assert read_seq(b'{"seq":1000000000000000,') is None
     many = LogRecord(seq=LAST_NUMBER, messages=({"role": "a"}, {"role": "b"}))
-    assert record_of(line_of(many)) is None
+    assert read_record(write_record(many)) is None
 
 
 @pytest.mark.parametrize("depth", [101, 300, 600, 900, 5_000])
@@ -136,5 +136,5 @@ def test_a_message_that_is_nested_too_deeply_is_none(depth: int) -> None:
     """Nobody could add it; what looks at its values would not come back."""
     value = '{"a":' * depth + '"deep"' + "}" * depth
     line = b'{"seq":1,"at":"","messages":[{"role":"user","content":%s}]}'
-    assert record_of(line % value.encode()) is None
-    assert record_of(line % b'{"a":"deep"}') is not None
+    assert read_record(line % value.encode()) is None
+    assert read_record(line % b'{"a":"deep"}') is not None

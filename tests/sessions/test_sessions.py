@@ -262,7 +262,7 @@ def test_a_takeover_that_was_killed_in_the_middle_is_ended(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mdmem.sessions.logs.header_line", killed)
+        patch.setattr("mdmem.sessions.logs.write_header", killed)
         with pytest.raises(KeyboardInterrupt):
             sessions.alias("old", "new")
     for key in ("old", "new"):
@@ -438,23 +438,19 @@ def test_quiet_verbs_log_and_answer_with_nothing_of_the_right_type(
     quiet = sessions.quiet
     caplog.set_level(logging.ERROR, "mdmem.sessions")
     answers = {
+        "add": quiet.add("s", "user", "x"),
+        "add_message": quiet.add_message("s", {"role": "user"}),
+        "set_summary": quiet.set_summary("s", "x"),
+        "truncate": quiet.truncate("s", float("nan")),
         "history": quiet.history("s"),
-        "extend": quiet.extend("s", [{"role": "user"}]),
         "set_history": quiet.set_history("s", []),
         "summary": quiet.summary("s"),
-        "resolve": quiet.resolve("s"),
-        "delete": quiet.delete("s"),
-        "vacuum": quiet.vacuum("s"),
-        "add": quiet.add("s", "user", "x"),
-        "pop": quiet.pop("s"),
-        "clear": quiet.clear("s"),
-        "truncate": quiet.truncate("s", float("nan")),
+        "save": quiet.save(""),
     }
     assert answers == {
-        **{name: [] for name in ("history", "extend", "set_history")},
-        **dict.fromkeys(("summary", "resolve"), ""),
-        **dict.fromkeys(("delete", "vacuum"), False),
-        **dict.fromkeys(("add", "pop", "clear", "truncate")),
+        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save")),
+        **{name: [] for name in ("history", "set_history")},
+        "summary": "",
     }
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [*answers]
 
@@ -463,6 +459,9 @@ def test_quiet_verbs_do_what_the_others_do(sessions: Sessions) -> None:
     assert sessions.quiet.add("s", "user", "x") == 1
     assert [each.text for each in sessions.quiet.history("s")] == ["x"]
     assert sessions.quiet.list() == sessions.list()
+    sessions.quiet.close()
+    with pytest.raises(AttributeError, match=r"quiet sessions have add, .*, not 'compact'"):
+        _ = sessions.quiet.compact
 
 
 # -- what is there ----------------------------------------------------------------------------------------

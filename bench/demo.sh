@@ -80,7 +80,7 @@ kill -9 $ann
 kill $ben
 wait $ann $ben 2>/dev/null || true
 run sessions check
-run sessions truncate talk 60
+python -c 'import mdmem; mdmem.open("memories").sessions.truncate("talk", 60)'
 run sessions compact talk --budget 1200
 summary=$(mdmem sessions assemble talk 2000 --json |
     python -c 'import json, sys; print(json.load(sys.stdin)["summaries"][0])')
@@ -91,7 +91,8 @@ run summaries summarize talk
 say '9. What a conversation leaves behind, and what a tool printed; no model is asked'
 run sessions add review user 'Please always use tabs for indentation. How is the vault locked?'
 run sessions add review assistant 'We decided to use flock, because a crash gives it back.'
-run observations observe review
+python -c 'import mdmem; mdmem.open("memories").observations.observe("review")'
+run observations list review
 run capture run review --policy inbox
 proposal=$(mdmem inbox list --json |
     python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "tabs" in line))')

@@ -282,7 +282,7 @@ def _capture(memory: Memory, given: Given) -> None:
         try:
             key = memory.sessions.capture(form, os.path.expanduser(path))
         except MdmemError as error:  # what goes wrong is no reason to say nothing else
-            logging.getLogger("mdmem.sessions").error("capture: %s", error)
+            logging.getLogger("mdmem.sessions").warning("capture: %s", error)
     with contextlib.suppress(MdmemError):
         any(map(memory.start_background, [key] if key else _keys(given)))
 

@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import mdmem
+from mdmem.cli import options, render
 from mdmem.cli.main import command, group
-from mdmem.cli.options import (
-    Verb,
-    change_command,
-    dry_run_option,
-    json_option,
-    read_command,
-    read_pairs,
-    read_value,
-    text_argument,
-)
-from mdmem.cli.render import print_document, print_json, print_text
 
 if TYPE_CHECKING:
     from mdmem import Setup
@@ -39,19 +29,19 @@ _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands take."""
     for option in (
-        click.option("--yes", is_flag=True, help="Do not ask."),
-        dry_run_option,
+        options.yes_option,
+        options.dry_run_option,
         click.option("--project", is_flag=True, help="In the settings of this project; the default."),
         click.option("--user", is_flag=True, help="In your own settings, for every project."),
         click.argument("host", type=click.Choice(_HOSTS)),
     ):
         function = option(function)
-    return click.pass_obj(json_option(function))
+    return click.pass_obj(options.json_option(function))
 
 
 @command("install", epilog="Example: mdmem install claude-code --dry-run")
 @_options
-def install_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
+def install_command(target: Target, host: str, *, user: bool, project: bool) -> int:
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
     It shows the diff and asks; everything else in those files stays as it is, to the byte. A file that is not
@@ -63,12 +53,12 @@ def install_command(target: Target, host: str, *, user: bool, project: bool, **h
 
     memory = target.open()
     where = _where(user=user, project=project)
-    return _set_up(install(host, memory.root, memory.scope, own_program(), project=where), **how)
+    return _set_up(install(host, memory.root, memory.scope, own_program(), project=where))
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
 @_options
-def uninstall_command(target: Target, host: str, *, user: bool, project: bool, **how: bool) -> int:
+def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -> int:
     """Take out of a host's settings what `install` put in.
 
     It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
@@ -82,15 +72,15 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool, *
         root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
-    return _set_up(uninstall(host, root, project=_where(user=user, project=project)), **how)
+    return _set_up(uninstall(host, root, project=_where(user=user, project=project)))
 
 
-def _set_up(setup: Setup, *, as_json: bool, **how: bool) -> int:
+def _set_up(setup: Setup) -> int:
     """Carry a setup out; say what is left to be done by hand, and return 1 then."""
     for path, words in setup.by_hand:
         print(f"mdmem: {path}: {words}", file=sys.stderr)
-    if setup.changes or as_json or not setup.by_hand:
-        carry_out(setup, as_json=as_json, **how)
+    if setup.changes or render.is_set("as_json") or not setup.by_hand:
+        carry_out(setup)
     return int(bool(setup.by_hand))
 
 
@@ -111,26 +101,28 @@ def own_program() -> str:
     return beside if which("mdmem") is None and os.path.exists(beside) else "mdmem"
 
 
-def carry_out(setup: Setup | MergeSetup, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def carry_out(setup: Setup | MergeSetup) -> int:
     """Show what a setup changes, ask, and write it."""
     from mdmem.errors import Usage
 
-    wanted = bool(setup.changes) and not dry_run
-    if as_json:
-        if wanted and not yes:
+    wanted = bool(setup.changes) and not render.is_set("dry_run")
+    if render.is_set("as_json"):
+        if wanted and not render.is_set("yes"):
             raise Usage(problem="--json does not ask", remedy="say --yes or --dry-run")
     elif setup.changes:
         print(setup.diff(), end="")
     for note in setup.notes():
         print(f"mdmem: {note}", file=sys.stderr)
-    if wanted and not yes:
+    if wanted and not render.is_set("yes"):
         if not sys.stdin.isatty():
             raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
         wanted = click.confirm("Write this?", err=True)
-    if wanted or not (setup.changes or dry_run):
+    if wanted or not (setup.changes or render.is_set("dry_run")):
         setup.apply()
-    if as_json:
-        print_json({"applied": wanted, "files": [each.path for each in setup.changes], "diff": setup.diff()})
+    if render.is_set("as_json"):
+        render.print_json(
+            {"applied": wanted, "files": [each.path for each in setup.changes], "diff": setup.diff()}
+        )
     elif not setup.changes:
         print("nothing to do")
     return 0
@@ -253,67 +245,43 @@ def project_command() -> None:
     """Project memory: the AGENTS.md of the namespace; in a repository, the one at its root."""
 
 
-@project_command.command("load", epilog="Example: mdmem project load")
-@read_command
-def project_load(memory: Memory, as_json: bool) -> None:
-    """Print the project memory exactly as it is; its hash goes to standard error."""
-    print_document(memory.project.load(), as_json=as_json)
-
-
 @project_command.command("summary", epilog="Example: mdmem project summary --max-chars 2000")
-@click.option("--max-chars", type=click.IntRange(0), help="At most so many characters.")
-@read_command
-def project_summary(memory: Memory, max_chars: int | None, as_json: bool) -> None:
+@click.option("--max-chars", type=click.IntRange(0), help="Print at most N characters.")
+@options.read_command
+def project_summary(memory: Memory, max_chars: int | None) -> None:
     """Print its preferences and decisions."""
-    print_text("summary", memory.project.summary(max_chars), as_json=as_json)
+    render.print_text("summary", memory.project.summary(max_chars))
 
 
 @project_command.command("append", epilog="Example: mdmem project append Decisions 'Use SQLite' --date")
 @click.argument("section")
-@text_argument("entry")
+@options.text_argument("entry")
 @click.option("--date", is_flag=True, help="Write today's date before it.")
-@change_command
-def project_append(**given: Any) -> Verb:
+@options.change_command
+def project_append(**given: Any) -> options.Verb:
     """Add a bullet to a section, which is made if it is not there."""
     return lambda m: m.project.append(**given)
 
 
-@project_command.command("step", epilog="Example: mdmem project step deploy done 'on Friday'")
-@click.argument("id_", metavar="ID")
-@click.argument("status")
-@click.argument("note", default="")
-@click.option("--section", default="Workflow", show_default=True, help="Where it stands.")
-@change_command
-def project_step(id_: str, status: str, note: str, section: str) -> Verb:
-    """Say how a step of the workflow stands."""
-    return lambda m: m.project.step(id_, status, note, section=section)
-
-
-@project_command.command("params", epilog="Example: mdmem project params model=large temperature=0.2")
-@click.argument("pairs", nargs=-1, required=True, metavar="NAME=VALUE")
-@click.option("--section", default="Parameters", show_default=True, help="Where they stand.")
-@change_command
-def project_params(pairs: tuple[str, ...], section: str) -> Verb:
-    """Record parameters. VALUE is read as YAML."""
-    values = read_pairs(pairs, "NAME=VALUE", read_value)
-    return lambda m: m.project.params(values, section=section)
-
-
 @project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
 @click.option(
-    "--tool", "tools", multiple=True, type=click.Choice(_WRITTEN), help="Only its files; repeatable."
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(_WRITTEN),
+    help="Write only the files of this tool; repeatable.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
-@dry_run_option
-@read_command
-def project_sync(memory: Memory, tools: tuple[str, ...], check: bool, dry_run: bool, as_json: bool) -> int:
+@options.dry_run_option
+@options.read_command
+def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
-    synced = memory.project.sync(tools, check=check or dry_run)
-    if as_json:
-        print_json({"applied": not (check or dry_run), **mdmem.as_json(synced)})
-    elif dry_run:
+    synced = memory.project.sync(tools, check=check or render.is_set("dry_run"))
+    if render.is_set("as_json"):
+        render.print_json({"applied": not (check or render.is_set("dry_run")), **mdmem.as_json(synced)})
+    elif render.is_set("dry_run"):
         print(synced.diff(), end="")
-    is_silent = as_json or dry_run
+    is_silent = render.is_set("as_json") or render.is_set("dry_run")
     for one in synced.differences:
         done = "created" if one.before is None else "deleted" if one.after is None else "changed"
         state = done if one.path in synced.written else one.state
@@ -322,4 +290,4 @@ def project_sync(memory: Memory, tools: tuple[str, ...], check: bool, dry_run: b
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
     if not synced.differences and not is_silent:
         print("nothing to change")
-    return int(bool(synced.left) and (check or not dry_run))
+    return int(bool(synced.left) and (check or not render.is_set("dry_run")))

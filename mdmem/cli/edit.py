@@ -4,43 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import mdmem
+from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.options import (
-    Verb,
-    base_option,
-    change_command,
-    dry_run_option,
-    is_confirmed,
-    json_option,
-    make_change,
-    may_ask,
-    opened,
-    path_argument,
-    path_option,
-    read_command,
-    read_pairs,
-    read_value,
-    text_argument,
-    verbose_option,
-    yes_option,
-)
-from mdmem.cli.paths import NEW, PAST, PAST_WRITE, WRITE, WRITE_ANY, WRITE_FOLDER, moved, named, resolved
-from mdmem.cli.render import (
-    MANY,
-    print_applied,
-    print_diff,
-    print_error,
-    print_json,
-    print_notes,
-    show_status,
-)
+from mdmem.cli.paths import NEW, PAST, PAST_WRITE, WRITE, WRITE_ANY, WRITE_FOLDER, moved, named, resolve_paths
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
 
 if TYPE_CHECKING:
@@ -50,7 +21,7 @@ if TYPE_CHECKING:
     from mdmem.memory.memory import Memory
 
 
-# What `mv` is given, without an option and with each of them.
+# The arguments of `mv`, without an option and with each of them.
 _MOVED = {
     None: "SOURCE… TARGET",
     "heading": "FILE OLD NEW",
@@ -61,24 +32,24 @@ _MOVED = {
 
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
-@path_argument(role=NEW)
-@text_argument("content", may_be_empty=True)
-@base_option
-@click.option("--overwrite", is_flag=True, help="Replace what is there without naming its hash.")
-@change_command
-def write_command(**given: Any) -> Verb:
-    """Write a whole memory. One that is there is replaced only with --base or --overwrite."""
+@options.path_argument(role=NEW)
+@options.text_argument("content", may_be_empty=True)
+@options.base_option
+@click.option("--overwrite", is_flag=True, help="Replace what is there without --base.")
+@options.change_command
+def write_command(**given: Any) -> options.Verb:
+    """Write a whole memory; replace one that is there only with --base or --overwrite."""
     return lambda m: m.write(**given)
 
 
 @command("edit", epilog="Example: mdmem edit notes/db.md")
-@path_argument(role=NEW)
-@yes_option
-@dry_run_option
-@json_option
+@options.path_argument(role=NEW)
+@options.yes_option
+@options.dry_run_option
+@options.json_option
 @click.pass_obj
-def edit_command(target: Target, /, path: str, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Change a memory, or write a new one, in your editor: VISUAL, else EDITOR, else vi.
+def edit_command(target: Target, /, path: str) -> int:
+    """Change a memory, or write a new one, in your editor: VISUAL, else EDITOR, else vim, nano or vi.
 
     The editor gets a copy outside of the vault. When it ends, the text is checked as in any change, and
     merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
@@ -87,159 +58,147 @@ def edit_command(target: Target, /, path: str, yes: bool, dry_run: bool, as_json
     from mdmem.cli.programs import Draft
 
     memory = target.open()
-    path = resolved(memory, {"path": path})["path"]
-    before = memory.show(path) if memory.exists(path) else None
-    _refuse_beforehand(memory, path, before)
+    path = resolve_paths(memory, {"path": path})["path"]
+    before = _read_existing(memory, path)
+    with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
+        memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
     with Draft(path, before.data if before else b"") as draft:
         while True:
             try:
-                _write_draft(memory, path, before, draft, dry_run=dry_run, as_json=as_json)
+                _write_draft(memory, path, before, draft)
             except MdmemError as error:
-                if not draft.is_changed or isinstance(error, AlreadyExists) or not may_ask(yes=yes):
+                if not draft.is_changed or isinstance(error, AlreadyExists) or not options.may_ask():
                     raise
-                print_error(error, as_json=False)
+                render.print_error(error, as_json=False)
                 if not click.confirm(_AGAIN, default=True):
                     return error.exit_code
-                if isinstance(error, Conflict | MemoryNotFound):  # it was just said what is there now
-                    before = memory.show(path) if memory.exists(path) else None
+                if isinstance(error, Conflict | MemoryNotFound):  # the error says what is there now
+                    before = _read_existing(memory, path)
             else:
                 return 0
 
 
-_AGAIN = "edit it again? what you save then takes the place of what is there"
+_AGAIN = "edit it again? what you save then replaces what is there"
 
 
-def _refuse_beforehand(memory: Memory, path: str, before: Document | None) -> None:
-    """Refuse what no text could become, before any time goes into one."""
-    with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
-        memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
+def _read_existing(memory: Memory, path: str) -> Document | None:
+    return memory.show(path) if memory.exists(path) else None
 
 
-def _write_draft(
-    memory: Memory, path: str, before: Document | None, draft: Draft, *, dry_run: bool, as_json: bool
-) -> None:
+def _write_draft(memory: Memory, path: str, before: Document | None, draft: Draft) -> None:
     text = draft.edit()
-    memory.progress = show_status()
+    memory.progress = render.show_progress()
     if not draft.is_changed:
         if before:
-            make_change(memory, lambda m: m.edit(path, lambda _: []), dry_run=dry_run, as_json=as_json)
+            options.make_change(memory, lambda m: m.edit(path, lambda _: []))
         else:
-            print(f"nothing to change: {path} would be empty", file=sys.stderr)
+            render.print_remarks([f"nothing to change: {path} would be empty"])
         return
-    if dry_run:
-        make_change(memory, lambda m: m.write(path, text, base=before), dry_run=True, as_json=as_json)
+    if render.is_set("dry_run"):
+        options.make_change(memory, lambda m: m.write(path, text, base=before))
         return
     applied = memory.write(path, text, base=before)
     draft.is_done = True
     if before and any(file.before != before.hash for file in applied.files):
         applied = dataclasses.replace(applied, merged=(path,))
-    print_applied(applied, as_json=as_json)
-    print_notes(memory)
+    render.print_applied(applied)
+    render.print_notes(memory)
 
 
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")
-@path_argument(role=NEW)
-@text_argument()
-@base_option
-@change_command
-def append_command(**given: Any) -> Verb:
-    """Add lines at the end of a memory, which is made if it is not there."""
+@options.path_argument(role=NEW)
+@options.text_argument()
+@options.base_option
+@options.change_command
+def append_command(**given: Any) -> options.Verb:
+    """Add lines at the end of a memory; make the memory if there is none."""
     return lambda m: m.append(**given)
 
 
 @command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
-@path_argument(role=WRITE)
-@text_argument()
-@base_option
-@change_command
-def prepend_command(**given: Any) -> Verb:
+@options.path_argument(role=WRITE)
+@options.text_argument()
+@options.base_option
+@options.change_command
+def prepend_command(**given: Any) -> options.Verb:
     """Add lines at the beginning of a memory, after its frontmatter."""
     return lambda m: m.prepend(**given)
 
 
 @command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line after line 4.'")
-@path_argument(role=WRITE)
+@options.path_argument(role=WRITE)
 @click.argument("line", type=int)
-@text_argument()
-@base_option
-@change_command
-def insert_command(**given: Any) -> Verb:
+@options.text_argument()
+@options.base_option
+@options.change_command
+def insert_command(**given: Any) -> options.Verb:
     """Insert lines after line LINE; 0 is before the first."""
     return lambda m: m.insert(**given)
 
 
 @command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
-@path_argument(role=WRITE)
+@options.path_argument(role=WRITE)
 @click.argument("first", type=int)
 @click.argument("last", type=int, required=False)
-@base_option
-@change_command
-def delete_lines_command(path: str, first: int, last: int | None, base: str | None) -> Verb:
+@options.base_option
+@options.change_command
+def delete_lines_command(path: str, first: int, last: int | None, base: str | None) -> options.Verb:
     """Delete the lines FIRST to LAST, or line FIRST alone."""
     return lambda m: m.delete_lines(path, first, first if last is None else last, base=base)
 
 
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
-@path_argument(role=WRITE)
+@options.path_argument(role=WRITE)
 @click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…")
-@click.option("--json-value", is_flag=True, help="Read VALUE as JSON; otherwise it is read as YAML.")
-@base_option
-@change_command
-def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> Verb:
+@click.option("--json-value", is_flag=True, help="Read VALUE as JSON, not as YAML.")
+@options.base_option
+@options.change_command
+def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> options.Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user."""
-    fields = read_pairs(assignments, "KEY=VALUE", _json if json_value else read_value)
+    texts = options.read_pairs(assignments)
+    read = options.read_json if json_value else mdmem.read_value
+    fields = {key: read(value) for key, value in texts.items()}
     return lambda m: m.set(path, fields, base=base)
 
 
-def _json(key: str, value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"the value of {key} is not JSON: {error}") from None
-
-
 @command("unset", epilog="Example: mdmem unset notes/db.md source.ids")
-@path_argument(role=WRITE)
+@options.path_argument(role=WRITE)
 @click.argument("key")
-@base_option
-@change_command
-def unset_command(**given: Any) -> Verb:
+@options.base_option
+@options.change_command
+def unset_command(**given: Any) -> options.Verb:
     """Remove a field of the frontmatter, or of a JSON memory."""
     return lambda m: m.unset(**given)
 
 
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
-@path_argument(role=WRITE)
+@options.path_argument(role=WRITE)
 @click.argument("heading")
-@text_argument(may_be_empty=True)
+@options.text_argument(may_be_empty=True)
 @click.option(
-    "--replace", "where", flag_value="replace", default="replace", help="Replace its text (the default)."
+    "--replace", "where", flag_value="replace", default="replace", help="Replace its text; the default."
 )
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--before", "where", flag_value="before", help="Insert before it.")
 @click.option("--after", "where", flag_value="after", help="Insert after it and its subsections.")
-@click.option("--keep-subsections", is_flag=True, help="With --replace: leave its subsections.")
-@base_option
-@change_command
-def section_command(**given: Any) -> Verb:
+@click.option("--keep-subsections", is_flag=True, help="Keep its subsections, with --replace.")
+@options.base_option
+@options.change_command
+def section_command(**given: Any) -> options.Verb:
     """Change a section, found by its heading or heading path."""
     return lambda m: m.section(**given)
 
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
-@path_argument("arguments", nargs=-1, required=True, metavar="SOURCE… TARGET")
+@options.path_argument("arguments", nargs=-1, required=True, metavar="SOURCE… TARGET")
 @click.option("--heading", "what", flag_value="heading", help="Rename a heading: FILE OLD NEW.")
 @click.option("--block", "what", flag_value="block", help="Rename a block id: FILE OLD NEW.")
-@click.option("--id", "what", flag_value="id", help="Give a memory another id: FILE NEW.")
-@click.option("--tag", "what", flag_value="tag", help="Rename a tag, and those below it: OLD NEW.")
-@base_option
-@verbose_option
-@dry_run_option
-@json_option
+@click.option("--id", "what", flag_value="id", help="Change the id of a memory: FILE NEW.")
+@click.option("--tag", "what", flag_value="tag", help="Rename a tag and its subtags: OLD NEW.")
+@options.base_option
+@options.change_options
 @click.pass_obj
-def mv_command(
-    target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None, **how: bool
-) -> None:
+def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None) -> None:
     """Move memories and folders of memories, all of them or none; every link to them follows.
 
     A TARGET that is a folder, or ends in /, is moved into. With an option, something is renamed where it
@@ -250,104 +209,86 @@ def mv_command(
         raise click.UsageError(f"give {expected}{f' with --{what}' if what else ''}")
     if what is not None and base is not None:
         raise click.UsageError("--base is for moving: a rename may change many memories")
-    memory = opened(target)
+    memory = options.open_memory(target)
     if what is None:
         pairs = [moved(memory, source, arguments[-1]) for source in arguments[:-1]]
-        make_change(memory, lambda m: m.mv([old for old, _ in pairs], pairs[0][1], base=base), **how)
+        options.make_change(memory, lambda m: m.mv([old for old, _ in pairs], pairs[0][1], base=base))
         return
     if what != "tag":
         arguments = (named(memory, arguments[0], WRITE), *arguments[1:])
-    make_change(memory, lambda m: getattr(m, f"rename_{what}")(*arguments), **how)
+    options.make_change(memory, lambda m: getattr(m, f"rename_{what}")(*arguments))
 
 
 @command("rm", epilog="Example: mdmem rm -r notes/decisions notes/old.md")
-@path_argument(role=WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
-@click.option("--recursive", "-r", is_flag=True, help="Also folders, with every memory in them.")
-@base_option
-@click.option("--yes", "-f", is_flag=True, help="Do not ask on a terminal.")
-@verbose_option
-@dry_run_option
-@json_option
+@options.path_argument(role=WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
+@click.option("--recursive", "-r", is_flag=True, help="Delete folders, too, with every memory in them.")
+@options.base_option
+@options.force_option
+@options.change_options
 @click.pass_obj
-def rm_command(
-    target: Target,
-    /,
-    path: tuple[str, ...],
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-    verbose: bool,
-    **options: Any,
-) -> int:
+def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
     """Delete memories, all of them or none; restore or undo brings them back.
 
-    A folder needs -r. On a terminal, more than 10 memories are asked about.
+    A folder needs -r. On a terminal, you are asked about more than 10 memories.
     """
-    memory = opened(target)
-    options |= resolved(memory, {"path": path})
-    if not dry_run and may_ask(yes=yes):
-        plan = memory.plan.rm(**options)
-        if len(plan.changes) > MANY and not is_confirmed(plan, "delete"):
+    memory = options.open_memory(target)
+    given |= resolve_paths(memory, {"path": path})
+    if not render.is_set("dry_run") and options.may_ask():
+        plan = memory.plan.rm(**given)
+        if len(plan.changes) > render.MANY and not options.is_confirmed(plan, "delete"):
             return 1
-    make_change(memory, lambda m: m.rm(**options), dry_run=dry_run, as_json=as_json, verbose=verbose)
+    options.make_change(memory, lambda m: m.rm(**given))
     return 0
 
 
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
-@click.option("--count", type=click.IntRange(1), help="How often OLD must occur (1).")
+@click.option("--count", type=click.IntRange(1), help="Require N occurrences of OLD (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
-@click.option("--regex", is_flag=True, help="OLD is a regular expression; NEW may name its groups, \\1.")
-@path_option("--in", "within", role=WRITE_FOLDER, metavar="FOLDER", help="In all memories below this folder.")
-@click.option("--glob", "globs", multiple=True, help="In all memories that fit.")
-@yes_option
-@verbose_option
-@dry_run_option
-@base_option
-@json_option
+@click.option("--regex", is_flag=True, help="Read OLD as a regular expression; NEW may name its groups, \\1.")
+@options.path_option(
+    "--in", "within", role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder."
+)
+@click.option("--glob", "globs", multiple=True, help="Replace in all memories that match.")
+@options.yes_option
+@options.base_option
+@options.change_options
 @click.pass_obj
 def replace_command(
-    target: Target,
-    /,
-    arguments: tuple[str, ...],
-    count: int | None,
-    every: bool,
-    within: str | None,
-    globs: tuple[str, ...],
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-    verbose: bool,
-    **options: Any,
+    target: Target, /, arguments: tuple[str, ...], count: int | None, every: bool, **given: Any
 ) -> int:
     """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
 
     OLD must occur exactly once, unless --count or --all says otherwise.
     """
-    across = within is not None or bool(globs)
+    across = given["within"] is not None or bool(given["globs"])
     if len(arguments) != (2 if across else 3):
         raise click.UsageError("give OLD and NEW with --in or --glob, else PATH, OLD and NEW")
     if count and every:
         raise click.UsageError("--count and --all exclude each other")
-    if across and (count or options["base"]):
+    if across and (count or given["base"]):
         raise click.UsageError("--count and --base are about one memory: give its PATH instead")
     old, new = arguments[-2:]
-    options["count"] = "all" if every else count or 1
-    memory = opened(target)
-    path = None if across else named(memory, arguments[0], WRITE)
-    within = resolved(memory, {"within": within})["within"]
-    if not across and not dry_run:
-        print_applied(memory.replace(path, old, new, **options), as_json=as_json)
+    given["count"] = "all" if every else count or 1
+    memory = options.open_memory(target)
+    if not across:
+        del given["globs"], given["within"]
+        path = named(memory, arguments[0], WRITE)
+        options.make_change(memory, lambda m: m.replace(path, old, new, **given))
         return 0
-    plan = memory.prepared(memory.plan.replace(path, old, new, within=within or "", globs=globs, **options))
-    asks = may_ask(yes=yes) and not dry_run
-    if dry_run or (not as_json and (asks or verbose or len(plan.changes) <= MANY)):
-        print_diff(plan.diff(), plan, as_json=as_json)
-    if dry_run:
+    given["within"] = resolve_paths(memory, given)["within"] or ""
+    plan = memory.prepared(memory.plan.replace(None, old, new, **given))
+    asks = options.may_ask() and not render.is_set("dry_run")
+    if render.is_set("dry_run") or (
+        not render.is_set("as_json")
+        and (asks or render.is_set("verbose") or len(plan.changes) <= render.MANY)
+    ):
+        render.print_diff(plan)
+    if render.is_set("dry_run"):
         return 0
-    if asks and not is_confirmed(plan, "change"):
+    if asks and not options.is_confirmed(plan, "change"):
         return 1
-    print_applied(memory.apply(plan), as_json=as_json, verbose=verbose)
+    render.print_applied(memory.apply(plan))
     return 0
 
 
@@ -355,17 +296,13 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
-@path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
+@options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
 @click.option(
-    *("--limit", "-n"),
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="At most so many changes.",
+    *("--limit", "-n"), type=click.IntRange(1), default=20, show_default=True, help="List at most N changes."
 )
-@verbose_option
-@read_command
-def history_command(memory: Memory, path: tuple[str, ...], limit: int, verbose: bool, as_json: bool) -> None:
+@options.verbose_option
+@options.read_command
+def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
     """List the changes made through mdmem, newest first, with the hashes that restore takes.
 
     With PATH, those to one of these memories.
@@ -373,14 +310,15 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int, verbose: 
     entries = memory.history(path)
     older = len(entries) - limit
     if older > 0:
-        changes = "change" if older == 1 else "changes"
-        print(f"{older} older {changes} left out: raise --limit", file=sys.stderr)
-    if as_json:
-        print_json(entries[:limit])
+        render.print_remarks(
+            [f"{older} older {'change' if older == 1 else 'changes'} left out: raise --limit"]
+        )
+    if render.is_set("as_json"):
+        render.print_json(entries[:limit])
         return
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")
-        most = len(entry.files) if verbose else MANY
+        most = len(entry.files) if render.is_set("verbose") else render.MANY
         for file in entry.files[:most]:
             before, after = (digest[:_SHORT] if digest else "absent" for digest in (file.before, file.after))
             print(f"    {file.path}  {before} → {after}")
@@ -389,30 +327,29 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int, verbose: 
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
-@path_argument(role=PAST_WRITE, nargs=-1, required=True, metavar="PATH…")
-@click.option("--hash", metavar="HASH", help="The content with this hash; else what it held before.")
-@change_command
-def restore_command(**given: Any) -> Verb:
+@options.path_argument(role=PAST_WRITE, nargs=-1, required=True, metavar="PATH…")
+@click.option("--hash", metavar="HASH", help="Restore the content with this hash; else the one before.")
+@options.change_command
+def restore_command(**given: Any) -> options.Verb:
     """Bring back what memories held before their last change, or an older content of one."""
     return lambda m: m.restore(**given)
 
 
 @command("undo", epilog="Example: mdmem undo --dry-run")
 @click.argument("change", required=False)
-@change_command
-def undo_command(**given: Any) -> Verb:
+@options.change_command
+def undo_command(**given: Any) -> options.Verb:
     """Take back the last change, or the one with this id, in all its memories at once.
 
-    Which one that was is printed on standard error. An undo is a change as well: a second one takes back the
-    first. What was changed earlier is taken back by its id, which `mdmem history` lists.
+    Standard error names the change. An undo is a change as well: a second one takes back the first. Take back
+    an earlier change by its id, which `mdmem history` lists.
     """
-    return lambda m: _told(m.undo(**given))
+    return lambda m: _name_undone(m.undo(**given))
 
 
-def _told(done: Applied | EditPlan) -> Applied | EditPlan:
-    """What an undo did, or would do, once it is said which change that takes back."""
+def _name_undone(done: Applied | EditPlan) -> Applied | EditPlan:
+    """Print which change an undo takes back, or would take back; return what it did."""
     message = (done if isinstance(done, mdmem.EditPlan) else done.plan).message
-    print(f"note: {message}", file=sys.stderr)
-    if message.count("undo ") > 1:
-        print("note: that was an undo itself; `mdmem history` lists earlier changes", file=sys.stderr)
+    again = ["note: that was an undo itself; `mdmem history` lists earlier changes"]
+    render.print_remarks([f"note: {message}", *(again if message.count("undo ") > 1 else [])])
     return done

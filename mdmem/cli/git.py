@@ -1,4 +1,4 @@
-"""The commands of git: what it knows of memories, in facts."""
+"""The commands of git: the history of memories, by fact."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
 from itertools import groupby
 from shutil import get_terminal_size
 from textwrap import shorten
@@ -14,21 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli import options, render
 from mdmem.cli.main import group
-from mdmem.cli.options import (
-    dry_run_option,
-    json_option,
-    make_change,
-    path_argument,
-    path_option,
-    read_command,
-    verbose_option,
-)
-from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolved, stands
-from mdmem.cli.render import Terminal, memories, print_coloured, print_json
+from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolve_paths, stands
 from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from mdmem.cli.main import Target
     from mdmem.memory.blame import SaidFact
     from mdmem.memory.commits import Committed
@@ -59,82 +51,57 @@ _MOST_SECONDS = 30  # that git waits for one file
 
 @group("git")
 def git_command() -> None:
-    """Memories in git: who changed which fact, when, and why.
+    """Show who changed which fact, when, and why, in the git repository around the vault.
 
     This is the history of the git repository around the vault. The vault has one of its own, which needs no
     repository: `mdmem history`, `mdmem undo` and `mdmem restore`.
     """
 
 
-# What git has, and `mdmem git` does otherwise.
-_LOG_OTHERWISE = {
-    "-1 -2 -3 -4 -5 -6 -7 -8 -9": "use -n N",
-    "-p -u --patch --stat --name-only --name-status": "`mdmem git diff COMMIT~..COMMIT` shows one commit",
-    "--follow": "a memory is followed through renames anyway",
-    "--author --grep --since --until --after --before --all --graph --format --pretty --reverse": (
-        "`git log -- FILE` has it; --json has each commit's author and date"
-    ),
-}
-_DIFF_OTHERWISE = {
-    "--cached --staged": "memories are read from disk; `git diff --cached` shows what is staged",
-    "--stat --name-only --name-status --numstat --shortstat": (
-        "`mdmem git diff --json | jq -r .path | uniq` names the memories"
-    ),
-    "--word-diff --color-words -w -b": "what is reworded is shown by its words anyway",
-    "-p -u -U --patch --unified": "`git diff` shows lines",
-}
-_COMMIT_OTHERWISE = {"--amend": "`git commit --amend` changes the last commit"}
-
-
-@git_command.command(
-    "log", otherwise=_LOG_OTHERWISE, epilog="Example: mdmem git log notes/db.md --oneline --limit 5"
-)
+@git_command.command("log", epilog="Example: mdmem git log notes/db.md --oneline --limit 5")
 @click.argument("target", required=False)
-@click.option("--limit", "-n", type=click.IntRange(1), metavar="COUNT", help="At most so many commits.")
-@click.option("--oneline", is_flag=True, help="Only the commit, its day and its subject, a line each.")
-@verbose_option
-@read_command
-def git_log(
-    memory: Memory, target: str | None, limit: int | None, oneline: bool, verbose: bool, as_json: bool
-) -> int:
+@click.option("--limit", "-n", type=click.IntRange(1), help="List at most N commits.")
+@click.option("--oneline", is_flag=True, help="Print only commit, day and subject, a line each.")
+@options.verbose_option
+@options.read_command
+def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool) -> int:
     """List the commits that touched memories, newest first; the exit code is 1 when there are none.
 
     TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
     that changed this section, or the fact with this block id.
     """
-    path, anchor = _parts(target or "", "#")
+    path, anchor = _split_target(target or "", "#")
     found = memory.git.log(named(memory, path, PAST) if path else None, anchor[1:], limit=limit)
     for number, commit in enumerate(found):
-        if as_json:
-            print_json(commit)
+        if render.is_set("as_json"):
+            render.print_json(commit)
         elif oneline:
-            print_coloured(commit.commit[:12], "yellow")
-            print(f"  {commit.date[:10]}  {_subject(commit)}")
+            render.print_coloured(commit.commit[:12], "yellow")
+            print(f"  {commit.date[:10]}  {_describe_subject(commit)}")
         else:
             sys.stdout.write("\n" if number else "")
-            _print_commit(commit, verbose=verbose)
-    if not found:
-        print("no commits", file=sys.stderr)
+            _print_commit(commit)
+    render.print_remarks([] if found else ["no commits"])
     return 0 if found else 1
 
 
-def _subject(commit: MemoryCommit) -> str:
+def _describe_subject(commit: MemoryCommit) -> str:
     return commit.subject or "(message not shown: the commit also changes other memories)"
 
 
-def _parts(text: str, signs: str) -> tuple[str, str]:
-    """A memory, and what a text names in it, from one of the signs on; empty where it names nothing there."""
+def _split_target(text: str, signs: str) -> tuple[str, str]:
+    """Split a text in a memory and what it names there, from one of the signs on."""
     found = re.fullmatch(rf"(?s)(.+?\.(?:md|json))([{signs}].+)", text)
     return (found[1], found[2]) if found else (text, "")
 
 
-def _print_commit(commit: MemoryCommit, *, verbose: bool) -> None:
-    print_coloured(commit.commit[:12], "yellow")
-    print(f"  {commit.date}  {_by(commit)}")
-    print(f"    {_subject(commit)}")
+def _print_commit(commit: MemoryCommit) -> None:
+    render.print_coloured(commit.commit[:12], "yellow")
+    print(f"  {commit.date}  {_name_author(commit)}")
+    print(f"    {_describe_subject(commit)}")
     for operation in commit.operations:
         print(f"    operation: {operation}")
-    most = len(commit.memories) if verbose else _MOST_FILES
+    most = len(commit.memories) if render.is_set("verbose") else _MOST_FILES
     for touched in commit.memories[:most]:
         old = f"{touched.old} -> " if touched.old else ""
         print(f"    {_LETTERS[touched.status]} {old}{touched.path}")
@@ -142,38 +109,37 @@ def _print_commit(commit: MemoryCommit, *, verbose: bool) -> None:
         print(f"    and {len(commit.memories) - most:,} more (-v names them)")
 
 
-def _by(said: MemoryCommit | SaidFact, mark: str = "") -> str:
+def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
     return f"{said.agent}{mark} ({said.author})" if said.agent else said.author
 
 
-@git_command.command("diff", otherwise=_DIFF_OTHERWISE, epilog="Example: mdmem git diff HEAD notes/db.md")
-@path_argument("given", PAST_OTHER, nargs=-1, metavar="[REVISIONS] [PATH]…")
-@path_option(
-    "--in", "paths", role=PAST_ANY, multiple=True, metavar="PATH", help="Only in this memory or folder."
+@git_command.command("diff", epilog="Example: mdmem git diff HEAD notes/db.md")
+@options.path_argument("given", PAST_OTHER, nargs=-1, metavar="[REVISIONS] [PATH]…")
+@options.path_option(
+    "--in", "paths", role=PAST_ANY, multiple=True, metavar="PATH", help="Compare only this memory or folder."
 )
-@click.option("--exit-code", is_flag=True, help="The exit code is 1 when anything differs.")
-@read_command
-def git_diff(
-    memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool, as_json: bool
-) -> int:
+@click.option("--exit-code", is_flag=True, help="Exit with 1 when anything differs.")
+@options.read_command
+def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool) -> int:
     """Show what differs in memories, by fact and field: what was added, removed, moved or reworded.
 
     REVISIONS is A..B for two commits, or A for a commit and the files as they are now. Without it, the last
     commit is compared with the files. PATHs are memories and folders. A `?` marks a guess: the two texts are
     similar.
     """
-    found = _differing(memory, given, paths)
-    if as_json:
-        print_json(found)
-        return int(bool(found) and exit_code)
-    for number, (path, changes) in enumerate(groupby(found, lambda change: change.path)):
-        sys.stdout.write("\n" if number else "")
-        _print_changes(path, list(changes))
+    found = _compare(memory, given, paths)
+    render.print_found(found, _print_comparison)
     return int(bool(found) and exit_code)
 
 
-def _differing(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
-    """What differs: the first argument is a revision where there is such a one, else a path."""
+def _print_comparison(found: list[MemoryChange]) -> None:
+    for number, (path, changes) in enumerate(groupby(found, lambda change: change.path)):
+        sys.stdout.write("\n" if number else "")
+        _print_changes(path, list(changes))
+
+
+def _compare(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
+    """Compare; the first argument is a revision if there is such a one, else a path."""
     revisions, rest = (given[0], given[1:]) if given else ("", ())
     try:
         found = memory.git.diff(revisions, (*rest, *paths) or None)
@@ -182,24 +148,24 @@ def _differing(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -
             raise
         return memory.git.diff("", (*given, *paths))
     if revisions and stands(memory, revisions, PAST_ANY):
-        print(f"note: {revisions} is taken as a revision; --in {revisions} names the folder", file=sys.stderr)
+        render.print_remarks([f"note: {revisions} is taken as a revision; --in {revisions} names the folder"])
     return found
 
 
 def _print_changes(path: str, changes: list[MemoryChange]) -> None:
     """Print what differs in one memory, the facts below the headings that they stand under."""
-    print_coloured(path, "magenta")
+    render.print_coloured(path, "magenta")
     if changes[0].change.startswith("memory"):
         first, *changes = changes
         became = first.change.removeprefix("memory-")
         came = f" from {first.old_path}{'' if first.sure else ' ?'}" if first.old_path else ""
-        print_coloured(f"  {became}{came}", _SIGNS.get(became, ("", "cyan"))[1])
+        render.print_coloured(f"  {became}{came}", _SIGNS.get(became, ("", "cyan"))[1])
     print()
     heading: tuple[str, ...] = ()
     for change in changes:
         if change.kind and change.kind != "heading" and change.heading != heading:
             heading = change.heading
-            print_coloured(f"  # {' > '.join(heading)}".rstrip() + "\n", "cyan")
+            render.print_coloured(f"  # {' > '.join(heading)}".rstrip() + "\n", "cyan")
         _print_change(change)
         if change.kind == "heading" and change.after:
             heading = (*change.heading, change.after.lstrip("#").strip())
@@ -211,13 +177,13 @@ def _print_change(change: MemoryChange) -> None:
         return
     became = change.change.rpartition("-")[2]
     sign, colour = _SIGNS[became]
-    print_coloured(f"  {sign} ", colour)
+    render.print_coloured(f"  {sign} ", colour)
     if not change.kind:
         print(f"{change.key or '(value)'}: ", end="")
     if colour == "yellow":
         _print_words(change)
     else:
-        print_coloured(_indented(change.words[0].text if change.words else ""), colour)
+        render.print_coloured(_indent(change.words[0].text if change.words else ""), colour)
     told = [_name_old_place(change)] * change.moved + ["?"] * (not change.sure)
     print(f"  ({' '.join(told)})" if told else "")
 
@@ -237,10 +203,10 @@ def _print_words(change: MemoryChange) -> None:
     for number, word in enumerate(words):
         if word.mark:
             opening, closing, colour = _MARKED[word.mark]
-            print_coloured(opening + _indented(word.text) + closing, colour)
+            render.print_coloured(opening + _indent(word.text) + closing, colour)
         else:
             text = _elide(word.text, is_first=not number, is_last=number == len(words) - 1)
-            print(_indented(text), end="")
+            print(_indent(text), end="")
 
 
 def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
@@ -253,57 +219,58 @@ def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
     return min(text, f"{begin}…{end}", key=len)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 
 @git_command.command("blame", epilog="Example: mdmem git blame notes/db.md")
-@path_argument()
-@verbose_option
-@read_command
-def git_blame(memory: Memory, path: str, verbose: bool, as_json: bool) -> None:
+@options.path_argument()
+@options.verbose_option
+@options.read_command
+def git_blame(memory: Memory, path: str) -> None:
     """Show who last changed each fact of a memory: commit, day, agent and author, line, words.
 
     A `?` behind an agent: the commit also holds a direct edit of the memory, or operations of other agents,
     and git cannot say which of them changed the fact. With -v facts are not cut to the width of the terminal,
     and the operations in each commit follow.
     """
-    found = memory.git.blame(path)
-    if as_json:
-        print_json(found)
-        return
-    names = [_by(said, "" if said.sure else "?") if said.commit else said.note for said in found]
+    render.print_found(memory.git.blame(path), _print_blame)
+
+
+def _print_blame(found: Sequence[SaidFact]) -> None:
+    names = [_name_author(said, "" if said.sure else "?") if said.commit else said.note for said in found]
     widest = max(map(len, names), default=0)
     digits = max((len(str(said.line)) for said in found), default=0)
     above = len(f"{'':12}  {'':10}  {'':{widest}}  {'':{digits}}  ")
-    is_cut = isinstance(sys.stdout, Terminal) and not verbose
+    is_cut = isinstance(sys.stdout, render.Terminal) and not render.is_set("verbose")
     left = max(get_terminal_size().columns - above, _NARROWEST) if is_cut else None
     for said, name in zip(found, names, strict=True):
-        print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
+        render.print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
         print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
-        print_coloured(f"  {said.line:{digits}}  ", "green")
-        print(said.text.replace("\n", "\n" + " " * above) if left is None else _fit(said.text, left))
-    for said in {said.commit: said for said in found if verbose and said.operations}.values():
-        print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
-        print(f"  {said.date[:10]}  {_by(said, '' if said.sure else '?')}")
+        render.print_coloured(f"  {said.line:{digits}}  ", "green")
+        print(said.text.replace("\n", "\n" + " " * above) if left is None else _cut_to_width(said.text, left))
+    for said in {
+        said.commit: said for said in found if render.is_set("verbose") and said.operations
+    }.values():
+        render.print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
+        print(f"  {said.date[:10]}  {_name_author(said, '' if said.sure else '?')}")
         for operation in said.operations:
             print(f"    {operation}")
 
 
-def _fit(text: str, columns: int) -> str:
+def _cut_to_width(text: str, columns: int) -> str:
     """Cut a text to one line of so many columns."""
     line, *more = text.split("\n")
     return line if len(line) <= columns and not more else f"{line[: columns - 1]}…"
 
 
-def _setup_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    yes = click.option("--yes", is_flag=True, help="Do not ask.")
-    return click.pass_obj(json_option(dry_run_option(yes(function))))
+def _setup_options(function: Callable[..., int]) -> Callable[..., int]:
+    return click.pass_obj(options.json_option(options.dry_run_option(options.yes_option(function))))
 
 
 @git_command.command("install", epilog="Example: mdmem git install --dry-run")
 @_setup_options
-def git_install(target: Target, **how: bool) -> int:
+def git_install(target: Target) -> int:
     """Set up git to merge memories with `mdmem git merge-driver`, and to show headings in its diffs.
 
     It shows the diff and asks first. It writes a block in the .gitattributes of the repository, for the
@@ -312,12 +279,12 @@ def git_install(target: Target, **how: bool) -> int:
     """
     from mdmem.cli.agents import carry_out, own_program
 
-    return carry_out(target.open().git.install(own_program()), **how)
+    return carry_out(target.open().git.install(own_program()))
 
 
 @git_command.command("uninstall", epilog="Example: mdmem git uninstall --dry-run")
 @_setup_options
-def git_uninstall(target: Target, **how: bool) -> int:
+def git_uninstall(target: Target) -> int:
     """Remove from the repository what `mdmem git install` added, to the byte.
 
     It shows the diff and asks first. Without a vault it looks in the repository around the current folder.
@@ -331,7 +298,7 @@ def git_uninstall(target: Target, **how: bool) -> int:
         from mdmem.memory.merge_setup import uninstall
 
         setup = uninstall(os.getcwd(), is_vault=False)
-    return carry_out(setup, **how)
+    return carry_out(setup)
 
 
 @git_command.command(
@@ -343,9 +310,9 @@ def git_uninstall(target: Target, **how: bool) -> int:
 @click.argument("size", type=click.IntRange(1))
 @click.argument("path")
 @click.argument("labels", nargs=3, default=("base", "ours", "theirs"), metavar="[LABELS]")
-@json_option
+@options.json_option
 def git_merge_driver(
-    base: str, ours: str, theirs: str, size: int, path: str, labels: tuple[str, str, str], *, as_json: bool
+    base: str, ours: str, theirs: str, size: int, path: str, labels: tuple[str, str, str]
 ) -> int:
     """Merge two versions of a memory with a common base; git runs this after `mdmem git install`.
 
@@ -361,35 +328,21 @@ def git_merge_driver(
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_MOST_SECONDS)
     merged = merge_files(base, ours, theirs, path, size, labels)
-    for note in merged.notes:
-        print(f"mdmem: {path}: {note}", file=sys.stderr)
-    if as_json:
-        print_json(merged)
-    else:
-        print("conflict" if merged.conflicts else "merged")
+    render.print_remarks(f"mdmem: {path}: {note}" for note in merged.notes)
+    render.print_found(merged, lambda _: print("conflict" if merged.conflicts else "merged"))
     return int(merged.conflicts > 0)
 
 
-@git_command.command(
-    "commit",
-    otherwise=_COMMIT_OTHERWISE,
-    epilog="Example: mdmem git commit -m 'What we decided' --only notes",
-)
-@click.option("--message", "-m", default="", metavar="TEXT", help="The message; else what was done.")
-@path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Only this memory or folder.")
+@git_command.command("commit", epilog="Example: mdmem git commit -m 'What we decided' --only notes")
+@click.option("--message", "-m", default="", metavar="TEXT", help="Write this message; else what was done.")
+@options.path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Commit only this one.")
 @click.option("--session", default="", metavar="KEY", help="Name this session in a trailer.")
 @click.option("--hooks", is_flag=True, help="Run the programs that the repository itself names.")
-@click.option("-a", "--all", "same", is_flag=True, help="Accepted without effect: this is the default.")
-@click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
-@verbose_option
-@read_command
-def git_commit(
-    memory: Memory,
-    same: bool,  # noqa: ARG001 - it is so anyway
-    as_json: bool,
-    verbose: bool,
-    **given: Any,
-) -> int:
+@click.option("-a", "--all", "same", is_flag=True, help="Change nothing: this is the default.")
+@options.dry_run_option
+@options.verbose_option
+@options.read_command
+def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001 - it is so anyway
     """Commit the memories that have changed, and mounted files; what else is staged stays staged.
 
     The settings of the vault go along, but not with --only: its .gitignore, and its config, schemas and
@@ -399,46 +352,41 @@ def git_commit(
     hooks and signing apply. Programs that the repository itself names, such as its hooks, run only with
     --hooks, or after `mdmem git allow hooks`. The exit code is 1 when there is nothing to commit.
     """
-    done = memory.git.commit(**given)
-    if as_json:
-        print_json(done)
-    elif done.files or done.settings:
-        _print_committed(done, verbose=verbose)
-    for line in done.left_out:
-        print(f"left out: {line}", file=sys.stderr)
-    for line in done.notes:
-        print(f"note: {line}", file=sys.stderr)
+    done = memory.git.commit(**given, dry_run=render.is_set("dry_run"))
     is_empty = not (done.files or done.settings)
-    if is_empty and not as_json:
-        print("nothing to commit", file=sys.stderr)
+    if render.is_set("as_json"):
+        render.print_json(done)
+    elif not is_empty:
+        _print_committed(done)
+    render.print_remarks(f"left out: {line}" for line in done.left_out)
+    render.print_remarks(f"note: {line}" for line in done.notes)
+    render.print_remarks(["nothing to commit"] if is_empty and not render.is_set("as_json") else [])
     return int(is_empty)
 
 
-def _print_committed(done: Committed, *, verbose: bool) -> None:
+def _print_committed(done: Committed) -> None:
     """Print a commit, or what would become one, as git does."""
     subject, *rest = done.message.split("\n")
-    print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
+    render.print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))
     files = (*done.settings, *done.files)
-    most = len(files) if verbose else _MOST_FILES
+    most = len(files) if render.is_set("verbose") else _MOST_FILES
     for file in files[:most]:
         print(f" {_LETTERS[file.kind]} {file.path}")
     if len(files) > most:
         print(f" and {len(files) - most:,} more (-v names them)")
     if done.ignored:
-        print(f" {memories(done.ignored)} ignored by git")
+        print(f" {render.count_memories(done.ignored)} ignored by git")
 
 
 @git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")
 @click.argument("what", metavar="FACT|COMMIT")
-@path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
-@verbose_option
-@dry_run_option
-@json_option
+@options.path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
+@options.change_options
 @click.pass_obj
-def git_revert(target: Target, /, what: str, paths: tuple[str, ...], **how: bool) -> None:
+def git_revert(target: Target, /, what: str, paths: tuple[str, ...]) -> None:
     """Revert the last change of a fact, or what a commit did to memories; later changes stay.
 
     FACT is `MEMORY#^id`, `MEMORY#Heading` for a section, or `MEMORY:some of its words`. What was added is
@@ -448,22 +396,22 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...], **how: bool
     the revert back.
     """
     memory = target.open()
-    path, fact = _parts(what, "#:")
+    path, fact = _split_target(what, "#:")
     if fact:
         what = named(memory, path, PAST_WRITE) + fact
-    chosen = resolved(memory, {"paths": paths})["paths"]
-    make_change(memory, lambda m: m.git.revert(what, chosen), **how)
+    chosen = resolve_paths(memory, {"paths": paths})["paths"]
+    options.make_change(memory, lambda m: m.git.revert(what, chosen))
 
 
 @git_command.command("allow", epilog="Example: mdmem git allow hooks")
 @click.argument("what", type=click.Choice(["commit", "hooks"]))
-@click.option("--off", is_flag=True, help="Allow it no longer.")
-@read_command
-def git_allow(memory: Memory, what: str, off: bool, as_json: bool) -> None:
+@click.option("--off", is_flag=True, help="Turn it off.")
+@options.read_command
+def git_allow(memory: Memory, what: str, off: bool) -> None:
     """Allow the vault to commit by itself as its config says, or the hooks of its repository to run.
 
     This holds for you, on this machine; a copy of the vault has to be allowed again.
     """
     memory.git.allow(what, off=off)
-    if as_json:
-        print_json({"what": what, "allowed": not off})
+    if render.is_set("as_json"):
+        render.print_json({"what": what, "allowed": not off})

@@ -1,16 +1,15 @@
-"""The help: commands in groups, topics, and what was meant by a name."""
+"""Print help: commands in groups, topics, and which command a wrong name may mean."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from mdmem.cli.main import NO_PAGER, command
-from mdmem.cli.render import Terminal
+from mdmem.cli import render
+from mdmem.cli.main import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,56 +22,11 @@ GROUPS = {
     "kinds of memory": "notes preferences project rules working sessions summaries observations results",
     "review": "check diff history undo restore git inbox capture",
     "agents": "context mcp hook tool observe",
-    "the vault": "doctor stats index watch schema template render",
-}
-
-# What other programs call commands of ours.
-_CALLED = {
-    "add": "append",
-    "ag": "grep",
-    "blame": "git blame",
-    "cat": "show",
-    "commit": "git commit",
-    "cp": "write",
-    "create": "new",
-    "delete": "rm",
-    "du": "stats",
-    "find": "search",
-    "fsck": "doctor",
-    "get": "show",
-    "head": "show",
-    "less": "show",
-    "link": "backlinks",
-    "lint": "check",
-    "list": "ls",
-    "log": "history, git log",
-    "man": "help",
-    "mkdir": "write",
-    "move": "mv",
-    "nano": "edit",
-    "open": "edit",
-    "query": "search",
-    "read": "show",
-    "reindex": "index",
-    "remove": "rm",
-    "rename": "mv",
-    "reset": "undo",
-    "revert": "undo, git revert",
-    "rg": "grep",
-    "sed": "replace",
-    "serve": "mcp",
-    "status": "git diff, doctor",
-    "tail": "show",
-    "touch": "write",
-    "tree": "ls",
-    "validate": "check",
-    "version": "--version",
-    "vi": "edit",
-    "vim": "edit",
-    "wc": "stats",
+    "the vault": "doctor stats index watch schema template",
 }
 
 _TOPICS = os.path.join(os.path.dirname(__file__), "topics")
+_OTHERWISE = os.path.join(os.path.dirname(__file__), "otherwise")
 _SUFFIX = ".txt"
 _WHOLE = 100_000  # characters: a first sentence is never cut
 _ROW = re.compile(r" {4}(\S.*?) {2,}(\S.*)")
@@ -91,25 +45,25 @@ class Topic(NamedTuple):
 
 
 def topics() -> list[str]:
-    """The names of all topics."""
+    """Return the names of all topics."""
     return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(_TOPICS) if name.endswith(_SUFFIX))
 
 
 def topic(name: str) -> Topic:
-    """The topic of a name that `topics` lists."""
+    """Read the topic of a name that `topics` lists."""
     with open(os.path.join(_TOPICS, name + _SUFFIX), encoding="utf-8") as file:
         title, _, text = file.read().partition("\n")
     return Topic(name, title, tuple(text.strip("\n").split("\n\n")))
 
 
 def table(paragraph: str) -> list[tuple[str, str]]:
-    """The rows of a paragraph that is a table, else none."""
+    """Return the rows of a paragraph that is a table, else none."""
     rows = [_ROW.fullmatch(line) for line in paragraph.splitlines()]
     return [(row[1], row[2]) for row in rows if row] if all(rows) else []
 
 
 def sentence(of: click.Command) -> str:
-    """The first sentence of what a command says of itself."""
+    """Return the first sentence of the help of a command."""
     return of.get_short_help_str(_WHOLE)
 
 
@@ -128,8 +82,23 @@ def write_commands(group: click.Group, context: click.Context, formatter: click.
             formatter.write_dl([(name, topic(name).title) for name in topics()])
 
 
+def read_other_names(of: str) -> dict[str, str]:
+    """Read what the commands or options of other programs are here; `of` is a command, or `commands`."""
+    try:
+        with open(os.path.join(_OTHERWISE, f"{of.replace(' ', '-')}.txt"), encoding="utf-8") as file:
+            rows = [line.rstrip("\n").partition("  ") for line in file]
+    except FileNotFoundError:
+        return {}
+    return {name: here for names, _, here in rows for name in names.split()}
+
+
+def find_hint(context: click.Context, option: str) -> str:
+    """Return what to do instead of an option that another program has; empty without a hint."""
+    return read_other_names(context.command_path.partition(" ")[2]).get(option, "")
+
+
 def no_command(group: click.Group, context: click.Context, name: str) -> click.UsageError:
-    """The error that says which commands may have been meant."""
+    """Make the error that suggests commands for an unknown name."""
     return _unknown(f"No such command {name!r}.", name, group.list_commands(context), context)
 
 
@@ -137,9 +106,8 @@ def _unknown(problem: str, name: str, names: Iterable[str], context: click.Conte
     from difflib import get_close_matches
 
     known = list(names)
-    called = [
-        each for each in _CALLED.get(name, "").split(", ") if each.split(" ")[0] in {*known, "--version"}
-    ]
+    others = read_other_names("commands").get(name, "").split(", ")
+    called = [each for each in others if each.split(" ")[0] in {*known, "--version"}]
     near = called or get_close_matches(name, known)
     meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     if not near and context.info_name == "git":
@@ -147,8 +115,8 @@ def _unknown(problem: str, name: str, names: Iterable[str], context: click.Conte
     return click.UsageError(problem + meant, context)
 
 
-def _found(context: click.Context, names: tuple[str, ...]) -> click.Context | None:
-    """The context of the command that names lead to, from the program's own; None where they lead nowhere."""
+def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Context | None:
+    """Find the context of the command that names lead to, from that of the program; None if there is none."""
     for name in names:
         group = context.command
         each = group.get_command(context, name) if isinstance(group, click.Group) else None
@@ -159,7 +127,7 @@ def _found(context: click.Context, names: tuple[str, ...]) -> click.Context | No
 
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    found = _found(ctx.find_root(), ctx.params.get("names") or ())
+    found = _find_context(ctx.find_root(), ctx.params.get("names") or ())
     group = found.command if found else None
     names = group.list_commands(found) if found and isinstance(group, click.Group) else []
     return [
@@ -174,25 +142,22 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
     """Explain a command or a topic; without one, list them all."""
-    if isinstance(sys.stdout, Terminal) and not ctx.meta[NO_PAGER]:
-        from mdmem.cli.programs import start_paging
-
-        start_paging()
+    render.start_paging()
     root = ctx.find_root()
-    found = _found(root, names)
+    found = _find_context(root, names)
     if found is None and (len(names) > 1 or names[0] not in topics()):
         known = (
             [*root.command.list_commands(root), *topics()] if isinstance(root.command, click.Group) else []
         )
         raise _unknown(f"No help on {' '.join(names)!r}.", names[0], known, root)
     if found is None:
-        print(_shown(topic(names[0]), root.make_formatter()))
+        print(_format_topic(topic(names[0]), root.make_formatter()))
     else:
         print(found.get_help())
 
 
-def _shown(about: Topic, formatter: click.HelpFormatter) -> str:
-    """A topic as text for a terminal."""
+def _format_topic(about: Topic, formatter: click.HelpFormatter) -> str:
+    """Format a topic for a terminal."""
     formatter.write_text(f"{about.name}: {about.title}")
     for paragraph in about.paragraphs:
         formatter.write_paragraph()

@@ -19,26 +19,13 @@ import click
 from mdmem import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from mdmem.memory.memory import Memory
 
 
-ENVIRONMENT = {
-    "vault": "MDMEM_VAULT",
-    "user": "MDMEM_USER",
-    "project": "MDMEM_PROJECT",
-    "actor": "MDMEM_ACTOR",
-}
-"""The variables that stand in for options."""
-
-
-NO_PAGER = "mdmem.no-pager"
-"""The key, in what the contexts of a command line share, of whether its option --no-pager is given."""
-
-
 class Target(NamedTuple):
-    """Which memories the command line names: the vault, the scope, and who asks."""
+    """The memories that the command line names: the vault, the scope, and who asks."""
 
     vault: str | None
     user: str | None
@@ -48,7 +35,7 @@ class Target(NamedTuple):
     actor: str
 
     def open(self) -> Memory:
-        """The memories.
+        """Open the memories.
 
         Raises:
             VaultNotFound, Usage, PathRefused: there are none.
@@ -59,13 +46,8 @@ class Target(NamedTuple):
         kind, slash, identifier = (self.resource or "").partition("/")
         if self.resource and not (kind and slash and identifier):
             raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
-        scope = mdmem.Scope(
-            user=self.user,
-            project=self.project,
-            resource_type=kind or None,
-            resource_id=identifier or None,
-            shared=self.shared,
-        )
+        resource = {"resource_type": kind or None, "resource_id": identifier or None}
+        scope = mdmem.Scope(user=self.user, project=self.project, shared=self.shared, **resource)
         return mdmem.open(self.vault, scope, actor=self.actor)
 
 
@@ -75,15 +57,10 @@ _MARK = "\0"  # no argument of a program holds one
 
 
 class Command(click.Command):
-    """A command that takes for an option only what can be one: its name has no blanks.
+    """A command that takes a text with a blank in its name for no option."""
 
-    Args:
-        otherwise: options that other programs have, by their names with blanks between, and what to do here.
-    """
-
-    def __init__(self, *arguments: Any, otherwise: Mapping[str, str] | None = None, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._otherwise = otherwise or {}
         for each in self.params:
             is_number = isinstance(each.type, click.IntRange | click.FloatRange)
             if is_number and isinstance(each, click.Option) and each.metavar is None:
@@ -95,11 +72,10 @@ class Command(click.Command):
         try:
             rest = super().parse_args(ctx, [_MARK + text if _MARK + text in texts else text for text in args])
         except click.NoSuchOption as error:
-            name = error.option_name
-            hint = next((hint for names, hint in self._otherwise.items() if name in names.split()), None)
-            if hint is None:
+            hint = _module("help").find_hint(ctx, error.option_name)
+            if not hint:
                 raise
-            raise click.UsageError(f"{name} is not here: {hint}", ctx) from None
+            raise click.UsageError(f"{error.option_name} is not here: {hint}", ctx) from None
 
         def text_of(value: Any) -> Any:
             return tuple(map(text_of, value)) if isinstance(value, tuple) else texts.get(value, value)
@@ -110,12 +86,12 @@ class Command(click.Command):
 
 
 def _module(name: str) -> Any:
-    """A module of commands, which imports this one."""
+    """Import a module of commands; those import this one."""
     return importlib.import_module(f"mdmem.cli.{name}")
 
 
 class Group(click.Group):
-    """A group of such commands, which shows each with a whole sentence, and says which one was meant."""
+    """A group of such commands, which lists each with a whole sentence, and suggests names."""
 
     command_class = Command
 
@@ -148,7 +124,7 @@ _MODULES = {
     "find": "check context doctor ls show",
     "kinds": "notes preferences rules working",
     "main": "completion",
-    "make": "import init new render schema template",
+    "make": "import init new schema template",
     "observe": "observations observe",
     "references": "backlinks graph refs tags",
     "results": "results",
@@ -161,20 +137,18 @@ _COMMANDS = {name: module for module, names in _MODULES.items() for name in name
 
 
 class LazyGroup(Group):
-    """A group that knows its commands' names, and imports a command's module when it is needed."""
+    """A group that knows the names of its commands, and imports a module when one of its commands runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The names of all commands."""
+        """Return the names of all commands."""
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """The command of this name."""
+        """Return the command of this name."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(
-            _module(_COMMANDS[cmd_name]), f"{cmd_name.replace('-', '_')}_command"
-        )
-        return command
+        name = f"{cmd_name.replace('-', '_')}_command"
+        return getattr(_module(_COMMANDS[cmd_name]), name)  # type: ignore[no-any-return]
 
 
 @click.group(
@@ -182,36 +156,22 @@ class LazyGroup(Group):
 )
 @click.version_option(__version__, "-V", "--version", message="mdmem %(version)s")
 @click.option(
-    "--vault", metavar="DIR", envvar=ENVIRONMENT["vault"], help="The vault; else it is looked for upward."
+    "--vault", metavar="DIR", envvar="MDMEM_VAULT", help="Use this vault; else look for one upward."
 )
-@click.option("--user", metavar="ID", envvar=ENVIRONMENT["user"], help="The memory of this user.")
-@click.option("--project", metavar="ID", envvar=ENVIRONMENT["project"], help="The memory about this project.")
-@click.option("--resource", metavar="TYPE/ID", help="The memory about this resource.")
-@click.option("--shared", is_flag=True, help="The memory that all users share.")
-@click.option(
-    "--actor",
-    metavar="NAME",
-    envvar=ENVIRONMENT["actor"],
-    default="",
-    help="Who changes it, for the history.",
-)
+@click.option("--user", metavar="ID", envvar="MDMEM_USER", help="Use the memory of this user.")
+@click.option("--project", metavar="ID", envvar="MDMEM_PROJECT", help="Use the memory about this project.")
+@click.option("--resource", metavar="TYPE/ID", help="Use the memory about this resource.")
+@click.option("--shared", is_flag=True, help="Use the memory that all users share.")
+@click.option("--actor", metavar="NAME", envvar="MDMEM_ACTOR", default="", help="Name who makes changes.")
 @click.option(
     "--no-pager",
     is_flag=True,
     expose_value=False,
-    callback=lambda ctx, _, given: ctx.meta.update({NO_PAGER: given}),
-    help="Print long output as it is; else MDMEM_PAGER, PAGER or less shows it on a terminal.",
+    callback=lambda ctx, _, given: ctx.meta.update(no_pager=given),
+    help="Print long output directly; else PAGER or less shows it on a terminal.",
 )
 @click.pass_context
-def app(
-    ctx: click.Context,
-    vault: str | None,
-    user: str | None,
-    project: str | None,
-    resource: str | None,
-    shared: bool,
-    actor: str,
-) -> None:
+def app(ctx: click.Context, /, **named: Any) -> None:
     """Keep an agent's memory as plain Markdown and JSON files.
 
     \b
@@ -223,7 +183,7 @@ def app(
 
     Every command has --json; every change has --dry-run, which prints the diff.
     """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
-    ctx.obj = Target(vault, user, project, resource, shared, actor)
+    ctx.obj = Target(**named)
 
 
 _HELP = {"-h", "--help"}
@@ -232,20 +192,12 @@ _BUG = 3
 _INTERRUPTED = 130
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
-_UNWRITABLE = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EBADF,
-    errno.ENXIO,
-    errno.EAGAIN,
-)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.ENXIO, errno.EAGAIN)
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
 
 
 def _run(arguments: list[str]) -> int:
-    """What click's own `main` does, except that an interrupt and a closed pipe are left to the caller.
+    """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller.
 
     Returns:
         The exit code.
@@ -258,9 +210,7 @@ def _run(arguments: list[str]) -> int:
     options = set(takewhile(lambda argument: argument != "--", arguments))
     as_json = "--json" in options
     if options & _HELP and "--no-pager" not in options and sys.stdout.isatty():
-        from mdmem.cli.programs import start_paging
-
-        start_paging()
+        _module("render").start_paging()
     try:
         with app.make_context("mdmem", arguments.copy()) as context:
             code = app.invoke(context)
@@ -273,16 +223,16 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the one boundary: what is expected becomes a message, a bug says so
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from None  # it came while a class was made, up to Python 3.11
-        return _failed(error, as_json=as_json)
+        return _print_failure(error, as_json=as_json)
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: Exception, *, as_json: bool = False) -> int:
-    """Say what went wrong; the exit code."""
-    from mdmem.cli.render import print_error, print_usage
+def _print_failure(error: Exception, *, as_json: bool = False) -> int:
+    """Print what went wrong, and return the exit code."""
+    from mdmem.cli.render import print_error, print_usage, stop_paging
     from mdmem.errors import MdmemError
 
-    _end_paging()  # an error is seen though nobody reads to the end
+    stop_paging()  # an error is seen though nobody reads to the end
     if isinstance(error, click.ClickException):
         print_usage(error, as_json=as_json)
         return error.exit_code
@@ -292,55 +242,8 @@ def _failed(error: Exception, *, as_json: bool = False) -> int:
     import traceback
 
     traceback.print_exception(error)
-    print("mdmem: this is a bug in mdmem; nothing that it was told to do was half done", file=sys.stderr)
+    print("mdmem: this is a bug in mdmem; no change was left half done", file=sys.stderr)
     return _BUG
-
-
-# In place of click's scripts, which leave names unquoted (bash) and cut them at a comma (fish).
-_SCRIPTS = {
-    "bash": r"""%(complete_func)s() {
-    local IFS=$'\n' type value special
-    COMPREPLY=()
-    while IFS=, read -r type value; do
-        case $type in
-            dir) compopt -o dirnames ;;
-            file) compopt -o default ;;
-            plain)
-                # A name of a file may hold anything, and bash puts in what it is given.
-                case ${COMP_WORDS[COMP_CWORD]} in
-                    \'*) value=${value//\'/"'\\''"} ;;
-                    \"*)
-                        for special in \\ \" \$ \`; do
-                            value=${value//"$special"/"\\$special"}
-                        done
-                        value=${value//\!/"\"'!'\""} ;;
-                    *) printf -v value %%q "$value" ;;
-                esac
-                COMPREPLY+=("$value") ;;
-        esac
-    done < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD %(complete_var)s=bash_complete "$1")
-}
-
-complete -o nosort -F %(complete_func)s %(prog_name)s
-""",
-    "fish": r"""function %(complete_func)s
-    for answer in (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) \
-            COMP_CWORD=(commandline -t) %(prog_name)s)
-        set -l parts (string split --max 1 "," $answer)
-        switch $parts[1]
-            case dir
-                __fish_complete_directories $parts[2]
-            case file
-                __fish_complete_path $parts[2]
-            case plain
-                printf '%%s\n' $parts[2]
-        end
-    end
-end
-
-complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
-""",
-}
 
 
 @click.command("completion", epilog='Example: eval "$(mdmem completion bash)"')
@@ -348,16 +251,20 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell, to be evaluated in its start-up file."""
-    from click.shell_completion import get_completion_class
+    if shell == "zsh":
+        from click.shell_completion import ZshComplete
 
-    kind = get_completion_class(shell)
-    if kind is not None:
-        found = kind(ctx.find_root().command, {}, "mdmem", _COMPLETE)
-        print(_SCRIPTS[shell] % found.source_vars() if shell in _SCRIPTS else found.source())
+        print(ZshComplete(ctx.find_root().command, {}, "mdmem", _COMPLETE).source())
+        return
+    # In place of click's, which leave names unquoted (bash) and cut them at a comma (fish).
+    with open(
+        os.path.join(os.path.dirname(__file__), "completion", f"mdmem.{shell}"), encoding="utf-8"
+    ) as file:
+        print(file.read())
 
 
 def program() -> NoReturn:
-    """Be the program: run it, and end this process with its exit code."""
+    """Run the program, and end this process with its exit code."""
     # It is over before collecting garbage would pay, and importing sets collections off.
     gc.disable()
     _prepare_streams()
@@ -374,13 +281,12 @@ def main(arguments: Sequence[str]) -> int:
         The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
     """
     try:
-        try:
-            code = _run([*arguments])
-        finally:
-            _end_paging()
+        code = _run([*arguments])
+        _stop_paging()
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:
+        _stop_paging(is_interrupted=True)
         return _INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -390,24 +296,22 @@ def main(arguments: Sequence[str]) -> int:
             print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
             return _REFUSED
         if error.errno not in _UNWRITABLE or error.filename is not None:
-            return _failed(error)
+            return _print_failure(error)
         _drop_output()
         with contextlib.suppress(OSError):  # it may be standard error that cannot be written
-            told = f"cannot write the output: {error.strerror}; a change that was made stands"
-            print(f"mdmem: {told}", file=sys.stderr)
+            problem = f"cannot write the output: {error.strerror}; a change that was made stands"
+            print(f"mdmem: {problem}", file=sys.stderr)
         return _REFUSED
     return code
 
 
-def _end_paging() -> None:
-    """Where a pager shows what was printed, wait for its end, and erase what tells of waiting."""
-    for shown in (getattr(sys.stderr, "status", None), getattr(sys.stdout, "pager", None)):
-        if shown:  # only a terminal has any
-            shown.end()
+def _stop_paging(*, is_interrupted: bool = False) -> None:
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        _module("render").stop_paging(is_interrupted=is_interrupted)
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams such that nothing printed is lost, refused, or obeyed by a terminal."""
+    """Prepare the standard streams: they lose and refuse nothing, and no terminal obeys what is printed."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # It is closed, and the next file to be opened would take its number.

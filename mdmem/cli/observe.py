@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem.cli import options, render
 from mdmem.cli.main import command, group
-from mdmem.cli.options import Verb, change_command, model_option, read_command
-from mdmem.cli.render import go_on, print_head, print_json, print_messages
-from mdmem.cli.serve import end
+from mdmem.cli.serve import end_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
 
 
 @command("observe", epilog="Example: mdmem observe --session t1")
-@click.option("--session", metavar="KEY", help="Observe this one.")
-@click.option("--all", is_flag=True, help="Observe every session, in place of one.")
+@click.option("--session", metavar="KEY", help="Observe this session.")
+@click.option("--all", is_flag=True, help="Observe every session instead of one.")
 @click.option("--watch", is_flag=True, help="Go on, as they grow, until it is stopped.")
-@model_option
-@read_command
-def observe_command(memory: Memory, as_json: bool, watch: bool, **asked: Any) -> int:
+@options.model_option
+@options.read_command
+def observe_command(memory: Memory, watch: bool, **given: Any) -> int:
     """Note what sessions came to since the last time, and let a model reflect on that, where it is due.
 
     When it is, the config says under [observation]. Each memory that is made is printed. A session that
     another process observes is left to that one. The exit code is 1 where anything went wrong.
     """
     if watch:
-        go_on()
-        signal.signal(signal.SIGTERM, end)
+        render.stop_paging()
+        signal.signal(signal.SIGTERM, end_program)
     code = 0
-    for each in memory.observe(watch=watch, **asked):
+    for each in memory.observe(watch=watch, **given):
         code = 1 if each.problems else code
-        print_json(each) if as_json else _print_observed(each)
+        render.print_found(each, _print_observed)
         sys.stdout.flush()
     return code
 
@@ -50,134 +49,60 @@ def _print_observed(each: ObservedSession) -> None:
         print(f"created {path}")
     if each.compacted:
         print(f"{each.compacted:,} stand for their messages in a prompt of {each.session}")
-    if each.is_busy:
-        print(f"{each.session}: another process observes it", file=sys.stderr)
-    for problem in each.problems:
-        print(f"{each.session}: {problem}", file=sys.stderr)
+    busy = ["another process observes it"] if each.is_busy else []
+    render.print_remarks(f"{each.session}: {problem}" for problem in (*busy, *each.problems))
 
 
 @group("observations")
 def observations_command() -> None:
-    """Observations: what stretches of sessions left behind, and reflections on these."""
-
-
-@observations_command.command("observe", epilog="Example: mdmem observations observe t1")
-@click.argument("session", metavar="KEY")
-@model_option
-@read_command
-def observations_observe(memory: Memory, session: str, generator: Program | None, as_json: bool) -> int:
-    """Note what was said since the last time, whether that is due or not; 1 where nothing was."""
-    return _print_made(memory.observations.observe(session, generator), as_json=as_json)
+    """Print what stretches of sessions left behind, and reflections on that."""
 
 
 @observations_command.command("reflect", epilog="Example: mdmem observations reflect t1")
 @click.argument("session", metavar="KEY")
-@click.option("--meta", is_flag=True, help="On reflections, in place of observations.")
-@model_option
-@read_command
-def observations_reflect(
-    memory: Memory, session: str, meta: bool, generator: Program | None, as_json: bool
-) -> int:
-    """Let a model sum up what no reflection covers; 1 where that is nothing."""
-    return _print_made(memory.observations.reflect(session, meta=meta, generator=generator), as_json=as_json)
-
-
-@observations_command.command("due", epilog="Example: mdmem observations due t1")
-@click.argument("session", metavar="KEY")
-@model_option
-@read_command
-def observations_due(memory: Memory, session: str, generator: Program | None, as_json: bool) -> int:
-    """Print what `mdmem observe` would do for a session; the exit code is 1 where that is nothing."""
-    found = memory.observations.due(session, generator)
-    if as_json:
-        print_json({"due": found})
-    else:
-        print("\n".join(found), end="\n" if found else "")
-    return 0 if found else 1
+@click.option("--meta", is_flag=True, help="Reflect on reflections instead of observations.")
+@options.model_option
+@options.read_command
+def observations_reflect(memory: Memory, session: str, meta: bool, generator: Program | None) -> int:
+    """Let a model sum up what no reflection covers; the exit code is 1 when that is nothing."""
+    made = memory.observations.reflect(session, meta=meta, generator=generator)
+    return render.print_found([made] if made else [], _print_observations)
 
 
 @observations_command.command("list", epilog="Example: mdmem observations list t1 --recent 5")
 @click.argument("session", metavar="KEY")
-@click.option("--recent", type=click.IntRange(0), metavar="N", help="Only the newest N.")
-@read_command
-def observations_list(memory: Memory, session: str, recent: int | None, as_json: bool) -> None:
+@click.option("--recent", type=click.IntRange(0), help="Print only the newest N.")
+@options.read_command
+def observations_list(memory: Memory, session: str, recent: int | None) -> None:
     """Print the observations of a session, the oldest first."""
-    _print_each(memory.observations.list(session, recent), as_json=as_json)
-
-
-@observations_command.command("reflections", epilog="Example: mdmem observations reflections t1")
-@click.argument("session", metavar="KEY")
-@click.option("--recent", type=click.IntRange(0), metavar="N", help="Only the newest N.")
-@read_command
-def observations_reflections(memory: Memory, session: str, recent: int | None, as_json: bool) -> None:
-    """Print the reflections on a session, the oldest first."""
-    _print_each(memory.observations.reflections(session, recent), as_json=as_json)
-
-
-@observations_command.command("newest", epilog="Example: mdmem observations newest t1 --budget 1000")
-@click.argument("session", metavar="KEY")
-@click.option("--reflections", type=click.IntRange(0), default=5, show_default=True, help="0: all.")
-@click.option("--observations", type=click.IntRange(0), default=20, show_default=True, help="0: all.")
-@click.option(
-    "--budget", type=click.IntRange(0), default=4_000, show_default=True, metavar="TOKENS", help="0: all."
-)
-@read_command
-def observations_newest(memory: Memory, session: str, as_json: bool, **asked: Any) -> None:
-    """Print what an agent is given of a session: the newest that no reflection covers."""
-    found = memory.observations.newest(session, **asked)
-    if as_json:
-        print_json(found)
-        return
-    _print_each(found.found, as_json=False)
-    if found.left_out:
-        print(f"{found.left_out:,} left out", file=sys.stderr)
-
-
-@observations_command.command("get", epilog="Example: mdmem observations get t1/0123abcd-1-14")
-@click.argument("id_", metavar="ID")
-@read_command
-def observations_get(memory: Memory, id_: str, as_json: bool) -> int:
-    """Print an observation or a reflection; the exit code is 1 when there is none of this path."""
-    return _print_made(memory.observations.get(id_), as_json=as_json)
+    render.print_found(memory.observations.list(session, recent), _print_observations)
 
 
 @observations_command.command("expand", epilog="Example: mdmem observations expand t1/0123abcd-1-14")
 @click.argument("id_", metavar="ID")
-@click.option("--budget", type=click.IntRange(0), default=4_000, metavar="TOKENS", help="At most this much.")
-@read_command
-def observations_expand(memory: Memory, id_: str, budget: int, as_json: bool) -> None:
+@options.token_option
+@options.read_command
+def observations_expand(memory: Memory, id_: str, budget: int) -> None:
     """Print the messages that an observation is about, also those that left the history."""
-    found = memory.observations.expand(id_, budget)
-    if as_json:
-        print_json(found)
-    else:
-        print_messages(found.messages)
-        if found.left_out:
-            print(f"{found.left_out:,} messages left out", file=sys.stderr)
+    render.print_found(memory.observations.expand(id_, budget), _print_expanded)
+
+
+def _print_expanded(found: Any) -> None:
+    render.print_messages(found.messages)
+    render.print_left_out(found.left_out)
 
 
 @observations_command.command("delete", epilog="Example: mdmem observations delete --session t1")
 @click.argument("ids", metavar="ID…", nargs=-1)
-@click.option("--session", metavar="KEY", help="All of this session.")
-@change_command
-def observations_delete(ids: Sequence[str], session: str | None) -> Verb:
+@click.option("--session", metavar="KEY", help="Delete all of this session.")
+@options.change_command
+def observations_delete(ids: Sequence[str], session: str | None) -> options.Verb:
     """Remove observations and reflections; what they are about stays, and is not observed again."""
     return lambda m: m.observations.delete(ids, session)
 
 
-def _print_made(found: Observation | None, *, as_json: bool) -> int:
-    if as_json:
-        print_json(found)
-    elif found:
-        _print_each([found], as_json=False)
-    return 0 if found else 1
-
-
-def _print_each(found: Sequence[Observation], *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
+def _print_observations(found: Sequence[Observation]) -> None:
     for each in found:
         kind = f"reflection {each.generation}" if each.generation else "observation"
-        print_head(f"{each.path}  {kind} of #{each.first} to #{each.last}, by {each.by}")
+        render.print_head(f"{each.path}  {kind} of #{each.first} to #{each.last}, by {each.by}")
         print(each.text or each.problem, end="\n\n")

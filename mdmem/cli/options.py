@@ -1,49 +1,57 @@
-"""Options and arguments that several commands share."""
+"""Declare the options and arguments that several commands share."""
 
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mdmem.cli.main import NO_PAGER, Target
-from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, completions, resolved
-from mdmem.cli.render import Terminal, go_on, memories, print_applied, print_diff, print_notes, show_status
+from mdmem.cli.main import Target
+from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, completions, resolve_paths
+from mdmem.cli.render import (
+    count_memories,
+    is_set,
+    print_applied,
+    print_diff,
+    print_notes,
+    show_progress,
+    start_paging,
+    stop_paging,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mdmem import EditPlan, Memory
 
-_EMPTY = "mdmem.empty"
-
 F = TypeVar("F", bound=Callable[..., Any])
 Verb = Callable[[Any], Any]
 """A change of a memory, or of its plan."""
+_EMPTY = "empty"
 
 
-def json_option(command: F) -> F:
-    """The options --json and --raw."""
-    help_text = "On a terminal, too, print control characters as they are."
-    raw = click.option(
-        "--raw", is_flag=True, is_eager=True, expose_value=False, callback=_print_raw, help=help_text
+def _flag(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A002 - as click calls it
+    """Declare an option that `is_set` tells of, under `key`, wherever somebody asks."""
+
+    def keep(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+        ctx.meta[key] = given
+
+    # Eager: a dry run asks no model, and `_read_model` has to know.
+    return click.option(
+        *declared, key, is_flag=True, is_eager=True, expose_value=False, callback=keep, help=help
     )
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, an object a line.")(raw(command))
 
 
-def _print_raw(_ctx: click.Context, _: click.Parameter, raw: bool) -> None:
-    if isinstance(sys.stdout, Terminal):
-        sys.stdout.exact = raw
-
-
-yes_option = click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
-verbose_option = click.option("--verbose", "-v", is_flag=True, help="List all, however many.")
-# Eager, since a dry run asks no model: `_read_model` has to know.
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, is_eager=True, help="Print the diff and write nothing."
+yes_option = _flag("yes", "--yes", help="Do not ask.")
+force_option = _flag("yes", "--yes", "-f", help="Do not ask.")
+verbose_option = _flag("verbose", "--verbose", "-v", help="List all, however many.")
+dry_run_option = _flag("dry_run", "--dry-run", help="Print the diff and write nothing.")
+base_option = click.option(
+    "--base", metavar="HASH", help="Refuse unless the memory has this hash (8 digits or more)."
 )
 format_option = click.option(
     "--format",
@@ -52,17 +60,25 @@ format_option = click.option(
     default="text",
     show_default=True,
 )
+token_option = click.option(
+    "--budget", type=click.IntRange(0), default=4_000, metavar="TOKENS", help="Print at most so many tokens."
+)
 
 
-def base_option(command: F) -> F:
-    """The option --base."""
-    help_text = "The hash that you saw (8 digits or more): refuse if the memory has changed since."
-    return click.option("--base", metavar="HASH", help=help_text)(command)
+def json_option(command: F) -> F:
+    """Declare the options --json and --raw."""
+    raw = _flag("raw", "--raw", help="Print control characters on a terminal, too, as they are.")
+    return _flag("as_json", "--json", help="Print JSON, one object a line.")(raw(command))
+
+
+def change_options(command: F) -> F:
+    """Declare the options of every change: --json, --dry-run and --verbose."""
+    return verbose_option(dry_run_option(json_option(command)))
 
 
 def model_option(command: F) -> F:
-    """The option --model, which becomes the argument `generator`."""
-    help_text = "Ask this: none, or a program as `claude -p`; else what MDMEM_MODEL or your config names."
+    """Declare the option --model, which becomes the argument `generator`."""
+    help_text = "Ask this program, as `claude -p`, or none; else MDMEM_MODEL or your config says which."
     return click.option("--model", "generator", metavar="COMMAND", callback=_read_model, help=help_text)(
         command
     )
@@ -72,11 +88,11 @@ def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> An
     import mdmem
 
     program = None if ctx.resilient_parsing else mdmem.configured(model)
-    return _unasked(program.__name__) if program and ctx.params.get("dry_run") else program
+    return _refuse_to_ask(program.__name__) if program and is_set("dry_run") else program
 
 
-def _unasked(name: str) -> Any:
-    """What stands for a model in a dry run, which costs nothing: rules decide, and the reason is told."""
+def _refuse_to_ask(name: str) -> Any:
+    """Make a model for a dry run, which refuses, and so costs nothing: rules decide."""
 
     def ask(prompt: str, *_: float) -> str:
         from mdmem import estimate
@@ -90,27 +106,24 @@ def _unasked(name: str) -> Any:
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:
-    """An argument that is the path of a memory, or several: what it names is looked up with `resolved`."""
+    """Declare an argument that is a path of a memory, or several; `resolve_paths` looks them up."""
     return click.argument(name, **_of_paths(role), **settings)
 
 
 def path_option(*declared: str, role: Role = READ_FOLDER, **settings: Any) -> Callable[[F], F]:
-    """An option that is the path of a folder, or of a memory; as `path_argument`."""
+    """Declare an option that is a path of a folder or a memory, as `path_argument`."""
     return click.option(*declared, **_of_paths(role), **settings)
 
 
 def _of_paths(role: Role) -> dict[str, Any]:
-    """What keeps the role of a path with it, and what the shell completes it with."""
+    """Return the settings that keep the role of a path with it, and let the shell complete it."""
 
-    def spelled(_ctx: click.Context, _: click.Parameter, value: Any) -> Any:
-        return (
-            tuple(map(spell, value)) if isinstance(value, tuple) else value if value is None else spell(value)
-        )
+    def spell(_ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(Spelled(each, role) for each in value)
+        return value if value is None else Spelled(value, role)
 
-    def spell(text: str) -> Spelled:
-        return Spelled(text, role)
-
-    return {"callback": spelled, "shell_complete": functools.partial(_complete_path, role)}
+    return {"callback": spell, "shell_complete": functools.partial(_complete_path, role)}
 
 
 def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -126,36 +139,27 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
 
 
 def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable[[F], F]:
-    """An argument that is a text; `-`, or leaving it away, reads standard input.
+    """Declare an argument that is a text; `-`, or no argument, reads standard input.
 
-    An empty standard input is refused: most often a program before the pipe has failed. Where an empty text
+    Empty standard input is refused: most often a program before the pipe has failed. Where an empty text
     means something, the option --empty allows it.
     """
     argument = click.argument(name, default="-", callback=read_text)
     if not may_be_empty:
         return argument
-    help_text = f"Without {name.upper()}, standard input may be empty."
-    option = click.option(
-        "--empty", is_flag=True, is_eager=True, expose_value=False, callback=_allow_empty, help=help_text
-    )
+    option = _flag(_EMPTY, "--empty", help="Allow standard input to be empty.")
     return lambda command: argument(option(command))
 
 
-def _allow_empty(ctx: click.Context, _: click.Parameter, empty: bool) -> None:
-    ctx.meta[_EMPTY] = empty
-
-
 def read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The text of an argument; of `-` what standard input gives."""
+    """Return the text of an argument; for `-`, what standard input gives."""
     if value != "-":
         return value
     if sys.stdin.isatty():
         print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
     data = sys.stdin.buffer.read()
     if not data.strip() and not ctx.meta.get(_EMPTY):
-        instead = f"give {parameter.human_readable_name}"
-        if _EMPTY in ctx.meta:
-            instead += ", or say --empty"
+        instead = f"give {parameter.human_readable_name}{', or say --empty' * (_EMPTY in ctx.meta)}"
         raise click.UsageError(f"standard input is empty, and there is no other text: {instead}")
     try:
         return data.decode("utf-8")
@@ -163,122 +167,107 @@ def read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
 
 
-def read_pairs(pairs: Iterable[str], form: str, read: Callable[[str, str], Any]) -> dict[str, Any]:
-    """Arguments such as NAME=VALUE as a mapping."""
-    values: dict[str, Any] = {}
+def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Read arguments of the form KEY=VALUE as a mapping."""
+    values = {}
     for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"{pair!r} is not {form}")
-        values[name] = read(name, value)
+        key, equals, values[key] = pair.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{pair!r} is not KEY=VALUE")
     return values
 
 
 def variable_options(command: F) -> F:
-    """The options --var and --vars."""
-    command = click.option(
-        "--vars", "from_stdin", is_flag=True, help="Read a JSON object from standard input."
-    )(command)
-    return click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="A variable; repeatable.")(
-        command
+    """Declare the options --var and --vars."""
+    from_stdin = click.option(
+        "--vars", "from_stdin", is_flag=True, help="Read variables from standard input, as a JSON object."
     )
+    pairs = click.option(
+        "--var", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable; repeatable."
+    )
+    return pairs(from_stdin(command))
 
 
 def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
-    """The variables that the options --var and --vars give."""
+    """Read the variables that the options --var and --vars give."""
     variables: dict[str, Any] = {}
     if from_stdin:
-        go_on()  # somebody may type them
-        try:
-            import json
-
-            variables = json.loads(sys.stdin.buffer.read())
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"standard input is not JSON: {error}") from None
-        if not isinstance(variables, dict):
-            raise click.UsageError("standard input is not a JSON object")
-    return {**variables, **read_pairs(pairs, "KEY=VALUE", lambda _, value: value)}
+        stop_paging()  # somebody may type them
+        variables = read_object(sys.stdin.buffer.read(), "standard input")
+    return variables | read_pairs(pairs)
 
 
-def read_value(_name: str, text: str) -> Any:
-    """The value of an argument; see `mdmem.read_value`."""
-    import mdmem
-    from mdmem.errors import Usage
-
+def read_json(text: str | bytes, name: str = "VALUE") -> Any:
+    """Read a text as JSON; `name` is what an error calls it."""
     try:
-        return mdmem.read_value(text)
-    except Usage as error:
-        raise click.UsageError(error.message) from None
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{name} is not JSON: {error}") from None
+
+
+def read_object(text: str | bytes, name: str) -> dict[str, Any]:
+    """Read a text as a JSON object, as `read_json`."""
+    value = read_json(text, name)
+    if not isinstance(value, dict):
+        raise click.UsageError(f"{name} is not a JSON object")
+    return value
 
 
 def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
-    """Make a command of a function that returns the change to make: adds its options, and prints.
+    """Make a command of a function that returns the change to make: add its options, make it, and print.
 
     The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
     """
 
-    @verbose_option
-    @dry_run_option
-    @json_option
+    @change_options
     @click.pass_obj
     @functools.wraps(function)
     def command(target: Target, /, **arguments: Any) -> None:
-        how = {name: arguments.pop(name) for name in ("dry_run", "as_json", "verbose")}
-        memory = opened(target)
-        make_change(memory, function(**resolved(memory, arguments)), **how)
+        memory = open_memory(target)
+        make_change(memory, function(**resolve_paths(memory, arguments)))
 
     return command
 
 
-def opened(target: Target) -> Memory:
-    """The memories that the command line names; what takes a while with them is shown on a terminal."""
+def open_memory(target: Target) -> Memory:
+    """Open the memories that the command line names; show on a terminal how far long work is."""
     memory = target.open()
-    memory.progress = show_status()
+    memory.progress = show_progress()
     return memory
 
 
-def make_change(memory: Memory, verb: Verb, *, dry_run: bool, as_json: bool, verbose: bool = False) -> None:
-    """Make a change and print what it did, or with `dry_run` only what it would do."""
-    if dry_run:
-        plan = memory.prepared(verb(memory.plan))
-        print_diff(plan.diff(), plan, as_json=as_json)
+def make_change(memory: Memory, verb: Verb) -> None:
+    """Make a change and print what it did, or with --dry-run only what it would do."""
+    if is_set("dry_run"):
+        print_diff(memory.prepared(verb(memory.plan)))
     else:
-        print_applied(verb(memory), as_json=as_json, verbose=verbose)
+        print_applied(verb(memory))
     print_notes(memory)
 
 
-def may_ask(*, yes: bool) -> bool:
-    """Whether somebody is there to be asked, who has not said --yes."""
-    return not yes and sys.stdin.isatty() and sys.stdout.isatty()
+def may_ask() -> bool:
+    """Tell whether somebody is there to be asked, who has not said --yes."""
+    return not is_set("yes") and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def is_confirmed(plan: EditPlan, verb: str) -> bool:
-    """Whether a plan may be applied, as who is asked says."""
-    if click.confirm(f"{verb} {memories(len(plan.changes))}?"):
-        show_status()
+    """Ask whether a plan may be applied."""
+    if click.confirm(f"{verb} {count_memories(len(plan.changes))}?"):
         return True
     print("nothing was changed", file=sys.stderr)
     return False
 
 
-def page() -> None:
-    """Let the user's pager show what is printed from now on, where a terminal has too few lines for it."""
-    if isinstance(sys.stdout, Terminal) and not click.get_current_context().meta[NO_PAGER]:
-        from mdmem.cli.programs import start_paging
-
-        start_paging()
-
-
 def read_command(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Make a command of a function that takes the opened memory first; adds --json and a pager."""
+    """Make a command of a function that takes the opened memory first; add --json and a pager."""
 
     @json_option
     @click.pass_obj
     @functools.wraps(function)
     def command(target: Target, /, **arguments: Any) -> int | None:
-        page()
-        memory = opened(target)
-        code = function(memory, **resolved(memory, arguments))
+        start_paging()
+        memory = open_memory(target)
+        code = function(memory, **resolve_paths(memory, arguments))
         print_notes(memory)
         return code
 

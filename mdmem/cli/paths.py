@@ -82,7 +82,7 @@ class OutsideFile(str):
     __slots__ = ()
 
 
-def resolved(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
+def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a command with the paths of the namespace in the place of those that were typed.
 
     Raises:

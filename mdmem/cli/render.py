@@ -1,4 +1,4 @@
-"""What a command prints, as text for people and as JSON for programs."""
+"""Print what a command answers, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mdmem import Applied, Document, EditPlan, Memory, Message
-    from mdmem.cli.programs import Pager
     from mdmem.diagnostic import Span
     from mdmem.errors import MdmemError
     from mdmem.memory.verbs import Listed
@@ -26,129 +25,148 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager", "raw"]) -> bool:
+    """Tell whether the command line has an option that many commands have."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(option))
+
+
 class Terminal(io.TextIOWrapper):
-    """A standard stream that is a terminal: what is printed is shown, and never obeyed.
+    """A standard stream that is a terminal: it shows what is printed, and obeys none of it.
 
     Memories and their names may be a stranger's, and a terminal does what control characters say.
     """
 
     exact = False
-    """Whether everything goes out as it is."""
-    pager: ClassVar[Pager | None] = None
-    """Takes all that is written to any of these streams, where there is one."""
-    status: ClassVar[Status | None] = None
-    """What is shown until something is written to any of these streams."""
+    """Whether everything goes out as it is; standard output with --raw does, too."""
+    held: ClassVar[list[tuple[Terminal, str]] | None] = None
+    """What was printed to these streams, in order, while it may still go to the pager."""
+    progress: ClassVar[Progress | None] = None
+    """The line that is shown until something is printed to any of these streams."""
 
     def write(self, text: str, /) -> int:
-        """Write a text with what cannot be seen made visible."""
-        return self.write_own(text if self.exact else _shown(text))
+        """Write a text, and make visible what cannot be seen."""
+        return self.write_own(self.make_visible(text))
+
+    def make_visible(self, text: str) -> str:
+        """Make visible what cannot be seen, and what a terminal would obey."""
+        if self.exact or (self is sys.stdout and is_set("raw")):
+            return text
+        from mdmem import visible
+
+        # A carriage return by itself lets what follows cover what stands before it.
+        return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))
 
     def write_own(self, text: str) -> int:
         """Write a text of the program's own, which may move the cursor and set colours."""
-        if Terminal.status:
-            Terminal.status.end()
-        return Terminal.pager.write(self, text) if Terminal.pager else self.write_now(text)
+        if Terminal.held is not None:
+            Terminal.held.append((self, text))
+            return len(text)
+        if Terminal.progress:
+            Terminal.progress.erase()
+        return self.write_now(text)
 
     def write_now(self, text: str) -> int:
-        """As `write_own`, past the pager."""
+        """Write a text at once, past what is held."""
         return super().write(text)
 
 
-class Status:
-    """What a command that takes a while says on a terminal until it prints something: one line, then erased.
+def start_paging() -> None:
+    """Hold what is printed from now on, so that the user's pager can show it if it is more than a screen."""
+    # A terminal of a person has a size; few others have one.
+    if isinstance(sys.stdout, Terminal) and not is_set("no_pager") and _is_watched(sys.stdout):
+        Terminal.held = Terminal.held or []
 
-    It is told what is done, and how much of it; else it says for how long.
-    """
+
+def stop_paging(*, is_interrupted: bool = False) -> None:
+    """Print what is held, in a pager if it is more than a screen; drop it after an interrupt."""
+    held, Terminal.held = Terminal.held or (), None
+    if Terminal.progress:
+        Terminal.progress.erase()
+    text = "".join(text for _, text in held)
+    screen = sys.stdout
+    if is_interrupted or not text or not isinstance(screen, Terminal):
+        return
+    if _fits(text, screen):
+        for stream, part in held:
+            stream.write_now(part)
+        return
+    drop_relative_path()
+    os.environ.setdefault("LESS", "FRX")  # as git: let colours pass, leave the text on the screen
+    exact, screen.exact = screen.exact, True  # what is held was made visible
+    try:
+        click.echo_via_pager(text.removesuffix("\n"), color=True)
+    finally:
+        screen.exact = exact
+
+
+def drop_relative_path() -> None:
+    """Drop the folders of PATH that are relative: a program there may be a stranger's."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders))
+
+
+def _fits(text: str, screen: Terminal) -> bool:
+    """Tell whether a text is no longer than a screen."""
+    size = os.get_terminal_size(screen.fileno())
+    return sum(1 + max(0, len(line) - 1) // (size.columns or 80) for line in text.splitlines()) < size.lines
+
+
+class Progress:
+    """Shows on a terminal how far a command is, from half a second on, in one line that is then erased."""
 
     def __init__(self, stream: Terminal) -> None:
-        from threading import Event, Lock, Thread
-
         self._stream = stream
         self._begun = time.monotonic()
-        self._told: tuple[str, int, int] | None = None
-        self._is_shown = False
-        self._is_over = Event()
-        self._lock = Lock()
-        Thread(target=self._show, name="mdmem-status", daemon=True).start()
+        self._shown = ""
 
     def __call__(self, doing: str, done: int, of: int) -> None:
-        """Take note of how far it is."""
-        self._told = (doing, done, of)
+        """Show what is done, and how much of it."""
+        if time.monotonic() - self._begun < _PROGRESS_AFTER or done >= of:
+            return
+        line = f"{doing} {draw_bar(done / of, 30):30} {100 * done // of:3}%"
+        if line != self._shown:
+            self._shown = line
+            self._write(f"\r{line}\x1b[K")
 
-    def _show(self) -> None:
-        shown = ""
-        while not self._is_over.wait(_STATUS_EVERY):
-            line = self._line(time.monotonic() - self._begun)
-            if line == shown:
-                continue
-            shown = line
-            with self._lock, contextlib.suppress(OSError):
-                if not self._is_over.is_set():
-                    self._is_shown = True
-                    self._stream.write_now(f"\r{line}\x1b[K")
-                    self._stream.flush()
+    def erase(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._shown = ""
+            self._write("\r\x1b[K")
 
-    def _line(self, seconds: float) -> str:
-        """What is to be seen so many seconds after it began."""
-        doing, done, of = self._told or ("", 0, 0)
-        if done < of and seconds >= _STATUS_SOON:
-            return f"{doing} {bar(done / of, 30):30} {100 * done // of:3}%"
-        return f"working, {seconds:.0f} s" if seconds >= _STATUS_LATE else ""
-
-    def end(self) -> None:
-        """Erase it, for good."""
-        with self._lock, contextlib.suppress(OSError):
-            Terminal.status = None
-            self._is_over.set()
-            if self._is_shown:
-                self._is_shown = False
-                self._stream.write_now("\r\x1b[K")
-                self._stream.flush()
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.write_now(text)
+            self._stream.flush()
 
 
-_STATUS_EVERY = 0.1  # seconds
-_STATUS_SOON, _STATUS_LATE = 0.5, 1.0  # seconds: with something told, without
+_PROGRESS_AFTER = 0.5  # seconds
 
 
-def show_status() -> Status | None:
-    """Begin to say how far the command is, on a terminal that somebody looks at."""
-    stream = sys.stderr
+def show_progress() -> Progress | None:
+    """Begin to show how far the command is, on a terminal that somebody looks at."""
     # Where the output goes to another program, that one may have the terminal.
-    if not (isinstance(sys.stdout, Terminal) and isinstance(stream, Terminal) and is_watched(stream)):
-        return None
-    Terminal.status = Terminal.status or Status(stream)
-    return Terminal.status
+    out, errors, Terminal.progress = sys.stdout, sys.stderr, None
+    if isinstance(out, Terminal) and isinstance(errors, Terminal) and _is_watched(errors):
+        Terminal.progress = Progress(errors)
+    return Terminal.progress
 
 
-def is_watched(stream: Terminal) -> bool:
-    """Whether a terminal has a size, as that of a person has and few others, and can erase a line."""
+def _is_watched(stream: Terminal) -> bool:
+    """Tell whether a terminal has a size, and can erase a line."""
     return os.environ.get("TERM", "dumb") != "dumb" and bool(os.get_terminal_size(stream.fileno()).lines)
-
-
-def go_on() -> None:
-    """Neither hold anything back for a pager nor say what takes so long: this goes on until it is stopped."""
-    if Terminal.status:
-        Terminal.status.end()
-    if Terminal.pager:
-        Terminal.pager.release()
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-def bar(share: float, width: int) -> str:
-    """A bar that is a share of so many columns; any share but nothing can be seen."""
+def draw_bar(share: float, width: int) -> str:
+    """Draw a bar that is a share of so many columns; any share but 0 is visible."""
     if not _can_draw():
         return "#" * max(share > 0, round(share * width))
     eighths = max(share > 0, round(share * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def _shown(text: str) -> str:
-    from mdmem import visible
-
-    # A carriage return by itself lets what follows cover what stands before it.
-    return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))
 
 
 def print_json(value: Any) -> None:
@@ -157,17 +175,17 @@ def print_json(value: Any) -> None:
         return
     from mdmem import as_json
 
-    _print_line(as_json(value))
+    _print_shape(as_json(value))
 
 
-def _print_line(shape: Any) -> None:
+def _print_shape(shape: Any) -> None:
     import json
 
     if isinstance(shape, list):
         for each in shape:
-            _print_line(each)
+            _print_shape(each)
         return
-    line = json.dumps(_exact(shape), ensure_ascii=False, default=str)
+    line = json.dumps(_spell_numbers(shape), ensure_ascii=False, default=str)
     print(line.translate(_LINE_ENDS))
 
 
@@ -176,29 +194,42 @@ _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 _MOST_EXACT = 2**53  # beyond it, programs that read numbers as JavaScript does take one for another
 
 
-def _exact(shape: Any) -> Any:
-    """A JSON value in which numbers that JSON or its readers have not are texts."""
+def _spell_numbers(shape: Any) -> Any:
+    """Replace by texts the numbers that JSON or its readers do not have."""
     if isinstance(shape, dict):
-        return {name: _exact(each) for name, each in shape.items()}
+        return {name: _spell_numbers(each) for name, each in shape.items()}
     if isinstance(shape, list):
-        return [_exact(each) for each in shape]
+        return [_spell_numbers(each) for each in shape]
     if isinstance(shape, float) and not isfinite(shape):
         return str(shape)
     return str(shape) if type(shape) is int and abs(shape) > _MOST_EXACT else shape
 
 
-def print_each(found: Iterable[T], line: Callable[[T], object], *, as_json: bool) -> None:
-    """Print what was found, each in a line of its own."""
+def print_found(found: T, as_text: Callable[[T], object]) -> int:
+    """Print what was found, with --json as JSON, else by `as_text`.
+
+    Returns:
+        The exit code: 1 when nothing was found.
+    """
+    if is_set("as_json"):
+        print_json(found)
+    else:
+        as_text(found)
+    return 0 if found else 1
+
+
+def print_each(found: Iterable[T], line: Callable[[T], object]) -> int:
+    """Print what was found, each in a line of its own; the exit code as of `print_found`."""
+    code = 1
     for each in found:
-        if as_json:
-            print_json(each)
-        else:
-            print(" ".join(str(line(each)).splitlines()))
+        print_found(each, lambda one: print(" ".join(str(line(one)).splitlines())))
+        code = 0
+    return code
 
 
-def print_text(name: str, text: str, *, as_json: bool) -> None:
+def print_text(name: str, text: str) -> None:
     """Print one text, in JSON under a name."""
-    if as_json:
+    if is_set("as_json"):
         print_json({name: text})
     else:
         print(text)
@@ -212,7 +243,7 @@ def print_error(error: MdmemError, *, as_json: bool) -> None:
 
 
 def print_usage(error: click.ClickException, *, as_json: bool) -> None:
-    """Print that a command line cannot be understood, as `print_error` does, below the command's usage."""
+    """Print that a command line is wrong, as `print_error` does, below the command's usage."""
     from mdmem.errors import Usage
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -225,31 +256,24 @@ def print_usage(error: click.ClickException, *, as_json: bool) -> None:
     print_error(Usage(problem=error.format_message(), remedy=remedy), as_json=as_json)
 
 
-def print_document(
-    document: Document,
-    span: Span | None = None,
-    *,
-    number: bool = False,
-    as_json: bool,
-) -> None:
+def print_document(document: Document, span: Span | None = None, *, number: bool = False) -> None:
     """Print a memory, or a stretch of it, exactly as it is; its hash goes to standard error."""
     start, end = span or (0, len(document.text))
     text = document.text[start:end]
-    if as_json:
-        found = {"path": document.path, "hash": document.hash, "fields": document.fields, "text": text}
-        print_json(found)
+    if is_set("as_json"):
+        print_json({"path": document.path, "hash": document.hash, "fields": document.fields, "text": text})
         return
     print(f"{document.path}  {document.hash}", file=sys.stderr, flush=True)
     if number and text:
         lines = document.lines
-        shown = range(lines.number(start), lines.number(end - 1) + 1)
-        text = "".join(f"{n:6}\t{lines.content(n)}\n" for n in shown)
+        numbers = range(lines.number(start), lines.number(end - 1) + 1)
+        text = "".join(f"{n:6}\t{lines.content(n)}\n" for n in numbers)
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def print_bytes(data: bytes) -> None:
-    """Print bytes exactly as they are; on a terminal, as the text that they are, with all of it visible."""
+    """Print bytes exactly as they are; on a terminal as text, with all of it visible."""
     if isinstance(sys.stdout, Terminal):
         sys.stdout.write(data.decode("utf-8", "replace"))
     else:
@@ -257,72 +281,79 @@ def print_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
 
 
+def print_remarks(lines: Iterable[str]) -> None:
+    """Print on standard error, behind the output, lines about it."""
+    sys.stdout.flush()
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def print_left_out(messages: int) -> None:
+    """Print how many messages were left out, unless all are there."""
+    print_remarks([f"{messages:,} messages left out"] if messages else [])
+
+
 MANY = 10
 """More memories than this are counted, not named."""
 
 
-def print_applied(applied: Applied, *, as_json: bool, verbose: bool = False) -> None:
-    """Print what a change did: every file with its new hash; of many, unless `verbose`, in numbers."""
-    if as_json:
+def print_applied(applied: Applied) -> None:
+    """Print what a change did: every file with its new hash; of many, without --verbose, in numbers."""
+    if is_set("as_json"):
         print_json(applied)
         return
     if not applied.files:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
-    elif len(applied.files) > MANY and not verbose:
-        print(_counted(applied))
+    elif len(applied.files) > MANY and not is_set("verbose"):
+        print(_count_changes(applied))
     else:
-        for path, verb, digest in _done(applied):
+        for path, verb, digest in _list_changes(applied):
             merged = "  (merged with a change made meanwhile)" if path in applied.merged else ""
             print(f"{verb} {path}  {digest}{merged}".rstrip())
-    _print_asides(applied.plan)
+    _print_warnings(applied.plan)
 
 
-def _done(applied: Applied) -> Iterator[tuple[str, str, str]]:
-    """What became of each file: its path, a verb, its new hash."""
+def _list_changes(applied: Applied) -> Iterator[tuple[str, str, str]]:
+    """Yield of each file its path, what happened to it, its new hash."""
     for file in applied.files:
         verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
         yield file.path, verb, file.after or ""
 
 
-def _counted(applied: Applied) -> str:
-    """What a change did, in numbers."""
+def _count_changes(applied: Applied) -> str:
+    """Say in numbers what a change did."""
     moves = {change.path: change.move_to for change in applied.plan.changes if change.move_to}
     targets = set(moves.values())
     counts = Counter(
-        "moved" if path in targets else verb for path, verb, _ in _done(applied) if path not in moves
+        "moved" if path in targets else verb for path, verb, _ in _list_changes(applied) if path not in moves
     )
-    told = ", ".join(f"{verb} {count:,}" for verb, count in sorted(counts.items()))
+    changes = ", ".join(f"{verb} {count:,}" for verb, count in sorted(counts.items()))
     merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-    return f"{told} {'memory' if counts.total() == 1 else 'memories'}{merged} (-v names each)"
+    return f"{changes} {'memory' if counts.total() == 1 else 'memories'}{merged} (-v names each)"
 
 
-def memories(count: int) -> str:
-    """So many memories, in words."""
+def count_memories(count: int) -> str:
+    """Say how many memories, as `1 memory` or `2 memories`."""
     return f"{count:,} {'memory' if count == 1 else 'memories'}"
 
 
-def _print_asides(plan: EditPlan) -> None:
-    """Say on standard error what a plan could not look into, and what was found in it."""
-    for line in plan.left_out:
-        print(f"left out: {line}", file=sys.stderr)
-    for finding in plan.warnings:
-        print(f"warning: {finding}\n    {finding.hint}", file=sys.stderr)
+def _print_warnings(plan: EditPlan) -> None:
+    print_remarks(f"left out: {line}" for line in plan.left_out)
+    print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in plan.warnings)
 
 
 def print_notes(memory: Memory) -> None:
-    """Say on standard error, behind the output, what had to give in the vault and in the index."""
-    for note in memory.remarks:
-        sys.stdout.flush()
-        print(f"note: {note}", file=sys.stderr)
+    """Print on standard error, behind the output, the remarks of the vault and the index."""
+    print_remarks(f"note: {remark}" for remark in memory.remarks)
 
 
-def print_diff(diff: str, plan: EditPlan, *, as_json: bool) -> None:
+def print_diff(plan: EditPlan) -> None:
     """Print what a plan would change."""
-    if as_json:
+    if is_set("as_json"):
         print_json(plan)
         return
-    print_hunks(diff)
-    _print_asides(plan)
+    print_hunks(plan.diff())
+    _print_warnings(plan)
 
 
 def print_hunks(diff: str) -> None:
@@ -333,7 +364,7 @@ def print_hunks(diff: str) -> None:
 
 
 def has_colours() -> bool:
-    """Whether standard output gets colours: a terminal does, unless the environment says otherwise."""
+    """Tell whether standard output gets colours: a terminal does, unless the environment says otherwise."""
     if os.environ.get("NO_COLOR"):
         return False
     is_able = isinstance(sys.stdout, Terminal) and os.environ.get("TERM") != "dumb"
@@ -343,8 +374,7 @@ def has_colours() -> bool:
 def print_coloured(text: str, colour: str | None) -> None:
     """Print a text, or a line with its end, in a colour where standard output gets colours."""
     screen = sys.stdout if isinstance(sys.stdout, Terminal) else None
-    if screen and not screen.exact:
-        text = _shown(text)
+    text = screen.make_visible(text) if screen else text
     if colour and has_colours():
         line = text.removesuffix("\n")
         text = click.style(line, fg=colour) + text[len(line) :]
@@ -359,15 +389,15 @@ _ASCII = ("|-- ", "`-- ", "|   ", "    ")
 def print_long(listed: Sequence[Listed]) -> None:
     """Print a listing in columns: bytes, day, type, path, title."""
     sizes = max((len(str(each.size)) for each in listed), default=0)
-    types = max((len(_word(each.type)) for each in listed), default=0)
+    types = max((len(_fill_column(each.type)) for each in listed), default=0)
     for each in listed:
-        sys.stdout.write(f"{each.size:{sizes}}  {each.date or '-':10}  {_word(each.type):{types}}  ")
+        sys.stdout.write(f"{each.size:{sizes}}  {each.date or '-':10}  {_fill_column(each.type):{types}}  ")
         print_coloured(each.path, "magenta")
         print(f"  {' '.join((each.title or '').split())}".rstrip())
 
 
-def _word(text: str | None) -> str:
-    """A value of a column; a dash where there is none, so that the columns can be told apart."""
+def _fill_column(text: str | None) -> str:
+    """Return the value of a column, or a dash, so that columns can be told apart."""
     return "_".join((text or "").split()) or "-"
 
 
@@ -391,19 +421,19 @@ def _print_branches(folder: dict[str, Any], above: str) -> None:
 
 
 def _can_draw() -> bool:
-    """Whether the user's locale has more than ASCII."""
+    """Tell whether the user's locale has more than ASCII."""
     import locale
 
     return locale.getencoding().casefold().replace("-", "") == "utf8"
 
 
 def print_head(text: str) -> None:
-    """Print what stands above a text, in one line: keys and roles may hold line ends."""
+    """Print the heading of a text in one line: keys and roles may hold line ends."""
     print_coloured(" ".join(text.splitlines()) + "\n", "cyan")
 
 
 def print_messages(messages: Iterable[Message]) -> None:
-    """Print what was said, with the number, the speaker and the time of each message."""
+    """Print messages, each with its number, role and time."""
     for message in messages:
         print_head(f"#{message.seq}  {message.role}  {message.created_at}")
         print(message.text, end="\n\n")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import mdmem
+from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.options import json_option, opened, page, path_argument, path_option, read_command
-from mdmem.cli.paths import READ_ANY, Spelled, resolved
-from mdmem.cli.render import Terminal, print_coloured, print_error, print_json, print_notes
+from mdmem.cli.paths import READ_ANY, Spelled, resolve_paths
 from mdmem.errors import NotFound
 
 if TYPE_CHECKING:
@@ -23,31 +22,10 @@ if TYPE_CHECKING:
 
 
 _EXCLUDED = {"md": "!*.json", "markdown": "!*.json", "json": "!*.md"}  # by the form of a file
-# What ripgrep and grep have, and `mdmem grep` does otherwise.
-_OTHERWISE = {
-    "-v --invert-match": "pipe the lines through `grep -v`",
-    "-L --files-without-match": "`mdmem ls` lists all memories, and -l those that match",
-    "-m --max-count": "use --limit N",
-    "-x --line-regexp": "use --regex '^TEXT$'",
-    "-U --multiline -z": "a match is within one line: look for one line",
-    "-f --file": "give each pattern with -e",
-    "-u --hidden --no-ignore -a --text": "what git ignores is searched, and hidden files are not memories",
-    "--include --iglob": "use -g GLOB",
-    "--exclude --exclude-dir": "use -g '!GLOB'",
-    "--files": "list memories with `mdmem ls`",
-    "--sort --sortr": "hits are sorted by path and line",
-    "--color --colour --colors": "NO_COLOR=1 turns colours off, CLICOLOR_FORCE=1 turns them on in a pipe",
-    "-T --type-not": "use `mdmem ls --where 'type!=TYPE'`",
-    "-N --no-line-number --no-filename -I": "print parts with `| cut -d: -f3-`, or use --json",
-    "--replace": "see `mdmem replace --help`",
-    "--count-matches --stats": "use -c for the lines, or `-o | wc -l` for the matches",
-    "--vimgrep --column -b": 'a hit\'s "column" is in --json',
-    "-p --pretty": "use --heading, and CLICOLOR_FORCE=1 for colours in a pipe",
-    "-0 --null": "use --json",
-}
 # What stands for something else in a regular expression, and seldom for itself in a text.
 _LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
+_NARROW = "raise --limit, or narrow with a path or -g"
 _CLIPPED = re.compile(r"\[[0-9,]+ characters left out\]")
 
 
@@ -59,50 +37,46 @@ grouped_option = click.option(
 )
 
 
-@command(
-    "grep",
-    otherwise=_OTHERWISE,
-    epilog="Example: mdmem grep --regex 'SQL(ite)?' notes AGENTS.md -C 1 --limit 20",
-)
+@command("grep", epilog="Example: mdmem grep --regex 'SQL(ite)?' notes AGENTS.md -C 1 --limit 20")
 @click.argument("pattern", required=False)
-@path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
+@options.path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
 @click.option(
     *("-e", "--regexp", "given"),
     multiple=True,
     metavar="PATTERN",
-    help="PATTERN, where it begins with a dash; of several, any may match.",
+    help="Give a PATTERN that begins with a dash, or several.",
 )
-@path_option("--in", "within", default="", metavar="FOLDER", help="Only below this folder.")
-@click.option("-g", "--glob", "globs", multiple=True, help="Only memories that fit; !GLOB: that do not.")
-@click.option("-t", "--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type.")
+@options.path_option("--in", "within", default="", metavar="FOLDER", help="Search only below this folder.")
+@click.option("-g", "--glob", "globs", multiple=True, help="Take memories that match; !GLOB: that do not.")
+@click.option("-t", "--type", "types", multiple=True, metavar="TYPE", help="Take memories of this type.")
 @click.option(
     *("--regex", "-E", "--extended-regexp", "-P", "--perl-regexp"),
     is_flag=True,
-    help="PATTERN is a regular expression; otherwise it is plain text.",
+    help="Read PATTERN as a regular expression, not as plain text.",
 )
-@click.option("-F", "--fixed-strings", "literal", is_flag=True, help="PATTERN is plain text, as without -E.")
+@click.option("-F", "--fixed-strings", "literal", is_flag=True, help="Read PATTERN as plain text (default).")
 @click.option("--case", type=click.Choice(["ignore", "smart", "exact"]), default="ignore", show_default=True)
-@click.option("-i", "--ignore-case", "case", flag_value="ignore", help="--case ignore.")
-@click.option("-s", "--case-sensitive", "case", flag_value="exact", help="--case exact, as in ripgrep.")
-@click.option("-S", "--smart-case", "case", flag_value="smart", help="--case smart.")
-@click.option("-w", "--word-regexp", "word", is_flag=True, help="Whole words only.")
-@click.option("-A", "--after-context", "after", type=click.IntRange(0), help="Lines after each hit.")
-@click.option("-B", "--before-context", "before", type=click.IntRange(0), help="Lines before each hit.")
-@click.option("-C", "--context", type=click.IntRange(0), default=0, help="Lines around each hit.")
-@click.option("-l", "--files-with-matches", "shown", flag_value="paths", help="Only the memories' paths.")
-@click.option("-c", "--count", "shown", flag_value="counts", help="How many lines match, by memory.")
-@click.option("-o", "--only-matching", "shown", flag_value="matches", help="Only what matches.")
-@click.option("-q", "--quiet", "shown", flag_value="nothing", help="Only the exit code.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many hits; with -l or -c, memories.")
+@click.option("-i", "--ignore-case", "case", flag_value="ignore", help="Ignore case.")
+@click.option("-s", "--case-sensitive", "case", flag_value="exact", help="Respect case, as in ripgrep.")
+@click.option("-S", "--smart-case", "case", flag_value="smart", help="Respect case if PATTERN has capitals.")
+@click.option("-w", "--word-regexp", "word", is_flag=True, help="Match only whole words.")
+@click.option("-A", "--after-context", "after", type=click.IntRange(0), help="Print N lines after a hit.")
+@click.option("-B", "--before-context", "before", type=click.IntRange(0), help="Print N lines before a hit.")
+@click.option("-C", "--context", type=click.IntRange(0), default=0, help="Print N lines around each hit.")
+@click.option("-l", "--files-with-matches", "shown", flag_value="paths", help="Print only the paths.")
+@click.option("-c", "--count", "shown", flag_value="counts", help="Count matching lines, by memory.")
+@click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
+@click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
+@click.option("--limit", type=click.IntRange(1), help="Print at most N hits, or N memories.")
 @grouped_option
 @click.option(
     *("-n", "-r", "-R", "-H", "--line-number", "--recursive", "same"),
     is_flag=True,
-    help="Accepted without effect: this is the default.",
+    help="Change nothing: this is the default.",
 )
-@json_option
+@options.json_option
 @click.pass_obj
-def grep_command(target: Target, /, as_json: bool, **asked: Any) -> int:
+def grep_command(target: Target, /, **asked: Any) -> int:
     """Find the lines that match, in the order of path and line.
 
     Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT. The exit code is 0 with hits, 1 without,
@@ -111,16 +85,16 @@ def grep_command(target: Target, /, as_json: bool, **asked: Any) -> int:
 
     TYPE is what a memory says of itself, or md or json: the form of its file. PATHs are memories and folders.
     """
-    page()
-    memory = opened(target)
+    render.start_paging()
+    memory = options.open_memory(target)
     try:
-        return _grep(memory, as_json=as_json, **asked)
+        return _grep(memory, **asked)
     except NotFound as error:
         # 1 would say that nothing was found where it was looked for.
-        print_error(error, as_json=as_json)
+        render.print_error(error, as_json=render.is_set("as_json"))
         return 2
     finally:
-        print_notes(memory)
+        render.print_notes(memory)
 
 
 def _grep(
@@ -135,42 +109,39 @@ def _grep(
     limit: int | None,
     grouped: bool | None,
     same: bool,  # noqa: ARG001 - it is so anyway
-    as_json: bool,
-    **options: Any,
+    **asked: Any,
 ) -> int:
     if given:
         paths = paths if pattern is None else (Spelled(pattern, READ_ANY), *paths)
         pattern = given[0]
     if pattern is None:
         raise click.UsageError("Missing argument 'PATTERN'.")
-    if literal and options["regex"]:
+    if literal and asked["regex"]:
         raise click.UsageError("-F and --regex exclude each other")
-    is_plain = not options["regex"]
+    is_plain = not asked["regex"]
     if len(given) > 1:
         each = (_SPECIAL.sub(r"\\\g<0>", one) if is_plain else one for one in given)
         pattern = "|".join(f"(?:{one})" for one in each)
-        options["regex"] = True
+        asked["regex"] = True
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
-    options["globs"] = (*options["globs"], *(excluded if len(excluded) == 1 else ()))
-    options["types"] = [name for name in types if name not in _EXCLUDED]
+    asked["globs"] = (*asked["globs"], *(excluded if len(excluded) == 1 else ()))
+    asked["types"] = [name for name in types if name not in _EXCLUDED]
     by_memory = shown in {"paths", "counts", "nothing"}
-    where = resolved(memory, {"paths": paths, "within": options.pop("within")})
-    hits = memory.grep(pattern, **where, **options, limit=None if by_memory else limit)
+    where = resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
+    hits = memory.grep(pattern, **where, **asked, limit=None if by_memory else limit)
     if by_memory:
-        found = _print_counts(hits.counts(), str(shown), limit, as_json=as_json)
+        found = _print_counts(hits.counts(), str(shown), limit)
         if shown == "nothing" and found:
             return 0
     else:
-        apart = any(options[name] for name in ("context", "before", "after"))
-        printer = HitPrinter(grouped=grouped, apart=apart, shown=shown or "lines", as_json=as_json)
+        apart = any(asked[name] for name in ("context", "before", "after"))
+        printer = HitPrinter(grouped=grouped, apart=apart, shown=shown or "lines")
         found = printer.print(hits)
         left_out = printer.left_out
         if left_out:
             most = " or more" if left_out >= hits.most_counted else ""
-            remedy = "raise --limit, or narrow with a path or -g"
-            print(f"{left_out:,}{most} more left out: {remedy}", file=sys.stderr)
-    for finding in hits.findings:
-        print(f"{finding.path or '.'}: {finding.message}", file=sys.stderr)
+            render.print_remarks([f"{left_out:,}{most} more left out: {_NARROW}"])
+    render.print_remarks(f"{finding.path or '.'}: {finding.message}" for finding in hits.findings)
     if (
         not found
         and shown != "nothing"
@@ -178,28 +149,26 @@ def _grep(
         and not literal
         and any(map(_LIKE_REGEX.search, given or (pattern,)))
     ):
-        note = "the pattern was taken as plain text; -E takes it as a regular expression"
-        print(f"note: {note}", file=sys.stderr)
+        render.print_remarks(["note: PATTERN was taken as plain text; -E takes it as a regular expression"])
     return 2 if hits.findings else int(not found)
 
 
-def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | None, *, as_json: bool) -> bool:
-    """Print memories with hits, or how many each has; whether there are any."""
+def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | None) -> bool:
+    """Print memories with hits, or how many each has; tell whether there are any."""
     number = 0
     for number, (path, lines) in enumerate(counts, 1):
         if shown == "nothing":
             return True
         if limit is not None and number > limit:
             continue
-        if as_json:
-            print_json({"path": path} if shown == "paths" else {"path": path, "lines": lines})
+        if render.is_set("as_json"):
+            render.print_json({"path": path} if shown == "paths" else {"path": path, "lines": lines})
             continue
-        print_coloured(path, "magenta")
+        render.print_coloured(path, "magenta")
         print(f":{lines}" if shown == "counts" else "")
     if limit is not None and number > limit:
-        more = f"{number - limit:,} more {'memory' if number - limit == 1 else 'memories'}"
-        sys.stdout.flush()
-        print(f"{more} left out: raise --limit, or narrow with a path or -g", file=sys.stderr)
+        more = render.count_memories(number - limit).replace(" ", " more ")
+        render.print_remarks([f"{more} left out: {_NARROW}"])
     return number > 0
 
 
@@ -209,24 +178,15 @@ class HitPrinter:
     Lines that stand around two hits are printed once. The days are what memories say of themselves.
 
     Args:
-        grouped: below their memory; without a word, on a terminal.
-        apart: whether `--` stands between hits that are not next to each other, with what is around them.
-        shown: `matches` for these alone, else `lines`.
-        as_json: an object each.
+        grouped: whether hits stand below their memory; by default on a terminal.
+        apart: whether `--` stands between hits that are not next to each other.
+        shown: `matches` to print these alone, else `lines`.
     """
 
-    def __init__(
-        self,
-        *,
-        grouped: bool | None = None,
-        apart: bool = True,
-        shown: str = "lines",
-        as_json: bool = False,
-    ) -> None:
-        self._grouped = isinstance(sys.stdout, Terminal) if grouped is None else grouped
+    def __init__(self, *, grouped: bool | None = None, apart: bool = True, shown: str = "lines") -> None:
+        self._grouped = isinstance(sys.stdout, render.Terminal) if grouped is None else grouped
         self._apart = apart
         self._only_matches = shown == "matches"
-        self._as_json = as_json
         self._above: Hit | None = None
         self._last = 0  # the line that was printed last
         self._behind: Sequence[str] = ()  # the lines behind the hit, which may hold the next one
@@ -235,57 +195,57 @@ class HitPrinter:
         """How many more there are than the limit, as the last hit says."""
 
     def print(self, hits: Iterable[Hit], then: Callable[[int], None] | None = None) -> bool:
-        """Print hits, and behind each what `then` does with its number; whether there are any."""
+        """Print hits, call `then` with the number of each, and tell whether there are any."""
         number = -1
         for number, hit in enumerate(hits):
             self.left_out = hit.left_out
-            if self._as_json:
+            if render.is_set("as_json"):
                 # The first can be read before the last is found.
-                print_json(hit)
+                render.print_json(hit)
                 continue
-            self._print(hit)
+            self._print_hit(hit)
             if then:
-                self._end()
+                self._print_behind()
                 then(number)
-        self._end()
+        self._print_behind()
         sys.stdout.flush()
         if self._is_clipped:
-            print("of very long lines, only matches near the first one are printed", file=sys.stderr)
+            render.print_remarks(["of very long lines, only matches near the first one are printed"])
         return number >= 0
 
-    def _print(self, hit: Hit) -> None:
+    def _print_hit(self, hit: Hit) -> None:
         if self._only_matches:
             self._is_clipped |= bool(_CLIPPED.search(hit.text))
-            self._head(hit, is_next=True)
+            self._print_heading(hit, is_next=True)
             for start, end in hit.matches:
                 if start < end:
-                    self._line(hit, hit.line, ":", hit.text[start:end], ((0, end - start),))
+                    self._print_line(hit, hit.line, ":", hit.text[start:end], ((0, end - start),))
         else:
-            self._in_context(hit)
+            self._print_with_context(hit)
         self._above = hit
 
-    def _in_context(self, hit: Hit) -> None:
+    def _print_with_context(self, hit: Hit) -> None:
         first = hit.line - len(hit.before)
         is_below = self._above is not None and hit.path == self._above.path and hit.line > self._above.line
-        self._end(hit.line - 1 if is_below else None)
+        self._print_behind(hit.line - 1 if is_below else None)
         begin = max(first, self._last + 1) if is_below else first
-        self._head(hit, is_next=is_below and begin == self._last + 1)
+        self._print_heading(hit, is_next=is_below and begin == self._last + 1)
         for number, text in enumerate(hit.before[begin - first :], begin):
-            self._line(hit, number, "-", text)
-        self._line(hit, hit.line, ":", hit.text, hit.matches)
+            self._print_line(hit, number, "-", text)
+        self._print_line(hit, hit.line, ":", hit.text, hit.matches)
         self._last, self._behind = hit.line, hit.after
 
-    def _end(self, until: int | None = None) -> None:
-        """Print what stands behind the last hit, up to a line."""
+    def _print_behind(self, until: int | None = None) -> None:
+        """Print the lines after the last hit, up to a line."""
         if self._above is not None:
             behind = self._behind if until is None else self._behind[: max(0, until - self._above.line)]
             for number, text in enumerate(behind, self._above.line + 1):
-                self._line(self._above, number, "-", text)
+                self._print_line(self._above, number, "-", text)
                 self._last = number
         self._behind = ()
 
-    def _head(self, hit: Hit, *, is_next: bool) -> None:
-        """Print what stands above a hit, or between it and the one before."""
+    def _print_heading(self, hit: Hit, *, is_next: bool) -> None:
+        """Print the memory, day and heading of a hit, or what separates it from the one before."""
         above = self._above
         if not self._grouped:
             if above and not is_next and self._apart:
@@ -293,52 +253,49 @@ class HitPrinter:
             return
         if above is None or above.path != hit.path or hit.line <= above.line:
             sys.stdout.write("\n" if above else "")
-            print_coloured(hit.path, "magenta")
+            render.print_coloured(hit.path, "magenta")
             print(f"  {hit.date}".rstrip())
             above = None
         elif not is_next and self._apart:
             print("--")
         if hit.heading != (above.heading if above else ()):
-            print_coloured(f"# {' > '.join(hit.heading)}\n", "cyan")
+            render.print_coloured(f"# {' > '.join(hit.heading)}\n", "cyan")
 
-    def _line(
+    def _print_line(
         self, hit: Hit, number: int, mark: str, text: str, matches: Sequence[tuple[int, int]] = ()
     ) -> None:
         if not self._grouped:
-            print_coloured(hit.path, "magenta")
+            render.print_coloured(hit.path, "magenta")
             sys.stdout.write(mark)
-        print_coloured(str(number), "green")
+        render.print_coloured(str(number), "green")
         at, parts = 0, [mark]
         for start, end in matches:
             sys.stdout.write("".join((*parts, text[at:start])))
-            print_coloured(text[start:end], "red")
+            render.print_coloured(text[start:end], "red")
             at, parts = end, []
         sys.stdout.write("".join((*parts, text[at:], "\n")))
 
 
 @command("search", epilog="Example: mdmem search which database --in notes --limit 5")
 @click.argument("words", nargs=-1, required=True)
-@path_option("--in", "within", default="", metavar="FOLDER", help="Only below this folder.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only memories of one of these types.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only memories with all of these tags.")
-@click.option("--since", default="", metavar="DATE", help="Only memories from this day, month or year on.")
-@click.option("--before", default="", metavar="DATE", help="Only memories before it.")
+@options.path_option("--in", "within", default="", metavar="FOLDER", help="Search only below this folder.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Take memories of one of these types.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
+@click.option("--since", default="", metavar="DATE", help="Take memories from this day, month or year on.")
+@click.option("--before", default="", metavar="DATE", help="Take memories before this date.")
 @click.option(
-    *("--limit", "-n"), type=click.IntRange(1), default=10, show_default=True, help="At most so many hits."
+    *("--limit", "-n"), type=click.IntRange(1), default=10, show_default=True, help="Print at most N hits."
 )
-@click.option("--budget", type=click.IntRange(1), metavar="TOKENS", help="Whole passages, of so many tokens.")
-@click.option("--context", "-C", type=click.IntRange(0), help="Lines around each hit; else its passage.")
-@click.option("--passages", is_flag=True, help="Rank passages, not memories: one may have several hits.")
-@click.option("--explain", is_flag=True, help="Say how each score was made.")
+@click.option(
+    "--budget", type=click.IntRange(1), metavar="TOKENS", help="Print whole passages up to this size."
+)
+@click.option("--context", "-C", type=click.IntRange(0), help="Print N lines around a hit; else its passage.")
+@click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
+@click.option("--explain", is_flag=True, help="Explain each score.")
 @grouped_option
-@read_command
+@options.read_command
 def search_command(
-    memory: Memory,
-    words: tuple[str, ...],
-    passages: bool,
-    grouped: bool | None,
-    as_json: bool,
-    **options: Any,
+    memory: Memory, words: tuple[str, ...], passages: bool, grouped: bool | None, **given: Any
 ) -> int:
     """Find the memories that fit best, each with its best lines in context.
 
@@ -354,18 +311,17 @@ def search_command(
             print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
 
     results = memory.search(
-        mdmem.SearchRequest(query=" ".join(words), each="passage" if passages else "memory", **options)
+        mdmem.SearchRequest(query=" ".join(words), each="passage" if passages else "memory", **given)
     )
-    if as_json:
-        print_json(mdmem.as_json(results)["hits"])
+    if render.is_set("as_json"):
+        render.print_json(mdmem.as_json(results)["hits"])
     else:
-        printer = HitPrinter(grouped=grouped, apart=options["context"] != 0)
+        printer = HitPrinter(grouped=grouped, apart=given["context"] != 0)
         printer.print(results.hits, explain if results.explanations else None)
     if results.left_out:
         tokens = results.left_out_tokens
         beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
-        print(f"{results.left_out:,} more fit{beyond}: {remedy}", file=sys.stderr)
-    for note in results.notes:
-        print(f"note: {note}", file=sys.stderr)
+        render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
+    render.print_remarks(f"note: {note}" for note in results.notes)
     return 0 if results.hits else 1

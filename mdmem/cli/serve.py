@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 import mdmem
+from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.options import read_command
-from mdmem.cli.render import go_on, memories, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,14 +31,14 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on this machine."
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
-@click.option("--thread", metavar="ID", help="Of sessions and observations, serve only those of this thread.")
+@click.option("--thread", metavar="ID", help="Serve only the sessions and observations of this thread.")
 @click.option(
     "--budget",
     type=click.IntRange(200, 25_000),
     default=6_000,
     show_default=True,
     metavar="TOKENS",
-    help="About how long an answer may be.",
+    help="Limit an answer to about so many tokens.",
 )
 @click.pass_obj
 def mcp_command(target: Target, port: int | None, read_only: bool, thread: str | None, budget: int) -> None:
@@ -65,7 +64,7 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
     gc.freeze()
     gc.enable()
     say = partial(print, "mdmem:", file=sys.stderr, flush=True)
-    with _leaving_nothing(bound.memory, say):
+    with _commit_at_end(bound.memory, say):
         if port is not None:
             from mdmem.mcp.http import serve_http
 
@@ -75,7 +74,7 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
 
 
 @contextmanager
-def _leaving_nothing(memory: Memory, say: Callable[[str], None]) -> Iterator[None]:
+def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]:
     """Commit to git what a server leaves, where the config asks for that, also when a signal ends it.
 
     A signal ends the process, and does not wait for the server: the thread that reads standard input cannot
@@ -105,48 +104,44 @@ def _leaving_nothing(memory: Memory, say: Callable[[str], None]) -> Iterator[Non
 
 
 @command("index", epilog="Example: mdmem index --rebuild")
-@click.option("--rebuild", is_flag=True, help="Make it anew, whatever it says.")
-@read_command
-def index_command(memory: Memory, rebuild: bool, as_json: bool) -> None:
-    """Make the index say what the files say; every command that needs it does so by itself."""
+@click.option("--rebuild", is_flag=True, help="Rebuild it from nothing.")
+@options.read_command
+def index_command(memory: Memory, rebuild: bool) -> None:
+    """Rebuild the index (commands keep it current by themselves)."""
     synced = memory.sync(rebuild=rebuild)
     count = len(memory.ls(where=["path"]))
-    if as_json:
-        print_json({**mdmem.as_json(synced), "memories": count})
-        return
-    counts = ", ".join(
-        f"{len(getattr(synced, name)):,} {name}" for name in ("created", "changed", "moved", "removed")
+    changes = ("created", "changed", "moved", "removed")
+    counts = ", ".join(f"{len(getattr(synced, name)):,} {name}" for name in changes)
+    render.print_found(
+        {**mdmem.as_json(synced), "memories": count},
+        lambda _: print(f"{counts}; {render.count_memories(count)}"),
     )
-    print(f"{counts}; {memories(count)}")
 
 
 @command("watch", epilog="Example: mdmem watch --json")
 @click.option(
     "--poll-seconds",
     type=click.FloatRange(0, min_open=True),
-    help="Also look at every file this often; without it, where the file system does not tell everything.",
+    help="Look at every file this often, too; else only where the file system reports too little.",
 )
-@read_command
-def watch_command(memory: Memory, poll_seconds: float | None, as_json: bool) -> None:
-    """Print what happens to memories and to what they cite, an event a line, until it is stopped."""
-    go_on()
-    signal.signal(signal.SIGTERM, end)
+@options.read_command
+def watch_command(memory: Memory, poll_seconds: float | None) -> None:
+    """Print what happens to memories and to what they cite, one event a line, until it is stopped."""
+    render.stop_paging()
+    signal.signal(signal.SIGTERM, end_program)
     with memory.watch(poll_seconds=poll_seconds) as events:
         for event in events:
-            if as_json:
-                print_json(event)
-            else:
-                print(_line(event))
+            render.print_found(event, lambda one: print(_format_event(one)))
             sys.stdout.flush()
 
 
-def end(*_: object) -> NoReturn:
-    """End the program, done, when it is told to."""
+def end_program(*_: object) -> NoReturn:
+    """End the program with the exit code 0, when a signal says so."""
     raise click.exceptions.Exit(0)
 
 
-def _line(event: Event) -> str:
-    """An event for people: `stale  notes/db.md:3  src/app.py#L1-L2  moved  moved to src/app.py#L3-L4`."""
+def _format_event(event: Event) -> str:
+    """Format an event: `stale  notes/db.md:3  src/app.py#L1-L2  moved  moved to src/app.py#L3-L4`."""
     place = f"{event.path}:{event.line}" if event.line else event.path
     moved = f"{event.old} → {event.path}" if event.old else place
     return "  ".join(filter(None, (event.kind, moved, event.target, event.code, event.message)))

@@ -378,28 +378,10 @@ def test_the_namespace_is_what_the_model_sees(cli: Cli, files: Files) -> None:
 TEXT = b"# Demo\r\n\r\nWhat it is.\r\n\r\n## Decisions\r\n\r\n- Use SQLite\r\n"
 
 
-def test_it_is_printed_exactly(cli: Cli, files: Files) -> None:
-    assert cli("project", "load").code == 1
-    files.write("AGENTS.md", TEXT)
-    assert cli.ok("project", "load").data == TEXT
-    assert cli.ok("project", "load", "--json").json["path"] == "AGENTS.md"
-
-
 def test_a_bullet_is_written_in_place(cli: Cli, files: Files) -> None:
     files.write("AGENTS.md", TEXT)
     cli.ok("project", "append", "Decisions", "- Use click")
     assert files.read("AGENTS.md") == TEXT + b"- Use click\r\n"
-
-
-def test_steps_and_parameters_have_sections_of_their_own(cli: Cli, files: Files) -> None:
-    files.write("AGENTS.md", b"# Demo\n")
-    cli.ok("project", "step", "deploy", "done", "on Friday")
-    cli.ok("project", "step", "deploy", "undone")
-    cli.ok("project", "params", "model=large", "temperature=0.2", "stop=[a, b]", "note=a: b")
-    assert files.read("AGENTS.md").decode() == (
-        "# Demo\n\n## Workflow\n\n- [deploy] undone\n\n## Parameters\n\n- model: large\n- temperature: 0.2\n"
-        '- stop: ["a", "b"]\n- note: a: b\n'
-    )
 
 
 def test_a_date_is_written_when_asked(cli: Cli, files: Files) -> None:

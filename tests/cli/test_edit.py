@@ -285,10 +285,8 @@ def test_standard_input_that_is_not_utf8_is_refused(cli: Cli, files: Files) -> N
         (["prepend", "a.md"], False),
         (["insert", "a.md", "0"], False),
         (["notes", "append", "n"], False),
-        (["notes", "overwrite", "n"], False),
         (["project", "append", "Decisions"], False),
         (["working", "update", "--thread", "t"], False),
-        (["working", "merge", "--resource", "r"], False),
     ],
 )
 def test_an_empty_standard_input_is_no_text(

@@ -9,11 +9,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import click
 import jsonschema
 import pytest
 from hypothesis import given, strategies as st
 
-from mdmem.cli.findings import counted, print_findings
+from mdmem.cli.findings import count_findings, print_findings
 from mdmem.cli.render import Terminal
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
 
@@ -222,7 +223,9 @@ def on_screen(monkeypatch: pytest.MonkeyPatch, found: list[Diagnostic], *, verbo
     monkeypatch.setenv("NO_COLOR", "1")
     screen = Terminal(io.BytesIO(), "utf-8")
     monkeypatch.setattr(sys, "stdout", screen)
-    print_findings(found, verbose=verbose)
+    with click.Context(click.Command("check")) as context:
+        context.meta["verbose"] = verbose
+        print_findings(found)
     screen.flush()
     return bytes(screen.buffer.getvalue()).decode()  # type: ignore[attr-defined]
 
@@ -258,8 +261,8 @@ def test_a_terminal_names_ten_of_a_kind_and_how_many_are_left(
 
 
 def test_counts_are_in_words() -> None:
-    assert counted([finding()]) == "1 error in 1 file"
-    assert counted([finding(severity="warning")] * 2) == "2 warnings in 1 file"
+    assert count_findings([finding()]) == "1 error in 1 file"
+    assert count_findings([finding(severity="warning")] * 2) == "2 warnings in 1 file"
 
 
 def test_the_program_groups_on_a_terminal_and_prints_lines_into_a_pipe(cli: Cli, files: Files) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import example, given, strategies as st
 
-from mdmem.cli.references import dot, mermaid
+from mdmem.cli.references import format_dot, format_mermaid
 from mdmem.links.graph import Triple
 
 if TYPE_CHECKING:
@@ -80,27 +80,27 @@ def read_mermaid(text: str) -> list[Triple]:
 @example(triples=[Triple("&quot;", "links to", "&amp;quot;")])
 def test_dot_says_every_triple_whatever_the_names(triples: Sequence[Triple]) -> None:
     expected = [Triple(*map(in_one_line, triple)) for triple in triples]
-    assert read_dot(dot(triples)) == expected
+    assert read_dot(format_dot(triples)) == expected
 
 
 @given(triples=TRIPLES)
 @example(triples=[Triple("#35;", "a|b", 'c"]')])
 def test_mermaid_says_every_triple_whatever_the_names(triples: Sequence[Triple]) -> None:
-    assert read_mermaid(mermaid(triples)) == list(triples)
+    assert read_mermaid(format_mermaid(triples)) == list(triples)
 
 
 def test_a_name_is_one_node() -> None:
     triples = [Triple("a.md", "links to", "b.md"), Triple("b.md", "superseded_by", "a.md")]
-    assert dot(triples) == (
+    assert format_dot(triples) == (
         "digraph memories {\n  rankdir=LR;\n  node [shape=box];\n"
         '  n0 [label="a.md"];\n  n1 [label="b.md"];\n'
         '  n0 -> n1 [label="links to"];\n  n1 -> n0 [label="superseded_by"];\n}\n'
     )
-    assert mermaid(triples) == (
+    assert format_mermaid(triples) == (
         'flowchart LR\n  n0["a.md"]\n  n1["b.md"]\n  n0 -->|"links to"| n1\n  n1 -->|"superseded_by"| n0\n'
     )
 
 
 def test_a_graph_of_nothing_is_a_graph() -> None:
-    assert read_dot(dot([])) == []
-    assert mermaid([]) == "flowchart LR\n"
+    assert read_dot(format_dot([])) == []
+    assert format_mermaid([]) == "flowchart LR\n"

@@ -9,7 +9,7 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.help import _CALLED, GROUPS, sentence, table, topic, topics
+from mdmem.cli.help import GROUPS, read_other_names, sentence, table, topic, topics
 from mdmem.cli.main import app, main
 
 CONTEXT = click.Context(app, info_name="mdmem")
@@ -107,8 +107,10 @@ def test_an_option_is_answered_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_words_of_other_programs_are_none_of_ours_and_mean_one() -> None:
-    assert not _CALLED.keys() & COMMANDS.keys()
-    for meant in _CALLED.values():
+    names = read_other_names("commands")
+    assert not names.keys() & COMMANDS.keys()
+    assert len(names) > 40
+    for meant in names.values():
         assert {each.split()[0] for each in meant.split(", ")} <= {*COMMANDS, "--version"}
 
 

@@ -26,24 +26,6 @@ def test_a_note_grows_by_sections(cli: Cli, files: Files) -> None:
     assert files.read("notes/db.md") == b"## SQLite\n\nOne file.\n\n## Why\n\nSmall.\n"
 
 
-def test_a_note_can_be_made_one_section(cli: Cli, files: Files) -> None:
-    files.write("notes/db.md", b"---\ntags: [db] # kept\n---\n\n## Old\n\ntext\n")
-    seen = cli.ok("show", "notes/db.md", "--hash").out.strip()
-    assert cli("notes", "overwrite", "db", "New.", "--base", "00000000").code == 2
-    assert "-## Old" in cli.ok("notes", "overwrite", "db", "New.", "--title", "T", "--dry-run").out
-    cli.ok("notes", "overwrite", "db", "New.", "--title", "T", "--base", seen)
-    assert files.read("notes/db.md") == b"---\ntags: [db] # kept\n---\n\n## T\n\nNew.\n"
-
-
-def test_a_note_is_read_exactly(cli: Cli, files: Files) -> None:
-    files.write("notes/deep/db.md", b"\xef\xbb\xbf# DB\r\n")
-    ended = cli.ok("notes", "read", "deep/db")
-    assert ended.data == b"\xef\xbb\xbf# DB\r\n"
-    assert ended.errors.startswith("notes/deep/db.md  ")
-    assert cli.ok("notes", "read", "deep/db", "--json").json["text"] == "\ufeff# DB\r\n"
-    assert cli("notes", "read", "none").code == 1
-
-
 def test_notes_are_listed_with_their_titles(cli: Cli, files: Files) -> None:
     files.write("notes/a.md", b"# First\n")
     files.write("notes/deep/b.md", b"---\ntitle: Second\n---\n")
@@ -86,25 +68,15 @@ def test_a_template_begins_what_is_not_there(cli: Cli, files: Files) -> None:
     assert files.read("working/threads/t1.md") == b"State of T1.\n"
 
 
-def test_a_json_memory_is_merged_and_checked(cli: Cli, files: Files) -> None:
+def test_a_json_memory_is_replaced_and_checked(cli: Cli, files: Files) -> None:
     files.write(
         ".mdmem/schemas/step.json", b'{"type": "object", "properties": {"step": {"type": "integer"}}}'
     )
     owner = ("--resource", "r/1")
     cli.ok("working", "update", '{"step": 1, "note": "x"}', *owner, "--schema", "step")
-    cli.ok("working", "merge", '{"step": 2, "note": null}', *owner)
-    content = json.loads(cli.ok("working", "get", *owner).out)
-    assert content["step"] == 2
-    assert "note" not in content
-    assert cli("working", "merge", '{"step": "two"}', *owner).code == 2
+    assert cli("working", "update", '{"step": "two"}', *owner).code == 2
+    assert json.loads(cli.ok("working", "get", *owner).out)["note"] == "x"
     assert list(files.everything()) == ["working/resources/r%2F1.json"]
-
-
-@pytest.mark.parametrize("patch", ["{", "nothing", "[" * 100_000])
-def test_a_patch_that_is_not_json_is_refused(cli: Cli, patch: str) -> None:
-    ended = cli("working", "merge", patch, *THREAD)
-    assert ended.code == 2
-    assert "mdmem: the patch is not JSON" in ended.errors
 
 
 @pytest.mark.parametrize("owner", [[], [*THREAD, "--resource", "r1"], ["--thread", ".."], ["--thread", ""]])
@@ -168,16 +140,6 @@ def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
     assert cli.ok("preferences", "get", "ui", "old", "--hidden", "--json").json["hidden"] is True
     assert cli.ok("preferences", "sweep", "--dry-run").out
     assert cli.ok("preferences", "sweep").out == "deleted preferences/ui/old.md\n"
-
-
-def test_preferences_are_ranked_and_counted(cli: Cli) -> None:
-    for key, strength in (("a", "0.3"), ("b", "0.9"), ("c", "0.6")):
-        cli.ok("preferences", "set", "ui", key, "x", "--strength", strength)
-    assert [p["key"] for p in cli.ok("preferences", "top", "2", "--json").objects] == ["b", "c"]
-    stats = cli.ok("preferences", "stats")
-    assert "total: 3\n" in stats.out
-    assert "by_category: ui 3\n" in stats.out
-    assert cli.ok("preferences", "stats", "--json").json["mean_strength"] == 0.6
 
 
 @pytest.mark.parametrize(

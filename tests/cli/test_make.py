@@ -85,7 +85,7 @@ def test_init_never_overwrites_a_vault(cli: Cli, files: Files) -> None:
     assert files.read(".mdmem/config.toml") == b"# mine\n"
 
 
-# ---------------------------------------------------------------------------------------------- new, render
+# ---------------------------------------------------------------------------------------------- new
 
 
 def test_new_makes_a_memory_that_fits_its_schema(cli: Cli, files: Files) -> None:
@@ -99,12 +99,18 @@ def test_new_makes_a_memory_that_fits_its_schema(cli: Cli, files: Files) -> None
     assert cli("new", "decision", "notes/a.md", "--var", "title=Again").code == 2
 
 
+def test_a_rendered_template_is_printed_and_nothing_is_written(cli: Cli, files: Files) -> None:
+    assert "# Idea" in cli.ok("new", "note", "--print", "--var", "title=Idea").out
+    assert not files.everything()
+    assert "Missing argument 'PATH'" in cli("new", "note", "--var", "title=Idea").errors
+
+
 def test_variables_can_come_as_json(cli: Cli, files: Files) -> None:
     files.write(".mdmem/templates/t.md", b"{{ name }} {{ tags | join('+') }}\n")
     variables = json.dumps({"name": "stdin", "tags": ["a", "b"]}).encode()
-    assert cli.ok("render", "t", "--vars", stdin=variables).out == "stdin a+b\n"
-    assert cli.ok("render", "t", "--vars", "--var", "name=x=y", stdin=variables).out == "x=y a+b\n"
-    assert cli.ok("render", "t", "--vars", "--json", stdin=variables).json == {
+    assert cli.ok("new", "t", "--print", "--vars", stdin=variables).out == "stdin a+b\n"
+    assert cli.ok("new", "t", "--print", "--vars", "--var", "name=x=y", stdin=variables).out == "x=y a+b\n"
+    assert cli.ok("new", "t", "--print", "--vars", "--json", stdin=variables).json == {
         "template": "t",
         "text": "stdin a+b\n",
     }

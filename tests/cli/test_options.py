@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.cli.options import read_value, read_variables
+import mdmem
+from mdmem.cli.options import read_variables
+from mdmem.errors import Usage
 
 
 @pytest.mark.parametrize(
@@ -51,22 +52,22 @@ from mdmem.cli.options import read_value, read_variables
     ],
 )
 def test_a_value_is_yaml_in_one_line_or_the_text_itself(text: str, value: Any) -> None:
-    found = read_value("x", text)
+    found = mdmem.read_value(text)
     assert found == value
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize("text", ["[" * 40 + "]" * 40, "[" + "x, " * 20_000 + "]", "\ud800"])
 def test_a_value_that_no_memory_could_hold_is_refused(text: str) -> None:
-    with pytest.raises(click.UsageError):
-        read_value("x", text)
+    with pytest.raises(Usage):
+        mdmem.read_value(text)
 
 
 @settings(max_examples=300)
 @given(st.text(alphabet=st.sampled_from("ab:# -[]{}&*!|>'\"%@,?\n\t\\0159.~é"), max_size=12))
 def test_a_text_is_never_changed(text: str) -> None:
     """What becomes a text is that text, unless it was quoted; nothing else is ever raised."""
-    found = read_value("x", text)
+    found = mdmem.read_value(text)
     if isinstance(found, str) and not text.strip().startswith(("'", '"')):
         assert found == text
 

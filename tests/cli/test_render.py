@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mdmem.cli.render import Terminal, bar, print_applied, print_error, print_json, show_status
+from mdmem.cli import render
+from mdmem.cli.render import (
+    Terminal,
+    draw_bar,
+    print_applied,
+    print_error,
+    print_json,
+    show_progress,
+    stop_paging,
+)
 from mdmem.diagnostic import Position
 from mdmem.errors import MemoryNotFound
 from mdmem.vault.plan import EditPlan
@@ -34,7 +43,7 @@ def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.Captur
         FileChange(path="old.md", before="d" * 64, after=None),
     )
     plan = EditPlan(changes=(), left_out=("x.md: not UTF-8",))
-    print_applied(Applied(plan=plan, id="1", files=files, merged=("both.md",)), as_json=False)
+    print_applied(Applied(plan=plan, id="1", files=files, merged=("both.md",)))
     out, errors = capsys.readouterr()
     assert out.splitlines() == [
         f"created new.md  {'a' * 64}",
@@ -104,65 +113,62 @@ def screen(term: str = "xterm") -> Iterator[Callable[[str], str]]:
         patch.setattr(sys, "stdout", stream)
         patch.setattr("locale.getencoding", lambda: "UTF-8")
         patch.setenv("TERM", term)
+        patch.setattr(render, "_PROGRESS_AFTER", 0)
         yield until
-        if Terminal.status:
-            Terminal.status.end()
+        patch.setattr(Terminal, "progress", None)
         stream.detach()
     os.close(ours)
 
 
 def test_what_takes_a_while_says_how_far_it_is_until_something_is_printed() -> None:
     with screen() as until:
-        status = show_status()
-        assert status is not None
-        status("indexing", 1, 4)
-        assert until("25%\x1b[K").endswith(f"\rindexing {'█' * 7 + '▌':30}  25%\x1b[K")
-        status("indexing", 4, 4)
-        until("\rworking, 1 s\x1b[K")  # all that is known is for how long
+        progress = show_progress()
+        assert progress is not None
+        progress("indexing", 1, 4)
+        assert until("25%\x1b[K") == f"\rindexing {'█' * 7 + '▌':30}  25%\x1b[K"
         sys.stderr.write("printed\n")
-        assert until("printed\r\n").endswith("\x1b[K\r\x1b[Kprinted\r\n")
-        assert Terminal.status is None
-        assert show_status() is not status
+        assert until("printed\r\n").endswith("25%\x1b[K\r\x1b[Kprinted\r\n")
 
 
-def test_what_is_done_at_once_says_nothing() -> None:
+def test_what_is_done_at_once_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with screen() as until:
-        status = show_status()
-        assert status is not None
+        monkeypatch.setattr(render, "_PROGRESS_AFTER", 3_600)
+        progress = show_progress()
+        assert progress is not None
+        progress("indexing", 1, 4)
         sys.stderr.write("printed\n")
-        status("indexing", 1, 4)
         assert until("printed\r\n") == "printed\r\n"
 
 
 def test_an_end_without_output_erases_it() -> None:
     with screen() as until:
-        status = show_status()
-        assert status is not None
-        until("working, 1 s\x1b[K")
-        status.end()
-        assert until("\r\x1b[K").endswith("\r\x1b[K")
+        progress = show_progress()
+        assert progress is not None
+        progress("indexing", 1, 4)
+        stop_paging()
+        assert until("\r\x1b[K").endswith("25%\x1b[K\r\x1b[K")
 
 
 def test_where_no_line_can_be_erased_nothing_is_said() -> None:
     with screen("dumb") as until:
-        assert show_status() is None
+        assert show_progress() is None
         sys.stderr.write("x\n")
         assert until("x\r\n") == "x\r\n"
 
 
 def test_where_the_output_goes_to_another_program_nothing_is_said() -> None:
     with screen(), redirect_stdout(StringIO()):
-        assert show_status() is None
+        assert show_progress() is None
 
 
 @pytest.mark.usefixtures("capsys")
 def test_into_a_pipe_nothing_is_said() -> None:
-    assert show_status() is None
+    assert show_progress() is None
 
 
 @given(share=st.floats(0, 1), width=st.integers(0, 60))
 def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
-    drawn = bar(share, width)
+    drawn = draw_bar(share, width)
     assert len(drawn) <= max(width, 1)
     assert bool(drawn) == (share > 0)
     assert set(drawn) <= set("█▏▎▍▌▋▊▉#")

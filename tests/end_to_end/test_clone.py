@@ -53,7 +53,7 @@ def test_schemas_and_templates_of_a_vault_hold_in_its_clone(tmp_path: Path) -> N
     question = "mdmem check || test $? = 1"
     assert "owner" in made.run(question)
     assert clone.run(question) == made.run(question)
-    assert clone.run("mdmem render by --var who=me") == "By me.\n"
+    assert clone.run("mdmem new by --print --var who=me") == "By me.\n"
 
 
 def test_a_commit_says_which_settings_go_along(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ SHOWING = [
     Habit("mdmem today did it && mdmem today", out=r"^## \d\d:\d\d$"),
     Habit("EDITOR='sed -i s/one/1/' mdmem edit notes/db.md && mdmem show notes/db.md", out="SQLite: 1 file"),
     Habit("EDITOR=true mdmem edit notes/db.md | cat", out="^nothing to change"),
-    Habit("EDITOR=false mdmem edit notes/db.md; true", error="false: it ended with 1"),
+    Habit("EDITOR=false mdmem edit notes/db.md; true", error="false: Editing failed"),
 ]
 
 # -------------------------------------------------------------------------------------------------- help

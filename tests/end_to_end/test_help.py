@@ -32,7 +32,7 @@ _ENDLESS = {"watch"}
 # Examples that find nothing in the prepared vault, commands that ask before they write, and one whose
 # --dry-run goes with options that its example has not.
 _FIND_NOTHING = {
-    *("check", "observations reflections", "refs", "results references", "schema check"),
+    *("check", "refs", "results references", "schema check"),
     "sessions check",
 }
 _ASK = {"git install", "git uninstall", "install", "uninstall"}

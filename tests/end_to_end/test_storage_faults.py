@@ -60,18 +60,14 @@ CHANGES: Mapping[str, Sequence[str]] = {
     "undo": ("undo",),
     "new": ("new", "note", "notes/made.md", "--var", "title=Idea"),
     "notes append": ("notes", "append", "db", "One file.", "--title", "SQLite"),
-    "notes overwrite": ("notes", "overwrite", "db", "One file.", "--title", "SQLite"),
     "working update": ("working", "update", "State: green.", "--thread", "t1"),
     "working find-and-replace": ("working", "find-and-replace", "red", "green", "--thread", "t1"),
-    "working merge": ("working", "merge", '{"step": 2}', "--resource", "r1"),
     "working clear": ("working", "clear", "--thread", "t1"),
     "working sweep": ("working", "sweep"),
     "preferences set": ("preferences", "set", "ui", "theme", "dark"),
     "preferences delete": ("preferences", "delete", "ui", "theme"),
     "preferences sweep": ("preferences", "sweep"),
     "project append": ("project", "append", "Decisions", "SQLite"),
-    "project step": ("project", "step", "deploy", "done"),
-    "project params": ("project", "params", "model=large"),
 }
 READS: Sequence[Sequence[str]] = (
     ("show", "notes/db.md"),
@@ -84,18 +80,15 @@ READS: Sequence[Sequence[str]] = (
     ("doctor",),
     ("history",),
     ("notes", "list"),
-    ("notes", "read", "db"),
     ("rules", "list"),
     ("rules", "text"),
     ("working", "list"),
     ("working", "get", "--thread", "t1"),
     ("preferences", "list"),
-    ("preferences", "stats"),
     ("project", "summary"),
-    ("project", "load"),
     ("schema", "check"),
     ("template", "list"),
-    ("render", "note", "--var", "title=Idea"),
+    ("new", "note", "--print", "--var", "title=Idea"),
 )
 
 State = dict[str, bytes]

@@ -387,8 +387,9 @@ def test_a_vault_that_names_a_program_starts_nothing(
         (vault_root / name).write_text(text.replace("PROGRAM", str(program)))
     (vault_root / "sessions").mkdir()
     messages = "".join(f'{{"role": "user", "content": "turn {at} about SQLite"}}\n' for at in range(200))
+    (tmp_path / "messages.jsonl").write_text(messages)
     for arguments in (
-        ("sessions", "extend", "t"),
+        ("sessions", "import", "openai-messages", str(tmp_path / "messages.jsonl"), "--key", "t"),
         ("sessions", "compact", "t", "--budget", "100"),
         ("sessions", "compress", "t", "--level", "aggressive"),
         ("summaries", "summarize", "t"),
@@ -396,7 +397,6 @@ def test_a_vault_that_names_a_program_starts_nothing(
         ended = subprocess.run(
             [sys.executable, "-m", "mdmem", *arguments],
             cwd=vault_root,
-            input=messages,
             capture_output=True,
             text=True,
             check=False,

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from mdmem.mcp.argument import Argument
     from mdmem.mcp.tools import ToolSpec
 
 _PLAIN = (
@@ -113,37 +112,38 @@ def paths(world: Path) -> list[str]:
 
 
 def arguments(draw: random.Random, tool: ToolSpec, world: Path) -> dict[str, Any]:
-    """Arguments for a tool: mostly of the kinds that its schema says, by any of their names, some amiss."""
+    """Arguments for a tool: mostly of the kinds that its schema says, some with others."""
     places = paths(world)
     given: dict[str, Any] = {}
-    for argument in tool.arguments:
-        if draw.random() < (0.97 if argument.is_needed else 0.35):
-            name = draw.choice((argument.name, argument.name, *argument.aliases.split()))
-            given[name] = _value(draw, argument, places)
+    needed = tool.schema.get("required", ())
+    for name, schema in tool.schema["properties"].items():
+        if draw.random() < (0.97 if name in needed else 0.35):
+            given[name] = _value(draw, name, schema, places)
     if draw.random() < 0.02:
         given[draw.choice(_TEXTS)] = draw.choice(_TEXTS)
     return given
 
 
-def _value(draw: random.Random, argument: Argument, places: Sequence[str]) -> Any:
+def _value(draw: random.Random, name: str, schema: dict[str, Any], places: Sequence[str]) -> Any:
     def path() -> str:
         return draw.choice(places if draw.random() < 0.4 else _PLAIN)
 
     def text() -> str:
-        return path() if argument.name in _PATHS or draw.random() < 0.2 else draw.choice(_TEXTS)
+        return path() if name in _PATHS or draw.random() < 0.2 else draw.choice(_TEXTS)
 
-    if argument.choices and draw.random() < 0.95:
-        return draw.choice(argument.choices)
+    if "enum" in schema and draw.random() < 0.95:
+        return draw.choice(schema["enum"])
     kinds: dict[str, Callable[[], Any]] = {
-        "text": text,
+        "string": text,
         "integer": lambda: draw.choice(_NUMBERS),
         "count": lambda: draw.choice((*_NUMBERS, "all")),
-        "flag": lambda: draw.random() < 0.5,
-        "texts": lambda: [text() for _ in range(draw.randrange(3))],
-        "fields": lambda: draw.choice(({text(): text()}, {"tags": [text()]}, {}, text())),
+        "boolean": lambda: draw.random() < 0.5,
+        "array": lambda: [text() for _ in range(draw.randrange(3))],
+        "object": lambda: draw.choice(({text(): text()}, {"tags": [text()]}, {}, text())),
         "any": lambda: draw.choice((text(), 5, None, {"a": [text()]}, [1, True])),
     }
-    kind = argument.kind if draw.random() < 0.95 else draw.choice(sorted(kinds))
+    kind = schema.get("type", "count" if "anyOf" in schema else "any")
+    kind = kind if draw.random() < 0.95 else draw.choice(sorted(kinds))
     return kinds[kind]()
 
 

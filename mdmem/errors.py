@@ -3,9 +3,9 @@
     MdmemError
     ├── Usage                an argument that cannot mean anything
     ├── NotFound             MemoryNotFound, TextNotFound, SectionNotFound, FieldNotFound, VaultNotFound …
-    ├── Refused              PathRefused, PathAmbiguous, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
+    ├── Refused              PathRefused, EditRefused, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
-    └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, RipgrepMissing …
+    └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, ProgramFailed, GitFailed …
 
 Each class says what happened, where, and what to do next, from its fields; one without a docstring means just
 what it says.
@@ -28,24 +28,25 @@ class MdmemError(Exception):
     long as the rest of a small command's start.
     """
 
-    code: ClassVar[str] = "error"
-    """Names the class for programs and never changes."""
+    code: str = "error"
+    """What programs know the error by; it never changes. A class may have several codes."""
+    codes: ClassVar[tuple[str, ...]] = ()
     exit_code: ClassVar[int] = 2
     """What the program ends with."""
     says: ClassVar[str] = "{code}"
     advice: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, *, code: str) -> None:
-        cls.code = code
+    def __init_subclass__(cls, *, code: str, codes: tuple[str, ...] = ()) -> None:
+        cls.code, cls.codes = code, (code, *codes)
         cls.fields = (*cls.fields, *cls.__annotations__)
         cls.__doc__ = cls.__doc__ or cls.says
 
     def __init__(self, **given: Any) -> None:
         super().__init__()
-        for name in given:
-            if name not in self.fields:
-                raise TypeError(f"{type(self).__name__} has no field {name}")
+        for name, value in given.items():
+            if name not in self.fields or (name == "code" and value not in self.codes):
+                raise TypeError(f"{type(self).__name__} has no field {name}={value!r}")
         for name in self.fields:
             if name in given:
                 setattr(self, name, given[name])
@@ -64,7 +65,7 @@ class MdmemError(Exception):
     @property
     def message(self) -> str:
         """What happened, and where."""
-        return self.says.format(code=self.code, **self.values)
+        return self.says.format(**{"code": self.code, **self.values})
 
     @property
     def hint(self) -> str:
@@ -96,10 +97,6 @@ class Usage(MdmemError, code="usage"):
     says = "{problem}"
     problem: str
     remedy: str = ""
-
-
-class WrongType(Usage, TypeError, code="wrong-type"):
-    """An argument of a verb that is of a wrong type."""
 
 
 # ---------------------------------------------------------------------------------------------- not found
@@ -220,21 +217,14 @@ class Refused(MdmemError, code="refused"):
     """The operation is understood and will not be done."""
 
 
-class PathRefused(Refused, code="path-refused"):
+class PathRefused(Refused, code="path-refused", codes=("path-ambiguous",)):
+    """A path that leaves the namespace, cannot be one, or may mean two memories."""
+
     says = "{path!r}: {reason}"
     path: str
     reason: str
     remedy: str = ""
-
-
-class PathAmbiguous(Refused, code="path-ambiguous"):
-    """A path that names one memory from the current folder, and another one from the namespace."""
-
-    says = "{path!r} may mean {first} or {second}"
-    path: str
-    first: str
-    second: str
-    remedy: str = ""
+    code: str = "path-refused"
 
 
 class AlreadyExists(Refused, code="already-exists"):
@@ -528,39 +518,18 @@ class IndexDamaged(Unavailable, code="index-damaged"):
     reason: str
 
 
-class RipgrepMissing(Unavailable, code="ripgrep-missing"):
-    says = "ripgrep (rg) was found neither beside the Python interpreter nor on PATH"
-    advice = "install it: pip install 'ripgrep>=14.1,<15', or your system's package ripgrep"
-
-
-class RipgrepTooOld(Unavailable, code="ripgrep-too-old"):
-    says = "{program} is {version}, which is too old"
-    advice = "install a newer one: pip install 'ripgrep>=14.1,<15'"
-    program: str
-    version: str
-
-
-class RipgrepFailed(Unavailable, code="ripgrep-failed"):
-    says = "{program} failed: {reason}"
-    advice = "see which one is used, and whether it works, with `mdmem doctor`"
-    program: str
-    reason: str
-
-
-class ModelFailed(Unavailable, code="model-failed"):
-    """A program that asks a language model gave no answer that could be used."""
+class ProgramFailed(
+    Unavailable,
+    code="program-failed",
+    codes=("ripgrep-missing", "ripgrep-too-old", "ripgrep-failed", "model-failed", "editor-failed"),
+):
+    """A program is missing, cannot be started, is too old, or gave no answer that could be used."""
 
     says = "{program}: {reason}"
-    advice = "see what the program prints by itself, or name another one with MDMEM_MODEL"
+    code: str = "program-failed"
     program: str
     reason: str
-
-
-class EditorFailed(Unavailable, code="editor-failed"):
-    says = "{program}: {reason}"
-    advice = "nothing was changed; set VISUAL or EDITOR to an editor that works"
-    program: str
-    reason: str
+    remedy: str
 
 
 class ExtraMissing(Unavailable, code="extra-missing"):
@@ -570,34 +539,15 @@ class ExtraMissing(Unavailable, code="extra-missing"):
     package: str
 
 
-class GitFailed(Unavailable, code="git-failed"):
+class GitFailed(Unavailable, code="git-failed", codes=("git-silent", "no-repository", "commit-failed")):
+    """Git is missing, failed or fell silent, or the folder is in no work tree."""
+
     says = "{path}: cannot {action}: {reason}"
-    advice = "nothing was changed; see whether `git status` works in that folder"
     path: str
     action: str
     reason: str
-
-
-class GitSilent(GitFailed, code="git-silent"):
-    """Git was ended, since it printed nothing for longer than its limit."""
-
-    advice = "nothing was changed; a file there may have no end, or a program that git started waits"
-
-
-class NoRepository(GitFailed, code="no-repository"):
-    """A folder is in no work tree of git, or there is no git."""
-
-    says = "{path}: {reason}"
-    advice = "run `git init` above it, or go to a clone that is not bare"
-    action: str = "find a repository"
-
-
-class CommitFailed(GitFailed, code="commit-failed"):
-    """Git made no commit: a hook or signing refused, it knows no author, or the like."""
-
-    says = "{path}: git made no commit: {reason}"
-    advice = "nothing was committed, and the index is as it was; try again when that is fixed"
-    action: str = "commit"
+    remedy: str = "nothing was changed; see whether `git status` works in that folder"
+    code: str = "git-failed"
 
 
 def _shortened(text: str, most: int = 80) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import time
 from itertools import pairwise, takewhile
 
-from mdmem.errors import ConfigInvalid, ModelFailed, Usage
+from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
 from mdmem.text.regex import regex
 from mdmem.text.secret import masked
 from mdmem.text.tokens import clipped, in_line
@@ -50,7 +50,7 @@ class Program:
         """Run the program with a prompt as its standard input, and return what it prints.
 
         Raises:
-            ModelFailed: it is missing or cannot be started, ends with an error, prints nothing, too much or
+            ProgramFailed: it is missing or cannot be started, ends with an error, prints nothing, too much or
                 what is not UTF-8, or takes longer than `seconds`.
         """
         try:
@@ -126,8 +126,11 @@ class Program:
             errors.seek(0)
             return process.returncode, output.read(_MOST_BYTES + 1), errors.read(_MOST_BYTES + 1)
 
-    def _failed(self, reason: str) -> ModelFailed:
-        return ModelFailed(program=self.__name__, reason=in_line(reason))
+    def _failed(self, reason: str) -> ProgramFailed:
+        remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
+        return ProgramFailed(
+            code="model-failed", program=self.__name__, reason=in_line(reason), remedy=remedy
+        )
 
 
 def command(line: str) -> Program:

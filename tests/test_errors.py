@@ -13,6 +13,21 @@ from mdmem import errors
 from mdmem.diagnostic import Diagnostic, Position, Span, as_json
 from mdmem.errors import MdmemError, NearLine
 
+# What programs know errors by: none of these ever goes.
+CODES = {
+    *("already-exists", "binary", "commit-failed", "config-invalid", "conflict"),
+    *("document-refused", "edit-refused", "editor-failed", "extra-missing", "field-not-found"),
+    *("file-busy", "git-failed", "git-refused", "git-silent", "index-damaged"),
+    *("invalid", "limit-reached", "lock-timeout", "memory-not-found", "model-failed"),
+    *("name-not-found", "no-repository", "not-allowed", "not-encodable", "not-found"),
+    *("not-utf8", "path-ambiguous", "path-refused", "pattern-invalid", "pattern-too-slow"),
+    *("refused", "result-not-found", "revert-refused", "ripgrep-failed", "ripgrep-missing"),
+    *("ripgrep-too-old", "section-ambiguous", "section-not-found", "session-conflict", "storage-failed"),
+    *("system-failing", "template-failed", "text-ambiguous", "text-not-found", "too-large"),
+    *("too-many-parts", "too-nested", "tool-refused", "unavailable", "undo-refused"),
+    *("usage", "vault-not-found"),
+}
+
 
 def family(kind: type[MdmemError]) -> list[type[MdmemError]]:
     return [kind, *(deeper for below in kind.__subclasses__() for deeper in family(below))]
@@ -73,7 +88,11 @@ NEAR: dict[str, Any] = {"TextNotFound": (NearLine(line=3, text="almost it", diff
 
 def example(kind: type[MdmemError]) -> MdmemError:
     values = {
-        name: NEAR.get(kind.__name__, ("notes/b.md",)) if name == "near" else EXAMPLES[name]
+        name: kind.code
+        if name == "code"
+        else NEAR.get(kind.__name__, ("notes/b.md",))
+        if name == "near"
+        else EXAMPLES[name]
         for name in kind.fields
     }
     return kind(**values)
@@ -85,8 +104,18 @@ def error(request: pytest.FixtureRequest) -> MdmemError:
 
 
 def test_no_two_errors_share_a_code() -> None:
-    codes = [kind.code for kind in KINDS]
+    codes = [code for kind in KINDS for code in kind.codes or (kind.code,)]
     assert sorted(codes) == sorted(set(codes))
+    assert set(codes) >= CODES
+
+
+def test_a_class_of_several_codes_takes_one_of_them_and_keeps_it() -> None:
+    silent = errors.GitFailed(code="git-silent", path="a", action="commit", reason="r")
+    assert silent.code == pickle.loads(pickle.dumps(silent)).code == silent.but(path="b").code == "git-silent"
+    assert as_json(silent)["code"] == "git-silent"
+    assert errors.GitFailed(path="a", action="commit", reason="r").code == "git-failed"
+    with pytest.raises(TypeError):
+        errors.GitFailed(code="git-loud", path="a", action="commit", reason="r")
 
 
 def test_every_error_is_in_the_module_that_lists_them() -> None:

@@ -30,6 +30,7 @@ HEAVY = {
 }
 # Why a module is shorter than others.
 SHORT = {
+    "arguments": "checks of values, which floors from `vault` to `memory` call",
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "capture.quotation": "what asks a model stands apart from the rules",

@@ -31,8 +31,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         options.yes_option,
         options.dry_run_option,
-        click.option("--project", is_flag=True, help="In the settings of this project; the default."),
-        click.option("--user", is_flag=True, help="In your own settings, for every project."),
+        click.option("--project", is_flag=True, help="Write the settings of this project (default)."),
+        click.option("--user", is_flag=True, help="Write your own settings, for every project."),
         click.argument("host", type=click.Choice(_HOSTS)),
     ):
         function = option(function)
@@ -77,8 +77,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -
 
 def _set_up(setup: Setup) -> int:
     """Carry a setup out; say what is left to be done by hand, and return 1 then."""
-    for path, words in setup.by_hand:
-        print(f"mdmem: {path}: {words}", file=sys.stderr)
+    render.print_remarks(f"mdmem: {path}: {words}" for path, words in setup.by_hand)
     if setup.changes or render.is_set("as_json") or not setup.by_hand:
         carry_out(setup)
     return int(bool(setup.by_hand))
@@ -242,14 +241,14 @@ _WRITTEN = ("agents", "claude", "codex", "copilot", "cursor", "gemini")
 
 @group("project")
 def project_command() -> None:
-    """Project memory: the AGENTS.md of the namespace; in a repository, the one at its root."""
+    """Keep project memory: the AGENTS.md of the namespace; in a repository, the one at its root."""
 
 
 @project_command.command("summary", epilog="Example: mdmem project summary --max-chars 2000")
 @click.option("--max-chars", type=click.IntRange(0), help="Print at most N characters.")
 @options.read_command
 def project_summary(memory: Memory, max_chars: int | None) -> None:
-    """Print its preferences and decisions."""
+    """Print the preferences and decisions of the project memory."""
     render.print_text("summary", memory.project.summary(max_chars))
 
 

@@ -11,7 +11,17 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import NEW, PAST, PAST_WRITE, WRITE, WRITE_ANY, WRITE_FOLDER, moved, named, resolve_paths
+from mdmem.cli.paths import (
+    NEW,
+    PAST,
+    PAST_WRITE,
+    WRITE,
+    WRITE_ANY,
+    WRITE_FOLDER,
+    resolve_move,
+    resolve_path,
+    resolve_paths,
+)
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
 
 if TYPE_CHECKING:
@@ -175,9 +185,7 @@ def unset_command(**given: Any) -> options.Verb:
 @options.path_argument(role=WRITE)
 @click.argument("heading")
 @options.text_argument(may_be_empty=True)
-@click.option(
-    "--replace", "where", flag_value="replace", default="replace", help="Replace its text; the default."
-)
+@click.option("--replace", "where", flag_value="replace", default="replace", help="Replace its text.")
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--before", "where", flag_value="before", help="Insert before it.")
 @click.option("--after", "where", flag_value="after", help="Insert after it and its subsections.")
@@ -211,11 +219,11 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
         raise click.UsageError("--base is for moving: a rename may change many memories")
     memory = options.open_memory(target)
     if what is None:
-        pairs = [moved(memory, source, arguments[-1]) for source in arguments[:-1]]
+        pairs = [resolve_move(memory, source, arguments[-1]) for source in arguments[:-1]]
         options.make_change(memory, lambda m: m.mv([old for old, _ in pairs], pairs[0][1], base=base))
         return
     if what != "tag":
-        arguments = (named(memory, arguments[0], WRITE), *arguments[1:])
+        arguments = (resolve_path(memory, arguments[0], WRITE), *arguments[1:])
     options.make_change(memory, lambda m: getattr(m, f"rename_{what}")(*arguments))
 
 
@@ -246,9 +254,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 @click.option("--count", type=click.IntRange(1), help="Require N occurrences of OLD (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
 @click.option("--regex", is_flag=True, help="Read OLD as a regular expression; NEW may name its groups, \\1.")
-@options.path_option(
-    "--in", "within", role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder."
-)
+@options.in_option(role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder.")
 @click.option("--glob", "globs", multiple=True, help="Replace in all memories that match.")
 @options.yes_option
 @options.base_option
@@ -273,19 +279,17 @@ def replace_command(
     memory = options.open_memory(target)
     if not across:
         del given["globs"], given["within"]
-        path = named(memory, arguments[0], WRITE)
+        path = resolve_path(memory, arguments[0], WRITE)
         options.make_change(memory, lambda m: m.replace(path, old, new, **given))
         return 0
     given["within"] = resolve_paths(memory, given)["within"] or ""
     plan = memory.prepared(memory.plan.replace(None, old, new, **given))
-    asks = options.may_ask() and not render.is_set("dry_run")
-    if render.is_set("dry_run") or (
-        not render.is_set("as_json")
-        and (asks or render.is_set("verbose") or len(plan.changes) <= render.MANY)
-    ):
-        render.print_diff(plan)
     if render.is_set("dry_run"):
+        render.print_diff(plan)
         return 0
+    asks, is_short = options.may_ask(), len(plan.changes) <= render.MANY
+    if (asks or is_short or render.is_set("verbose")) and not render.is_set("as_json"):
+        render.print_diff(plan)
     if asks and not options.is_confirmed(plan, "change"):
         return 1
     render.print_applied(memory.apply(plan))
@@ -297,9 +301,7 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
-@click.option(
-    *("--limit", "-n"), type=click.IntRange(1), default=20, show_default=True, help="List at most N changes."
-)
+@options.limit_option("--limit", "-n", default=20, help="List at most N changes.")
 @options.verbose_option
 @options.read_command
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
@@ -310,9 +312,8 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
     entries = memory.history(path)
     older = len(entries) - limit
     if older > 0:
-        render.print_remarks(
-            [f"{older} older {'change' if older == 1 else 'changes'} left out: raise --limit"]
-        )
+        changes = "change" if older == 1 else "changes"
+        render.print_remarks([f"{older} older {changes} left out: raise --limit"])
     if render.is_set("as_json"):
         render.print_json(entries[:limit])
         return

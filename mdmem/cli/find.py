@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--hash", "only_hash", is_flag=True, help="Print only the hash.")
 @options.read_command
-def show_command(
-    memory: Memory, path: tuple[str, ...], heading: str | None, number: bool, only_hash: bool
-) -> None:
+def show_command(memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool) -> None:
     """Print memories exactly as they are, one after the other; their hashes go to standard error."""
     for document in [memory.show(each) for each in path]:
         if only_hash:
@@ -128,9 +126,7 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
     help="Take only rules that apply to this file; repeatable.",
 )
 @click.option("--thread", metavar="ID", help="Add the working memory of this thread.")
-@click.option(
-    "--budget", type=click.IntRange(1), default=4000, show_default=True, help="Print at most N tokens."
-)
+@options.limit_option("--budget", default=4000, help="Print at most N tokens.")
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
 @options.read_command
 def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> None:

@@ -66,9 +66,8 @@ def _print_lines(found: Sequence[Diagnostic]) -> None:
         warning = " (warning)" if finding.severity == "warning" else ""
         print(_join_lines(f"{finding}{warning}"))
     for (_, code), group in _group(found).items():
-        render.print_remarks(
-            f"{code}: {hint}" for hint in islice(filter(None, _group_by_hint(group)), _NAMED)
-        )
+        hints = islice(filter(None, _group_by_hint(group)), _NAMED)
+        render.print_remarks(f"{code}: {hint}" for hint in hints)
     render.print_remarks([count_findings(found)] if found else [])
 
 
@@ -80,9 +79,8 @@ def _print_groups(found: Sequence[Diagnostic]) -> None:
         left = len(group) if render.is_set("verbose") else _NAMED
         for hint, members in _group_by_hint(group).items():
             for finding in members[:left]:
-                render.print_coloured(
-                    f"  {finding.path}:{finding.position.line}:{finding.position.column}", "magenta"
-                )
+                line, column = finding.position
+                render.print_coloured(f"  {finding.path}:{line}:{column}", "magenta")
                 print(f"  {_join_lines(finding.message)}")
             if hint and left > 0:
                 render.print_coloured(f"    → {hint}\n", "cyan")

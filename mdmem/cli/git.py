@@ -15,7 +15,16 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import group
-from mdmem.cli.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE, SUFFIXES, named, resolve_paths, stands
+from mdmem.cli.paths import (
+    PAST,
+    PAST_ANY,
+    PAST_OTHER,
+    PAST_WRITE,
+    SUFFIXES,
+    can_name,
+    resolve_path,
+    resolve_paths,
+)
 from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
@@ -53,14 +62,14 @@ _MOST_SECONDS = 30  # that git waits for one file
 def git_command() -> None:
     """Show who changed which fact, when, and why, in the git repository around the vault.
 
-    This is the history of the git repository around the vault. The vault has one of its own, which needs no
+    The vault has one of its own, which needs no
     repository: `mdmem history`, `mdmem undo` and `mdmem restore`.
     """
 
 
 @git_command.command("log", epilog="Example: mdmem git log notes/db.md --oneline --limit 5")
 @click.argument("target", required=False)
-@click.option("--limit", "-n", type=click.IntRange(1), help="List at most N commits.")
+@options.limit_option("--limit", "-n", help="List at most N commits.")
 @click.option("--oneline", is_flag=True, help="Print only commit, day and subject, a line each.")
 @options.verbose_option
 @options.read_command
@@ -71,7 +80,7 @@ def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool
     that changed this section, or the fact with this block id.
     """
     path, anchor = _split_target(target or "", "#")
-    found = memory.git.log(named(memory, path, PAST) if path else None, anchor[1:], limit=limit)
+    found = memory.git.log(resolve_path(memory, path, PAST) if path else None, anchor[1:], limit=limit)
     for number, commit in enumerate(found):
         if render.is_set("as_json"):
             render.print_json(commit)
@@ -115,9 +124,7 @@ def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
 
 @git_command.command("diff", epilog="Example: mdmem git diff HEAD notes/db.md")
 @options.path_argument("given", PAST_OTHER, nargs=-1, metavar="[REVISIONS] [PATH]…")
-@options.path_option(
-    "--in", "paths", role=PAST_ANY, multiple=True, metavar="PATH", help="Compare only this memory or folder."
-)
+@options.in_option("paths", role=PAST_ANY, metavar="PATH", help="Compare only this memory or folder.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when anything differs.")
 @options.read_command
 def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool) -> int:
@@ -144,10 +151,10 @@ def _compare(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> 
     try:
         found = memory.git.diff(revisions, (*rest, *paths) or None)
     except NamedNotFound:
-        if not (revisions.endswith(SUFFIXES) or stands(memory, revisions, PAST_ANY)):
+        if not (revisions.endswith(SUFFIXES) or can_name(memory, revisions, PAST_ANY)):
             raise
         return memory.git.diff("", (*given, *paths))
-    if revisions and stands(memory, revisions, PAST_ANY):
+    if revisions and can_name(memory, revisions, PAST_ANY):
         render.print_remarks([f"note: {revisions} is taken as a revision; --in {revisions} names the folder"])
     return found
 
@@ -249,9 +256,8 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
         print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
         render.print_coloured(f"  {said.line:{digits}}  ", "green")
         print(said.text.replace("\n", "\n" + " " * above) if left is None else _cut_to_width(said.text, left))
-    for said in {
-        said.commit: said for said in found if render.is_set("verbose") and said.operations
-    }.values():
+    shown = found if render.is_set("verbose") else ()
+    for said in {said.commit: said for said in shown if said.operations}.values():
         render.print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
         print(f"  {said.date[:10]}  {_name_author(said, '' if said.sure else '?')}")
         for operation in said.operations:
@@ -302,7 +308,7 @@ def git_uninstall(target: Target) -> int:
 
 
 @git_command.command(
-    "merge-driver", epilog="Example: mdmem git merge-driver base.md ours.md theirs.md 7 notes/db.md"
+    "merge-driver", epilog="Example: mdmem git merge-driver base.md ours.md theirs.md 7 a.md"
 )
 @click.argument("base")
 @click.argument("ours")
@@ -311,9 +317,7 @@ def git_uninstall(target: Target) -> int:
 @click.argument("path")
 @click.argument("labels", nargs=3, default=("base", "ours", "theirs"), metavar="[LABELS]")
 @options.json_option
-def git_merge_driver(
-    base: str, ours: str, theirs: str, size: int, path: str, labels: tuple[str, str, str]
-) -> int:
+def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, labels: Any) -> int:
     """Merge two versions of a memory with a common base; git runs this after `mdmem git install`.
 
     BASE, OURS and THEIRS are files that hold the versions of PATH, and the result takes the place of OURS. It
@@ -398,7 +402,7 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...]) -> None:
     memory = target.open()
     path, fact = _split_target(what, "#:")
     if fact:
-        what = named(memory, path, PAST_WRITE) + fact
+        what = resolve_path(memory, path, PAST_WRITE) + fact
     chosen = resolve_paths(memory, {"paths": paths})["paths"]
     options.make_change(memory, lambda m: m.git.revert(what, chosen))
 

@@ -30,15 +30,13 @@ def inbox_command() -> None:
 
 
 @inbox_command.command(
-    "propose", epilog="""Example: mdmem inbox propose append '{"path": "notes/db.md", "text": "One file."}'"""
+    "propose", epilog="""Example: mdmem inbox propose append '{"path": "a.md", "text": "One."}'"""
 )
 @click.argument("verb")
 @options.text_argument("arguments")
 @click.option("--reason", default="", help="Say why.")
 @click.option("--author", default="", help="Name who proposes it; else --actor.")
-@click.option(
-    "--source", "sources", multiple=True, metavar="SOURCE", help="Say where it was said; repeatable."
-)
+@click.option("--source", "sources", multiple=True, help="Name where it was said; repeatable.")
 @options.change_command
 def inbox_propose(arguments: str, **given: Any) -> options.Verb:
     """Propose a change: a verb, and its arguments as a JSON object.
@@ -149,9 +147,7 @@ def capture_command() -> None:
 
 @capture_command.command("run", epilog="Example: mdmem capture run t3 --policy inbox")
 @click.argument("key")
-@click.option(
-    "--policy", metavar="POLICY", help="Take off, inbox or apply; else [capture] policy of the config."
-)
+@click.option("--policy", help="Take off, inbox or apply; else [capture] policy of the config.")
 @options.model_option
 @options.dry_run_option
 @options.json_option
@@ -183,7 +179,5 @@ def _print_captured(done: Captured) -> None:
 @options.read_command
 def capture_extract(memory: Memory, **given: Any) -> int:
     """Print what a text states, and store nothing; the exit code is 1 when it states nothing."""
-    return render.print_each(
-        memory.capture.extract(**given),
-        lambda c: f"{c.kind}  {c.category}/{c.key}  {c.confidence:g}  {c.value}",
-    )
+    found = memory.capture.extract(**given)
+    return render.print_each(found, lambda c: f"{c.kind}  {c.category}/{c.key}  {c.confidence:g}  {c.value}")

@@ -46,12 +46,7 @@ def owner_options(command: Any) -> Any:
     return click.option("--thread", metavar="ID", help="Use the memory of this thread.")(command)
 
 
-_ttl_option = click.option(
-    "--ttl",
-    type=click.IntRange(0),
-    metavar="SECONDS",
-    help="Let it expire after this time, 0: never; else as the config says.",
-)
+_ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0: never); else see config.")
 
 
 @group("working")
@@ -74,9 +69,7 @@ def working_get(memory: Memory, pairs: tuple[str, ...], from_stdin: bool, **give
     return 0 if content else 1
 
 
-@working_command.command(
-    "update", epilog="Example: mdmem working update 'Tests green.' --thread t1 --ttl 3600"
-)
+@working_command.command("update", epilog="Example: mdmem working update 'Tests green.' --thread t1 --ttl 60")
 @options.text_argument("content")
 @owner_options
 @_ttl_option
@@ -194,9 +187,7 @@ def _format_preference(found: Preference) -> str:
     return f"{found.name}\t{found.value}\t{found.strength:.2f}{hidden}"
 
 
-_for_option = click.option(
-    "--for", "for_file", metavar="FILE", help="Take only rules that apply to this file of the workspace."
-)
+_for_option = click.option("--for", "for_file", metavar="FILE", help="Take only rules for this file.")
 
 
 @group("rules")
@@ -221,7 +212,7 @@ def _format_rule(rule: Rule) -> str:
 
 @rules_command.command("text", epilog="Example: mdmem rules text --for src/app.py")
 @_for_option
-@click.option("--max-chars", type=click.IntRange(0), help="Print at most N characters.")
+@options.number_option("--max-chars", help="Print at most N characters.")
 @options.read_command
 def rules_text(memory: Memory, for_file: str | None, max_chars: int | None) -> None:
     """Print the rules as one text, to be given to a model."""

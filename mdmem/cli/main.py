@@ -155,9 +155,7 @@ class LazyGroup(Group):
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, "-V", "--version", message="mdmem %(version)s")
-@click.option(
-    "--vault", metavar="DIR", envvar="MDMEM_VAULT", help="Use this vault; else look for one upward."
-)
+@click.option("--vault", metavar="DIR", envvar="MDMEM_VAULT", help="Use this vault, not the nearest upward.")
 @click.option("--user", metavar="ID", envvar="MDMEM_USER", help="Use the memory of this user.")
 @click.option("--project", metavar="ID", envvar="MDMEM_PROJECT", help="Use the memory about this project.")
 @click.option("--resource", metavar="TYPE/ID", help="Use the memory about this resource.")
@@ -257,9 +255,8 @@ def completion_command(ctx: click.Context, shell: str) -> None:
         print(ZshComplete(ctx.find_root().command, {}, "mdmem", _COMPLETE).source())
         return
     # In place of click's, which leave names unquoted (bash) and cut them at a comma (fish).
-    with open(
-        os.path.join(os.path.dirname(__file__), "completion", f"mdmem.{shell}"), encoding="utf-8"
-    ) as file:
+    path = os.path.join(os.path.dirname(__file__), "completion", f"mdmem.{shell}")
+    with open(path, encoding="utf-8") as file:
         print(file.read())
 
 

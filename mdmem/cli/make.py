@@ -110,9 +110,8 @@ def template_show(memory: Memory, name: str) -> None:
     if render.is_set("as_json"):
         render.print_json(shown)
         return
-    render.print_remarks(
-        f"{each.name}: {'required' if each.required else 'optional'}" for each in shown.variables
-    )
+    needs = {True: "required", False: "optional"}
+    render.print_remarks(f"{each.name}: {needs[each.required]}" for each in shown.variables)
     print(shown.source, end="")
 
 

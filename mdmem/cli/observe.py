@@ -71,7 +71,7 @@ def observations_reflect(memory: Memory, session: str, meta: bool, generator: Pr
 
 @observations_command.command("list", epilog="Example: mdmem observations list t1 --recent 5")
 @click.argument("session", metavar="KEY")
-@click.option("--recent", type=click.IntRange(0), help="Print only the newest N.")
+@options.number_option("--recent", help="Print only the newest N.")
 @options.read_command
 def observations_list(memory: Memory, session: str, recent: int | None) -> None:
     """Print the observations of a session, the oldest first."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mdmem.cli.main import Target
-from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, completions, resolve_paths
+from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, complete_path, resolve_paths
 from mdmem.cli.render import (
     count_memories,
     is_set,
@@ -49,20 +49,33 @@ def _flag(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A00
 yes_option = _flag("yes", "--yes", help="Do not ask.")
 force_option = _flag("yes", "--yes", "-f", help="Do not ask.")
 verbose_option = _flag("verbose", "--verbose", "-v", help="List all, however many.")
-dry_run_option = _flag("dry_run", "--dry-run", help="Print the diff and write nothing.")
-base_option = click.option(
-    "--base", metavar="HASH", help="Refuse unless the memory has this hash (8 digits or more)."
-)
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github", "sarif"]),
-    default="text",
-    show_default=True,
-)
-token_option = click.option(
-    "--budget", type=click.IntRange(0), default=4_000, metavar="TOKENS", help="Print at most so many tokens."
-)
+dry_run_option = _flag("dry_run", "--dry-run", help="Print what would change, and write nothing.")
+base_option = click.option("--base", metavar="HASH", help="Refuse if the hash is another (8 digits or more).")
+
+
+def limit_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
+    """Declare an option that is a number from 1 on, and says its default."""
+    return click.option(*declared, type=click.IntRange(1), default=default, show_default=True, help=help)
+
+
+def number_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
+    """Declare an option that is a number from 0 on, and says its default."""
+    return click.option(*declared, type=click.IntRange(0), default=default, show_default=True, help=help)
+
+
+def choice_option(*declared: str, choices: str, **settings: Any) -> Callable[[F], F]:
+    """Declare an option that is one of some words; the first is the default."""
+    words = choices.split()
+    return click.option(*declared, type=click.Choice(words), default=words[0], show_default=True, **settings)
+
+
+def in_option(name: str = "within", role: Role = READ_FOLDER, **settings: Any) -> Callable[[F], F]:
+    """Declare the option --in, which is a path of a folder, or of several folders and memories."""
+    return path_option("--in", name, role=role, multiple=name == "paths", **settings)
+
+
+token_option = number_option("--budget", default=4_000, help="Print at most N tokens.")
+format_option = choice_option("--format", "form", choices="text json github sarif")
 
 
 def json_option(command: F) -> F:
@@ -79,9 +92,8 @@ def change_options(command: F) -> F:
 def model_option(command: F) -> F:
     """Declare the option --model, which becomes the argument `generator`."""
     help_text = "Ask this program, as `claude -p`, or none; else MDMEM_MODEL or your config says which."
-    return click.option("--model", "generator", metavar="COMMAND", callback=_read_model, help=help_text)(
-        command
-    )
+    option = click.option("--model", "generator", metavar="COMMAND", callback=_read_model, help=help_text)
+    return option(command)
 
 
 def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> Any:
@@ -131,7 +143,7 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
     from mdmem.errors import MdmemError
 
     try:
-        paths = completions(Target(**ctx.find_root().params).open(), incomplete, role)
+        paths = complete_path(Target(**ctx.find_root().params).open(), incomplete, role)
         # The shell shows what it will put in: never a name that looks like another one.
         return [path for path in paths if visible(path) == path]
     except (MdmemError, OSError):
@@ -179,12 +191,8 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
 
 def variable_options(command: F) -> F:
     """Declare the options --var and --vars."""
-    from_stdin = click.option(
-        "--vars", "from_stdin", is_flag=True, help="Read variables from standard input, as a JSON object."
-    )
-    pairs = click.option(
-        "--var", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable; repeatable."
-    )
+    from_stdin = click.option("--vars", "from_stdin", is_flag=True, help="Read a JSON object from stdin.")
+    pairs = click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable.")
     return pairs(from_stdin(command))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from mdmem.cli.render import drop_relative_path
-from mdmem.errors import EditorFailed, NotUtf8, StorageFailed
+from mdmem.errors import NotUtf8, ProgramFailed, StorageFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class Draft:
         """Let the user's editor change it, and wait for that; return the text then.
 
         Raises:
-            EditorFailed: there is no editor, or it failed.
+            ProgramFailed: there is no editor, or it failed.
             NotUtf8: the text is not UTF-8.
         """
         drop_relative_path()
@@ -106,13 +106,18 @@ class Draft:
                 click.edit(filename=self.file)
         except (click.ClickException, ValueError) as error:
             program, _, reason = getattr(error, "message", f"the editor: {error}").partition(": ")
-            raise EditorFailed(program=program, reason=reason) from None
+            raise _editor_failed(program, reason) from None
         data = self.data
         if data is None:
-            raise EditorFailed(program="the editor", reason="it removed the file")
+            raise _editor_failed("the editor", "it removed the file")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
             at = error.start
             number = data.count(b"\n", 0, at) + 1
             raise NotUtf8(path=self.file, offset=at, byte=data[at], line=number) from None
+
+
+def _editor_failed(editor: str, reason: str) -> ProgramFailed:
+    remedy = "nothing was changed; set VISUAL or EDITOR to an editor that works"
+    return ProgramFailed(code="editor-failed", program=editor, reason=reason, remedy=remedy)

@@ -29,9 +29,7 @@ _NOT_PLAIN = re.compile(r"[^\w ./:-]")
 @click.option("--type", "types", multiple=True, help="List only these: note, url, line_range, …")
 @click.option("--state", "states", multiple=True, help="List only these: dangling, moved, gone, …")
 @click.option("--stale", is_flag=True, help="List only code that has moved, has changed or is gone.")
-@options.path_option(
-    "--in", "paths", role=READ_ANY, multiple=True, metavar="PATH", help="Look only in this memory or folder."
-)
+@options.in_option("paths", role=READ_ANY, metavar="PATH", help="Look only in this memory or folder.")
 @click.option("--stats", is_flag=True, help="Print numbers instead.")
 @click.option("--pin", is_flag=True, help="Pin every citation of code that has no pin.")
 @click.option("--accept", is_flag=True, help="Renew also the pins of what has changed, with --pin.")
@@ -119,12 +117,8 @@ def tags_command(memory: Memory) -> None:
 
 
 @command("graph", epilog="Example: mdmem graph --in notes --format mermaid")
-@options.path_option(
-    "--in", "within", default="", metavar="FOLDER", help="Take only the memories below this folder."
-)
-@click.option(
-    "--format", "form", type=click.Choice(["dot", "mermaid", "json"]), default="dot", show_default=True
-)
+@options.in_option(default="", metavar="FOLDER", help="Take only the memories below this folder.")
+@options.choice_option("--format", "form", choices="dot mermaid json")
 @options.read_command
 def graph_command(memory: Memory, within: str, form: str) -> None:
     """Print what memories link to, embed, cite and are tagged with, as a graph."""

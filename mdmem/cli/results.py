@@ -68,12 +68,10 @@ def results_list(memory: Memory, session: str | None, tool: str | None) -> None:
 
 
 @results_command.command("references", epilog="Example: mdmem results references --type url --recent 10")
-@click.option(
-    "--type", metavar="TYPE", help="List only file_path, url, class, function, variable or line_range."
-)
+@click.option("--type", help="List only file_path, url, class, function, variable or line_range.")
 @session_option
 @tool_option
-@click.option("--recent", type=click.IntRange(0), help="List the N used last, the last one first.")
+@options.number_option("--recent", help="List the N used last, the last one first.")
 @options.read_command
 def results_references(memory: Memory, **given: Any) -> None:
     """List what outputs name: how often, type, name."""

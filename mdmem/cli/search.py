@@ -46,7 +46,7 @@ grouped_option = click.option(
     metavar="PATTERN",
     help="Give a PATTERN that begins with a dash, or several.",
 )
-@options.path_option("--in", "within", default="", metavar="FOLDER", help="Search only below this folder.")
+@options.in_option(default="", metavar="FOLDER", help="Search only below this folder.")
 @click.option("-g", "--glob", "globs", multiple=True, help="Take memories that match; !GLOB: that do not.")
 @click.option("-t", "--type", "types", multiple=True, metavar="TYPE", help="Take memories of this type.")
 @click.option(
@@ -55,19 +55,19 @@ grouped_option = click.option(
     help="Read PATTERN as a regular expression, not as plain text.",
 )
 @click.option("-F", "--fixed-strings", "literal", is_flag=True, help="Read PATTERN as plain text (default).")
-@click.option("--case", type=click.Choice(["ignore", "smart", "exact"]), default="ignore", show_default=True)
+@options.choice_option("--case", choices="ignore smart exact")
 @click.option("-i", "--ignore-case", "case", flag_value="ignore", help="Ignore case.")
 @click.option("-s", "--case-sensitive", "case", flag_value="exact", help="Respect case, as in ripgrep.")
 @click.option("-S", "--smart-case", "case", flag_value="smart", help="Respect case if PATTERN has capitals.")
 @click.option("-w", "--word-regexp", "word", is_flag=True, help="Match only whole words.")
-@click.option("-A", "--after-context", "after", type=click.IntRange(0), help="Print N lines after a hit.")
-@click.option("-B", "--before-context", "before", type=click.IntRange(0), help="Print N lines before a hit.")
-@click.option("-C", "--context", type=click.IntRange(0), default=0, help="Print N lines around each hit.")
+@options.number_option("-A", "--after-context", "after", help="Print N lines after a hit.")
+@options.number_option("-B", "--before-context", "before", help="Print N lines before a hit.")
+@options.number_option("-C", "--context", default=0, help="Print N lines around each hit.")
 @click.option("-l", "--files-with-matches", "shown", flag_value="paths", help="Print only the paths.")
 @click.option("-c", "--count", "shown", flag_value="counts", help="Count matching lines, by memory.")
 @click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
 @click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
-@click.option("--limit", type=click.IntRange(1), help="Print at most N hits, or N memories.")
+@options.limit_option("--limit", help="Print at most N hits, or N memories.")
 @grouped_option
 @click.option(
     *("-n", "-r", "-R", "-H", "--line-number", "--recursive", "same"),
@@ -278,18 +278,14 @@ class HitPrinter:
 
 @command("search", epilog="Example: mdmem search which database --in notes --limit 5")
 @click.argument("words", nargs=-1, required=True)
-@options.path_option("--in", "within", default="", metavar="FOLDER", help="Search only below this folder.")
+@options.in_option(default="", metavar="FOLDER", help="Search only below this folder.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Take memories of one of these types.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
 @click.option("--since", default="", metavar="DATE", help="Take memories from this day, month or year on.")
 @click.option("--before", default="", metavar="DATE", help="Take memories before this date.")
-@click.option(
-    *("--limit", "-n"), type=click.IntRange(1), default=10, show_default=True, help="Print at most N hits."
-)
-@click.option(
-    "--budget", type=click.IntRange(1), metavar="TOKENS", help="Print whole passages up to this size."
-)
-@click.option("--context", "-C", type=click.IntRange(0), help="Print N lines around a hit; else its passage.")
+@options.limit_option("--limit", "-n", default=10, help="Print at most N hits.")
+@options.limit_option("--budget", help="Print whole passages, up to N tokens.")
+@options.number_option("--context", "-C", help="Print N lines around a hit; else its passage.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")
 @grouped_option

@@ -28,7 +28,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")
 @click.option(
-    "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on this machine."
+    "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on localhost."
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
 @click.option("--thread", metavar="ID", help="Serve only the sessions and observations of this thread.")

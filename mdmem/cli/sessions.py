@@ -38,7 +38,7 @@ def sessions_add(memory: Memory, key: str, role: str, content: str) -> None:
 
 @sessions_command.command("history", epilog="Example: mdmem sessions history t1 --last 20")
 @click.argument("key")
-@click.option("--last", type=click.IntRange(0), help="Print only the last N messages.")
+@options.number_option("--last", help="Print only the last N messages.")
 @click.option("--since", default="0", metavar="SEQ", help="Print only messages after this: 12, or KEY#12.")
 @options.read_command
 def sessions_history(memory: Memory, key: str, **given: Any) -> int:
@@ -60,7 +60,7 @@ def sessions_message(memory: Memory, key: str, seq: str) -> None:
 @sessions_command.command("assemble", epilog="Example: mdmem sessions assemble t1 8000")
 @click.argument("key")
 @click.argument("budget", type=click.IntRange(0), metavar="TOKENS")
-@click.option("--tail", type=click.IntRange(0), default=32, help="Take N messages before any summary.")
+@options.number_option("--tail", default=32, help="Take N messages before any summary.")
 @click.option(
     "--user-first/--any-first",
     default=True,
@@ -101,13 +101,8 @@ def _print_compacted(done: Any) -> None:
 
 @sessions_command.command("compress", epilog="Example: mdmem sessions compress t1 --level light")
 @click.argument("key")
-@click.option("--level", type=click.Choice(["none", "light", "moderate", "aggressive"]), default="moderate")
-@click.option(
-    "--by",
-    type=click.Choice(["message", "turn", "session"]),
-    default="turn",
-    help="Choose the unit to count.",
-)
+@options.choice_option("--level", choices="moderate none light aggressive")
+@options.choice_option("--by", choices="turn message session", help="Choose the unit to count.")
 @options.model_option
 @options.read_command
 def sessions_compress(memory: Memory, key: str, level: str, by: str, generator: Program | None) -> None:
@@ -126,7 +121,7 @@ def _print_compressed(done: Any) -> None:
 @click.argument("key")
 @click.argument("ids", nargs=-1, required=True, metavar="SEQ…")
 @options.token_option
-@click.option("--depth", type=click.IntRange(0), help="Go N levels down; else to the messages.")
+@options.number_option("--depth", help="Go N levels down; else to the messages.")
 @options.read_command
 def sessions_expand(memory: Memory, key: str, ids: Sequence[str], budget: int, depth: int | None) -> None:
     """Print what summaries stand for, and messages, by their numbers."""
@@ -164,11 +159,9 @@ def finding_options(command: Any) -> Any:
         click.option("--last", metavar="SPAN", help="Find only what was said in the last 2h, 3d, 1w or 1m."),
         click.option("--since", metavar="TIME", help="Find only what was said from this time on."),
         click.option("--before", metavar="TIME", help="Find only what was said before this time."),
-        click.option("--scope", type=click.Choice(["both", "message", "summary"]), default="both"),
+        options.choice_option("--scope", choices="both message summary"),
         click.option("--dropped", is_flag=True, help="Find also what is no longer in the history."),
-        click.option(
-            "--limit", type=click.IntRange(1), default=20, show_default=True, help="Print at most N."
-        ),
+        options.limit_option("--limit", default=20, help="Print at most N hits."),
         options.read_command,
     ]
     for option in reversed(declared):
@@ -179,7 +172,7 @@ def finding_options(command: Any) -> Any:
 @sessions_command.command("grep", epilog="Example: mdmem sessions grep 'which database' t1 --last 1w")
 @click.argument("pattern")
 @click.option("--regex", is_flag=True, help="Read PATTERN as a regular expression, not as a text.")
-@click.option("--case", type=click.Choice(["ignore", "smart", "exact"]), default="ignore", show_default=True)
+@options.choice_option("--case", choices="ignore smart exact")
 @finding_options
 def sessions_grep(memory: Memory, **given: Any) -> int:
     """Find the messages and summaries of a session that contain a text, the newest first."""
@@ -315,7 +308,7 @@ def summaries_summarize(key: str, generator: Program | None) -> options.Verb:
 @summaries_command.command("keep", epilog="Example: mdmem summaries keep t1 --to talks/database")
 @click.argument("key")
 @click.option("--to", metavar="NOTE", help="Write to this note; else to one named after the session.")
-@click.option("--min-tokens", type=click.IntRange(0), default=0, help="Refuse a shorter conversation.")
+@options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
 @options.change_command
 def summaries_keep(**given: Any) -> options.Verb:
     """Write a conversation as a note."""

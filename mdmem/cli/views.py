@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")
 @options.path_argument(role=PAST, required=False)
-@click.option(
-    "--since", metavar="HASH|CHANGE", help="Compare with this content; else with that before the last change."
-)
+@click.option("--since", metavar="HASH|CHANGE", help="Compare with it, not with the last version.")
 @options.read_command
 def diff_command(memory: Memory, path: str | None, since: str | None) -> None:
     """Print what has changed in a memory, whichever program changed it.

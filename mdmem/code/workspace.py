@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from mdmem.code.symbols import Symbols, symbols
-from mdmem.errors import GitFailed, GitSilent, RipgrepFailed, RipgrepMissing
+from mdmem.errors import GitFailed, ProgramFailed
 from mdmem.text.diff import Hunk, hunks
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -368,7 +368,7 @@ class Workspace:
                     path = os.fsdecode(line.rstrip(b"\n")).removeprefix("./")
                     if not self._is_hidden(os.path.join(self.root, path)):
                         files.setdefault(path[path.rfind("/") + 1 :], []).append(path)
-        except (RipgrepMissing, RipgrepFailed):
+        except ProgramFailed:
             return None
         return files if count <= MOST_FILES else None
 
@@ -489,7 +489,7 @@ class Workspace:
         try:
             return ask(*given, **named)
         except GitFailed as error:
-            self._is_silent = isinstance(error, GitSilent)
+            self._is_silent = error.code == "git-silent"
             self.trouble = self.trouble or error.message
             return otherwise
 

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.errors import CommitFailed, GitFailed, GitRefused
+from mdmem.errors import GitFailed, GitRefused
 from mdmem.git.consent import refuse
 from mdmem.git.program import Ended, run_as_user
 
@@ -115,7 +115,7 @@ class WorkTree:
             seconds: how long git, hooks and signing may be silent.
 
         Raises:
-            CommitFailed: git does not do it, or what it starts refuses; with what was said.
+            GitFailed: git does not do it, or what it starts refuses; with what was said.
             GitFailed: git falls silent.
             GitRefused: another git holds the lock of the index, or the message is too long.
         """
@@ -139,8 +139,14 @@ class WorkTree:
         since = f"{before}..HEAD" if before else "HEAD"
         made = self._done(["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit").printed
         if not made:
-            raise CommitFailed(path=self._repository.top, reason="the head is the same as before")
+            raise self._refused("the head is the same as before")
         return made.decode("ascii", "replace").partition("\n")[0]
+
+    def _refused(self, reason: str) -> GitFailed:
+        remedy = "nothing was committed, and the index is as it was; try again when that is fixed"
+        return GitFailed(
+            code="commit-failed", path=self._repository.top, action="commit", reason=reason, remedy=remedy
+        )
 
     def _change_index(self, arguments: Sequence[str], names: Sequence[str], seconds: float) -> None:
         """Run git on some files; while another git holds the lock of the index, wait a little."""
@@ -148,7 +154,7 @@ class WorkTree:
         deadline = time.monotonic() + _LOCK_SECONDS
         while (ended := self._run([*arguments, *_FROM_STDIN], "commit", given, seconds)).status:
             if "index.lock" not in ended.errors:
-                raise CommitFailed(path=self._repository.top, reason=ended.complaint)
+                raise self._refused(ended.complaint)
             if time.monotonic() >= deadline:
                 lock = os.path.join(self._repository.folder, "index.lock")
                 reason = f"another git is running, or was killed: {lock} is there"

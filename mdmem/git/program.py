@@ -16,7 +16,7 @@ from functools import lru_cache
 from shutil import which
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from mdmem.errors import GitFailed, GitSilent
+from mdmem.errors import GitFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -246,13 +246,15 @@ def failing(folder: str, action: str) -> Iterator[None]:
     """Say of git that it was not found, could not be started or fell silent.
 
     Raises:
-        GitSilent: it printed nothing for too long.
-        GitFailed: anything else.
+        GitFailed: it was not found, could not be started, or printed nothing for too long.
     """
     try:
         yield
     except TimeoutError as error:
-        raise GitSilent(path=folder, action=action, reason=str(error)) from None
+        remedy = "nothing was changed; a file there may have no end, or a program that git started waits"
+        raise GitFailed(
+            code="git-silent", path=folder, action=action, reason=str(error), remedy=remedy
+        ) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
         raise GitFailed(path=folder, action=action, reason=str(error)) from None
 
@@ -267,7 +269,7 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> En
         own: git's own folder, where that is known.
 
     Raises:
-        GitFailed: there is no git, it cannot be started, or it falls silent (`GitSilent`).
+        GitFailed: there is no git, it cannot be started, or it falls silent.
     """
     with failing(folder, action):
         return GitProcess(command(arguments), folder, environment(own=own, tree=folder)).ended()

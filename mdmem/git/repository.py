@@ -13,7 +13,7 @@ from functools import cached_property
 from io import BufferedReader
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from mdmem.errors import GitFailed, NoRepository
+from mdmem.errors import GitFailed
 from mdmem.git.program import NO_WORK_TREE, Ended, GitProcess, command, environment, failing, program, run
 from mdmem.text.regex import regex
 
@@ -208,13 +208,15 @@ class Repository:
         """As `find`, where there must be one.
 
         Raises:
-            NoRepository: no work tree holds `folder`, or there is no git.
+            GitFailed: no work tree holds `folder`, or there is no git.
         """
         found = cls.find(folder)
         if found is None:
             is_missing = program(os.environ.get("PATH")) is None
             reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
-            raise NoRepository(path=folder, reason=reason)
+            remedy = "run `git init` above it, or go to a clone that is not bare"
+            action = "find a repository"
+            raise GitFailed(code="no-repository", path=folder, action=action, reason=reason, remedy=remedy)
         return found
 
     def name(self, path: str) -> str:

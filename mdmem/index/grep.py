@@ -123,10 +123,10 @@ def grep(
     Raises:
         Usage: an argument that cannot mean anything.
         PathRefused: the namespace is not a path of a vault.
-        RipgrepMissing: there is no ripgrep.
+        ProgramFailed: there is no ripgrep.
 
-    The first hit asked for may also raise PatternInvalid (the pattern or a glob), RipgrepTooOld or
-    RipgrepFailed.
+    The first hit asked for may also raise PatternInvalid (the pattern or a glob) or
+    ProgramFailed.
     """
     _check(pattern, globs, min(before, after), limit)
     if case not in _CASES:
@@ -384,7 +384,7 @@ class _GrepRun(NamedTuple):
         """The matches that ripgrep prints, as it prints them.
 
         Raises:
-            PatternInvalid, RipgrepTooOld, RipgrepFailed: it gave up.
+            PatternInvalid, ProgramFailed: it gave up.
         """
         parts: tuple[str, ...] = ()
         for printed in process.lines():
@@ -434,7 +434,7 @@ def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
         wall: the namespace.
 
     Raises:
-        Usage, PathRefused, RipgrepMissing: as `grep`.
+        Usage, PathRefused, ProgramFailed: as `grep`.
     """
     from ripgrepy import Ripgrepy  # noqa: PLC0415 - start-up
 

@@ -12,7 +12,7 @@ from binascii import a2b_base64
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from mdmem.errors import MdmemError, PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
+from mdmem.errors import MdmemError, PatternInvalid, ProgramFailed, Usage
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _SPAN = regex(rb'"start":([0-9]+),"end":([0-9]+)\}')
 # Bytes behind the first match of a line in which others are told: more than a hit shows.
 _SHOWN = 1 << 14
 _INSIDE = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))  # of a character, behind its first byte
+_INSTALL = "pip install 'ripgrep>=14.1,<15'"
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
 
 
@@ -42,7 +43,7 @@ def program() -> str:
     """The absolute path of `rg`: the one installed beside the interpreter, else the first on PATH.
 
     Raises:
-        RipgrepMissing: neither is there.
+        ProgramFailed: neither is there.
     """
     if sys.executable:
         beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
@@ -52,7 +53,12 @@ def program() -> str:
 
     found = which("rg")
     if found is None:
-        raise RipgrepMissing
+        raise ProgramFailed(
+            code="ripgrep-missing",
+            program="ripgrep (rg)",
+            reason="it was found neither beside the Python interpreter nor on PATH",
+            remedy=f"install it: {_INSTALL}, or your system's package ripgrep",
+        )
     return os.path.abspath(found)
 
 
@@ -60,7 +66,7 @@ def version(program: str) -> tuple[int, ...]:
     """The version that `program` gives, such as (14, 1, 0); empty when it gives none.
 
     Raises:
-        RipgrepFailed: it cannot be run.
+        ProgramFailed: it cannot be run.
     """
     with Process([program, "--version"]) as process:
         said = _VERSION.match(b"".join(process.lines()).decode("utf-8", "replace"))
@@ -77,7 +83,7 @@ class Process:
 
         Raises:
             Usage: the command is longer than the system allows.
-            RipgrepFailed: it cannot be started.
+            ProgramFailed: it cannot be started.
         """
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list, no shell; the pattern stands behind --
@@ -91,7 +97,7 @@ class Process:
         except OSError as error:
             if error.errno == errno.E2BIG:
                 raise Usage(problem="the pattern is too long", remedy="search for a part of it") from None
-            raise RipgrepFailed(program=command[0], reason=error.strerror or str(error)) from None
+            raise _failed(command[0], error.strerror or str(error)) from None
         self._errors = b""
         self._fault: BaseException | None = None
         self._feed = None if given is None else Thread(target=self._give, args=(given,), daemon=True)
@@ -297,8 +303,15 @@ def failure(program: str, errors: str, pattern: str) -> MdmemError:
         return PatternInvalid(pattern=pattern, reason=_reason(errors))
     found = version(program)
     if found and found < MINIMUM:
-        return RipgrepTooOld(program=program, version=".".join(map(str, found)))
-    return RipgrepFailed(program=program, reason=_reason(errors))
+        reason = f"ripgrep {'.'.join(map(str, found))} is too old"
+        remedy = f"install a newer one: {_INSTALL}"
+        return ProgramFailed(code="ripgrep-too-old", program=program, reason=reason, remedy=remedy)
+    return _failed(program, _reason(errors))
+
+
+def _failed(program: str, reason: str) -> ProgramFailed:
+    remedy = "see which one is used, and whether it works, with `mdmem doctor`"
+    return ProgramFailed(code="ripgrep-failed", program=program, reason=reason, remedy=remedy)
 
 
 def _reason(errors: str) -> str:

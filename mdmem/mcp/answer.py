@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 # Hosts warn of answers beyond 10,000 tokens, and an answer stands in both forms.
 BUDGET = 6_000
+AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 _CHARACTERS_A_TOKEN = 4
-DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of the tokens of all
+_DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of the tokens of all
 
 
 class Answer(NamedTuple):
@@ -42,13 +43,13 @@ class Answer(NamedTuple):
     is_error: bool = False
 
 
-def short(digest: str | None) -> str:
-    """A hash as it is shown; it can be given back as `base`."""
-    return (digest or "")[:DIGITS]
+def short_hash(digest: str | None) -> str:
+    """Shorten a hash for an answer; it can be given back as `base`."""
+    return (digest or "")[:_DIGITS]
 
 
-def within(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
-    """The first items, each with its text, that fit into so many tokens; the first one always does."""
+def fit(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
+    """Return the first items, each with its text, that fit into a budget of tokens: one at least."""
     taken: list[tuple[T, str]] = []
     for item in items:
         budget -= estimate(item[1])
@@ -58,40 +59,58 @@ def within(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
     return taken
 
 
-def beginning(text: str, budget: int) -> str:
-    """The beginning of a text that fits into so many tokens, a character at least."""
+def cut_text(text: str, budget: int) -> str:
+    """Return the beginning of a text that fits into a budget of tokens: a character at least."""
     most = budget * _CHARACTERS_A_TOKEN
     while most > 1 and estimate(text[:most]) > budget:
         most //= 2
     return text[:most]
 
 
-def lines_within(texts: Iterable[str], column: int, budget: int) -> tuple[list[str], int]:
-    """The first lines that fit into so many tokens, and the column at which the last one is cut, if it is.
+def page_of_lines(
+    lines: Iterable[str], count: int, asked: tuple[int, int, int], budget: int, between: str = ""
+) -> tuple[dict[str, Any], str]:
+    """Take the lines that fit into a budget of tokens; of the first one at least a character.
 
     Args:
-        texts: the lines.
-        column: where the first one begins, 1-based.
-        budget: tokens. Of the first line, at least a character is taken.
+        lines: those from the first one that is asked for.
+        count: how many they are.
+        asked: the number of that line, how many are wanted (0: as many as fit), and its first column.
+        budget: tokens.
+        between: stands between two lines in the answer.
+
+    Returns:
+        `line`, `text`, `left_out`, `shown` (lines), and `next` where there is more; and how to go on,
+        in words.
     """
-    taken = [text for _, text in within(((None, text) for text in texts), budget)]
-    if not taken:
-        return [], 0
-    taken[0] = taken[0][column - 1 :]
-    if len(taken) == 1:
-        piece = beginning(taken[0], budget)
-        return [piece], column + len(piece) if piece != taken[0] else 0
-    return taken, 0
+    line, limit, column = asked
+    taken = [text for _, text in fit(((None, text) for text in islice(lines, limit or None)), budget)]
+    cut = 0
+    if taken:
+        taken[0] = taken[0][column - 1 :]
+        piece = cut_text(taken[0], budget) if len(taken) == 1 else taken[0]
+        cut = column + len(piece) if piece != taken[0] else 0
+        taken[0] = piece
+    data: dict[str, Any] = {"line": line, "text": between.join(taken), "left_out": count - len(taken)}
+    data["shown"] = len(taken)
+    following = line + len(taken)
+    if cut:
+        data |= {"left_out": data["left_out"] + 1, "next": {"line": following - 1, "column": cut}}
+        return data, f"[line {following - 1} is cut: go on with line={following - 1}, column={cut}]"
+    if data["left_out"]:
+        data["next"] = {"line": following}
+        return data, f"[{data['left_out']:,} more lines left out: go on with line={following}]"
+    return data, ""
 
 
-def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:
-    """The items of a page, and how many there are behind it."""
+def take_page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:
+    """Return the items of a page, and how many there are behind it."""
     taken = list(islice(items, offset, offset + limit))
     return taken, max(0, len(items) - offset - len(taken))
 
 
 def encodable(value: Any) -> Any:
-    """A value of which every text can be sent: half a character becomes its escape."""
+    """Return a value that UTF-8 can carry: half a character becomes its escape."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -170,7 +189,7 @@ _MOVES: Mapping[str, str] = {
     "already-exists": "read it with show and give its hash as base, or add to it with section;"
     " to replace it unread, give overwrite=true",
     "conflict": "read it again with show, make the change to what is there now, and give its hash as base",
-    "index-damaged": "nothing is lost: call the tool again; the index is made anew",
+    "index-damaged": "nothing is lost: call the tool again; the index is rebuilt",
     "limit-reached": "remove what is not needed any more with rm, then try again",
     "lock-timeout": "call the tool again",
     "pattern-invalid": "to look for the characters themselves, leave regex away",
@@ -191,8 +210,8 @@ _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def told(error: MdmemError, memory: Memory) -> Answer:
-    """An error as the answer of a tool."""
+def describe_error(error: MdmemError, memory: Memory) -> Answer:
+    """Return an error as the answer of a tool."""
     error = error.for_agent()
     hint = _move(error)
     data = {"code": error.code, "message": error.message, "hint": hint, **_places(error)}
@@ -221,7 +240,7 @@ def _places(error: MdmemError) -> dict[str, Any]:
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":
-        found["hash"] = short(values["actual"])
+        found["hash"] = short_hash(values["actual"])
     findings = as_json(values.get("findings", ()))
     for finding in findings:
         finding["hint"] = _with_tools(finding["hint"])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import mcp_types as types
+from pydantic import BaseModel, Field
 
 from mdmem import fenced
 from mdmem.errors import Usage
 from mdmem.mcp import verbs
 from mdmem.mcp.answer import Bound, Call, Tick, encodable, no_tick
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from mdmem.mcp.argument import read_arguments, read_signature
 
 _MOST_FINDINGS = 50
 
@@ -38,7 +39,7 @@ project memory. Write what stays true, with its date and source; never a secret.
 _REVIEW = """\
 Review the memories{about}
 
-Below is what a check finds and which cited code is no longer what it was. Mend what you can: read the place \
+Below is what a check finds and which cited code is no longer what it was. Fix what you can: read the place \
 with `show`, make the text true with `replace` or `section`, giving the hash as base. Where two memories \
 contradict each other, keep the newer one and say so. Delete with `rm` only what the user agrees to. At the \
 end list what you have changed and what is left.
@@ -46,34 +47,21 @@ end list what you have changed and what is left.
 {found}"""
 
 
-class Prompt(NamedTuple):
-    """A prompt.
-
-    Attributes:
-        name: what it is called.
-        about: what it is for.
-        argument: the name of its one argument.
-        meaning: what that is.
-        write: writes the message.
-        is_needed: whether the argument has to be given.
-    """
-
-    name: str
-    about: str
-    argument: str
-    meaning: str
-    write: Callable[[Call, str], str]
-    is_needed: bool = True
+def recall(call: Call, about: Annotated[str, Field(description="what to recall")]) -> str:
+    """Say what memory holds about something."""
+    return _with_found(_RECALL, call, about)
 
 
-def _with_found(message: str, call: Call, about: str) -> str:
-    found = fenced("\n".join(verbs.search(call, about).texts), "text")
-    return message.format(about=about, found=found)
+def remember(call: Call, about: Annotated[str, Field(description="what to keep")]) -> str:
+    """Keep something in memory, in the right place."""
+    return _with_found(_REMEMBER, call, about)
 
 
-def _review(call: Call, within: str) -> str:
-    memory = call.memory
-    findings = [str(finding) for finding in memory.check([within] if within else [])]
+def review(
+    call: Call, within: Annotated[str, Field(description="a folder or memory; everything without it")] = ""
+) -> str:
+    """Check the memories, and fix what is wrong or outdated."""
+    findings = [str(finding) for finding in call.memory.check([within] if within else [])]
     stale = verbs.references(call, within=[within] if within else [], stale=True)
     parts = ["What a check finds:", *(findings[:_MOST_FINDINGS] or ["nothing"])]
     if len(findings) > _MOST_FINDINGS:
@@ -82,36 +70,42 @@ def _review(call: Call, within: str) -> str:
     return _REVIEW.format(about=f" below {within}" if within else "", found=found)
 
 
-_recall, _remember = partial(_with_found, _RECALL), partial(_with_found, _REMEMBER)
-PROMPTS: tuple[Prompt, ...] = (
-    Prompt("recall", "Say what memory holds about something.", "about", "what to recall", _recall),
-    Prompt("remember", "Keep something in memory, in the right place.", "about", "what to keep", _remember),
-    Prompt(
-        name="review",
-        about="Check the memories, and mend what is wrong or outdated.",
-        argument="within",
-        meaning="a folder or memory; everything without it",
-        write=_review,
-        is_needed=False,
-    ),
-)
-_BY_NAME = {prompt.name: prompt for prompt in PROMPTS}
+def _with_found(message: str, call: Call, about: str) -> str:
+    if not about.strip():
+        raise Usage(problem="about must be given")
+    found = fenced("\n".join(verbs.search(call, about).texts), "text")
+    return message.format(about=about.strip(), found=found)
 
 
-def written(bound: Bound, name: str, given: Mapping[str, str], tick: Tick = no_tick) -> str:
-    """The message of a prompt.
+PROMPTS: dict[str, tuple[Callable[..., str], type[BaseModel]]] = {
+    write.__name__: (write, read_signature(write)) for write in (recall, remember, review)
+}
+
+
+def describe_prompts() -> list[types.Prompt]:
+    """Return the prompts as the protocol lists them."""
+    return [
+        types.Prompt(
+            name=name,
+            title=name.capitalize(),
+            description=write.__doc__,
+            arguments=[
+                types.PromptArgument(name=each, description=field.description, required=field.is_required())
+                for each, field in model.model_fields.items()
+            ],
+        )
+        for name, (write, model) in PROMPTS.items()
+    ]
+
+
+def write_prompt(bound: Bound, name: str, given: Mapping[str, str], tick: Tick = no_tick) -> str:
+    """Write the message of a prompt.
 
     Raises:
         KeyError: there is no such prompt.
         Usage: its argument is missing, or another one is given.
         Whatever the façade raises.
     """
-    prompt = _BY_NAME[name]
-    unknown = given.keys() - {prompt.argument}
-    if unknown:
-        raise Usage(problem=f"there is no argument {min(unknown)!r}", remedy=f"give {prompt.argument}")
-    about = given.get(prompt.argument, "").strip()
-    if prompt.is_needed and not about:
-        raise Usage(problem=f"{prompt.argument} must be given", remedy=f"it says {prompt.meaning}")
-    message: str = encodable(prompt.write(Call(bound=bound, tick=tick), about))
+    write, model = PROMPTS[name]
+    message: str = encodable(write(Call(bound=bound, tick=tick), **read_arguments(model, given)))
     return message

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
 import anyio
+import mcp_types as types
 from anyio import from_thread, to_thread
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -19,11 +20,10 @@ from mcp.server.subscriptions import (
     ResourceUpdated,
 )
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from mdmem import check_memory
 from mdmem.errors import MdmemError, PathRefused
-from mdmem.mcp.answer import short
+from mdmem.mcp.answer import short_hash
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,12 +40,12 @@ ROOT = "mdmem:///"
 
 
 def uri_of(path: str) -> str:
-    """The URI of the memory at `path`."""
+    """Return the URI of the memory at `path`."""
     return ROOT + quote(path)
 
 
 def path_of(uri: str) -> str:
-    """The path that a URI means.
+    """Return the path that a URI means.
 
     Raises:
         PathRefused: it is no URI of ours, or means no memory of the namespace.
@@ -66,27 +66,8 @@ _AGAIN_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Resource(NamedTuple):
-    """A memory in the list of resources: its URI, path, MIME type, bytes, and time of change (ISO 8601)."""
-
-    uri: str
-    path: str
-    mime_type: str
-    size: int
-    modified: str
-
-
-class ResourceContent(NamedTuple):
-    """The content of a memory: its URI, MIME type, text and hash."""
-
-    uri: str
-    mime_type: str
-    text: str
-    hash: str
-
-
-def listed(memory: Memory, cursor: str = "") -> tuple[list[Resource], str]:
-    """A page of the memories, in the order of their paths, and the cursor of the next one.
+def list_resources(memory: Memory, cursor: str = "") -> types.ListResourcesResult:
+    """Return a page of the memories in the order of their paths.
 
     Args:
         memory: the memories.
@@ -97,29 +78,34 @@ def listed(memory: Memory, cursor: str = "") -> tuple[list[Resource], str]:
         each for each in memory.ls() if not each.problem and (not cursor or each.path.split("/") > behind)
     ]
     resources = [
-        Resource(
-            uri_of(each.path),
-            each.path,
-            _mime_type(each.path),
-            each.size,
-            each.modified,
+        types.Resource(
+            uri=uri_of(each.path),
+            name=each.path,
+            mime_type=_mime_type(each.path),
+            size=each.size,
+            annotations=types.Annotations(last_modified=each.modified),
         )
         for each in found[:PAGE]
     ]
-    return resources, resources[-1].path if len(found) > PAGE else ""
+    following = resources[-1].name if len(found) > PAGE else None
+    return types.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def read(memory: Memory, uri: str) -> ResourceContent:
-    """The memory that a URI means, whole.
+def read_resource(memory: Memory, uri: str) -> types.ReadResourceResult:
+    """Return the memory that a URI means, whole, with its hash.
 
     Raises:
         PathRefused, MemoryNotFound: it means none.
         DocumentRefused, StorageFailed: it cannot be read.
     """
     document = memory.show(path_of(uri))
-    return ResourceContent(
-        uri_of(document.path), _mime_type(document.path), document.text, short(document.hash)
+    content = types.TextResourceContents(
+        uri=uri_of(document.path),
+        mime_type=_mime_type(document.path),
+        text=document.text,
+        _meta={"hash": short_hash(document.hash)},
     )
+    return types.ReadResourceResult(contents=[content])
 
 
 def _mime_type(path: str) -> str:
@@ -174,9 +160,9 @@ class Feed:
         try:
             path = path_of(uri)
         except MdmemError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
         if len(self._subscribers) >= _MOST_SUBSCRIPTIONS:
-            raise MCPError(INVALID_PARAMS, f"there are {_MOST_SUBSCRIPTIONS:,} subscriptions already")
+            raise MCPError(types.INVALID_PARAMS, f"there are {_MOST_SUBSCRIPTIONS:,} subscriptions already")
         self._subscribers[_client(ctx), path] = _Subscriber(ctx.session, uri)
         await self._watching()
 
@@ -186,8 +172,8 @@ class Feed:
             self._subscribers.pop((_client(ctx), path_of(uri)), None)
 
     async def listen(
-        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
+        self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """Serve one stream of what happens from now on."""
         await self._watching()
         return await self._listening(ctx, params)
@@ -211,7 +197,7 @@ class Feed:
                     for event in self._watch:
                         from_thread.run(self._publish, event)
             except Exception as error:  # noqa: BLE001 - what watching meets ends no server
-                _log.warning("watching begins anew: %s", error)
+                _log.warning("watching starts again: %s", error)
                 from_thread.run(anyio.sleep, _AGAIN_SECONDS)
 
     def _has_ended(self) -> bool:

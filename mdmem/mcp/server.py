@@ -17,8 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
-from mdmem.mcp.answer import told
-from mdmem.mcp.argument import input_schema
+from mdmem.mcp.answer import describe_error
 from mdmem.mcp.resources import ROOT, Feed
 from mdmem.mcp.tools import NAMES, Toolbox
 
@@ -91,7 +90,7 @@ class MemoryServer:
     # -- tools --------------------------------------------------------------------------------------------
 
     async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in self._toolbox.tools])
+        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in self._toolbox.tools])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in NAMES:
@@ -110,18 +109,7 @@ class MemoryServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        found, following = await self._asked(ctx, lambda _: resources.listed(self._memory, cursor))
-        described = [
-            types.Resource(
-                uri=each.uri,
-                name=each.path,
-                mime_type=each.mime_type,
-                size=each.size,
-                annotations=types.Annotations(last_modified=each.modified),
-            )
-            for each in found
-        ]
-        return types.ListResourcesResult(resources=described, next_cursor=following or None)
+        return await self._ask(ctx, lambda _: resources.list_resources(self._memory, cursor))
 
     async def _list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -134,11 +122,7 @@ class MemoryServer:
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        found = await self._asked(ctx, lambda _: resources.read(self._memory, params.uri))
-        content = types.TextResourceContents(
-            uri=found.uri, mime_type=found.mime_type, text=found.text, _meta={"hash": found.hash}
-        )
-        return types.ReadResourceResult(contents=[content])
+        return await self._ask(ctx, lambda _: resources.read_resource(self._memory, params.uri))
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         await self.feed.subscribe(ctx, params.uri)
@@ -153,42 +137,28 @@ class MemoryServer:
     async def _list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        described = [
-            types.Prompt(
-                name=each.name,
-                title=each.name.capitalize(),
-                description=each.about,
-                arguments=[
-                    types.PromptArgument(
-                        name=each.argument, description=each.meaning, required=each.is_needed
-                    )
-                ],
-            )
-            for each in prompts.PROMPTS
-        ]
-        return types.ListPromptsResult(prompts=described)
+        return types.ListPromptsResult(prompts=prompts.describe_prompts())
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        names = [each.name for each in prompts.PROMPTS]
-        if params.name not in names:
-            told = f"there is no prompt {params.name!r}; there are {', '.join(names)}"
-            raise MCPError(types.INVALID_PARAMS, told)
+        if params.name not in prompts.PROMPTS:
+            problem = f"there is no prompt {params.name!r}; there are {', '.join(prompts.PROMPTS)}"
+            raise MCPError(types.INVALID_PARAMS, problem)
         given = params.arguments or {}
-        text = await self._asked(ctx, partial(prompts.written, self._bound, params.name, given))
+        text = await self._ask(ctx, partial(prompts.write_prompt, self._bound, params.name, given))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])
 
-    async def _asked(self, ctx: Context, work: Callable[[Tick], T]) -> T:
-        """What work returns, in a thread; an error of ours becomes one of the protocol."""
+    async def _ask(self, ctx: Context, work: Callable[[Tick], T]) -> T:
+        """Do work in a thread; an error of ours becomes one of the protocol."""
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = told(error, self._memory)
+            answer = describe_error(error, self._memory)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 
     async def _in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
-        """What work returns that is done in a thread; it ends soon when the request is cancelled.
+        """Do work in a thread, and end it soon when the request is cancelled.
 
         A change that has begun is finished first: the thread is waited for.
         """
@@ -209,12 +179,12 @@ class MemoryServer:
         return await to_thread.run_sync(work, tick, limiter=self._limiter)
 
 
-def _described(tool: ToolSpec) -> types.Tool:
+def _describe_tool(tool: ToolSpec) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.about,
-        input_schema=input_schema(tool.arguments),
+        input_schema=tool.schema,
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.changes,
             destructive_hint=tool.destructive if tool.changes else None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json
 from mdmem.errors import Usage
-from mdmem.mcp.answer import Answer, beginning, lines_within, within as fitting
+from mdmem.mcp.answer import AS_JSON, Answer, cut_text, fit, page_of_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +25,6 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # as `results recover` c
 _MEMORIES = (".md", ".json")
 _LAST = 20  # messages that are shown where none is named
 _MOST = 1_000
-_AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 
 
 def is_session(path: str) -> bool:
@@ -50,34 +49,16 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
         if not found:
             raise Usage(problem=f"nothing was said in the session {key!r}", remedy="name another one")
         return _messages(call, key, found)
-    opened = call.memory.sessions.expand(key, [seq], call.budget // _AS_JSON)
+    opened = call.memory.sessions.expand(key, [seq], call.budget // AS_JSON)
     is_one = [message.seq for message in opened.messages] == [seq]
     if not is_one:
         return _messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
-    told, tail = _part(message.text.split("\n"), "\n", (line, limit, column), call.budget // _AS_JSON)
-    return Answer(
-        tuple(filter(None, (_head(key, message), told["text"], tail))), {**_told(key, message), **told}
-    )
-
-
-def _part(
-    lines: Sequence[str], between: str, asked: tuple[int, int, int], budget: int
-) -> tuple[dict[str, Any], str]:
-    """What fits of the lines that are asked for (first one, how many, first column), and what to ask next."""
-    line, limit, column = asked
-    wanted = lines[line - 1 :]
-    taken, cut = lines_within(wanted[: limit or None], column, budget)
-    following = line + len(taken) - (1 if cut else 0)
-    left_out = len(wanted) - len(taken) + (1 if cut else 0)
-    told: dict[str, Any] = {"line": line, "text": between.join(taken), "left_out": left_out}
-    if cut:
-        told["next"] = {"line": following, "column": cut}
-        return told, f"[line {following} is cut: go on with line={following}, column={cut}]"
-    if left_out:
-        told["next"] = {"line": following}
-        return told, f"[{left_out:,} more lines left out: go on with line={following}]"
-    return told, ""
+    lines = message.text.split("\n")[line - 1 :]
+    told, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
+    del told["shown"]
+    texts = (_head(key, message), told["text"], tail)
+    return Answer(tuple(filter(None, texts)), {**_told(key, message), **told})
 
 
 def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
@@ -103,27 +84,38 @@ def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: in
     lines = _LINE.findall(text)
     if line > len(lines):
         raise Usage(problem=f"line is {line}; the last one is {len(lines)}", remedy="give a smaller line")
-    told, tail = _part(lines, "", (line, limit, column), call.budget // _AS_JSON)
+    asked = (line, limit, column)
+    told, tail = page_of_lines(lines[line - 1 :], len(lines) - line + 1, asked, call.budget // AS_JSON)
+    del told["shown"]
     head = f"{RESULT}{wanted}  from line {line} of {len(lines)}"
     data = {"result": wanted, "lines": len(lines), **told}
     return Answer(tuple(filter(None, (head, told["text"], tail))), data)
 
 
-def grep(call: Call, within: str, pattern: str, limit: int, offset: int, **options: Any) -> Answer:
-    """The messages of a session that hold a text or fit a regular expression, the newest first."""
-    key = _asked(call, within, options, allowed={"regex", "context"})
-    found = call.memory.sessions.grep(
-        pattern, key, regex=bool(options.get("regex")), limit=offset + min(limit, _MOST)
-    )
+def grep(call: Call, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
+    """Find the messages of a session that hold a text or fit a regular expression, the newest first."""
+    key, _ = _named(call, within)
+    found = call.memory.sessions.grep(pattern, key, regex=regex, limit=offset + min(limit, _MOST))
     return _hits(call, found, offset)
 
 
-def search(call: Call, within: str, query: str, limit: int, offset: int, **options: Any) -> Answer:
-    """The messages of a session that fit a query best."""
-    key = _asked(call, within, options, allowed={"since", "before"})
-    times = {name: options[name] for name in ("since", "before") if options.get(name)}
-    found = call.memory.sessions.search(query, key, limit=offset + min(limit, _MOST), **times)
+def search(call: Call, within: str, query: str, since: str, before: str, limit: int, offset: int) -> Answer:
+    """Find the messages of a session that fit a query best."""
+    key, _ = _named(call, within)
+    most = offset + min(limit, _MOST)
+    found = call.memory.sessions.search(query, key, since=since or None, before=before or None, limit=most)
     return _hits(call, found, offset, "at most ")
+
+
+def refuse_options(**options: Sequence[str]) -> None:
+    """Refuse what is about memories only.
+
+    Raises:
+        Usage: one of the options is given.
+    """
+    for name, value in options.items():
+        if value:
+            raise Usage(problem=f"{name} is about memories, not about what was said", remedy="leave it out")
 
 
 def _named(call: Call, path: str) -> tuple[str, int | None]:
@@ -136,22 +128,10 @@ def _named(call: Call, path: str) -> tuple[str, int | None]:
     return key, int(number[:18]) if number else None
 
 
-def _asked(call: Call, within: str, options: dict[str, Any], allowed: set[str]) -> str:
-    """The key of the session to look into.
-
-    Raises:
-        Usage: the host has bound another one, or an option is about memories.
-    """
-    other = sorted(name for name, value in options.items() if value and name not in allowed)
-    if other:
-        raise Usage(problem=f"{other[0]} is about memories, not about what was said", remedy="leave it out")
-    return _named(call, within)[0]
-
-
 def _messages(call: Call, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
     """Messages as an answer: those that fit, the newest of them where not all do."""
     blocks = ((message, f"{_head(key, message)}\n{message.text}") for message in reversed(messages))
-    taken = fitting(blocks, call.budget // _AS_JSON)[::-1]
+    taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
     texts = [_beginning(call, key, message, text) for message, text in taken]
     told = [{**_told(key, message), "text": text} for (message, _), text in zip(taken, texts, strict=True)]
@@ -164,7 +144,7 @@ def _hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answe
     """What was found, as much as fits; `about` stands before the number of what did not."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
-    taken = fitting(blocks, call.budget // _AS_JSON)
+    taken = fit(blocks, call.budget // AS_JSON)
     left_out = found.left_out + len(hits) - len(taken)
     data: dict[str, Any] = {"hits": as_json([hit for hit, _ in taken]), "left_out": left_out}
     data["notes"] = list(found.notes)
@@ -177,7 +157,7 @@ def _hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answe
 
 def _beginning(call: Call, key: str, message: Message, text: str) -> str:
     """A message as a text, or the beginning of one that alone is too long, and how to get the rest."""
-    piece = beginning(text, call.budget // _AS_JSON)
+    piece = cut_text(text, call.budget // AS_JSON)
     if piece == text:
         return text
     gap = f"[{len(text) - len(piece):,} characters left out: show {FOLDER}/{key}#{message.seq}]"

@@ -1,138 +1,121 @@
-"""What the tools do: each is one call of a verb of the façade, and its answer within a bound."""
+"""What the tools do: each function is a tool, with its arguments and its description for the model.
+
+Each calls one verb of the façade, and bounds its answer.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
-from mdmem.kind import WORKING
+from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import Answer, lines_within, page, short, within as fitting
+from mdmem.mcp.answer import AS_JSON, Answer, Call, fit, page_of_lines, short_hash, take_page
+from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
 from mdmem.memory.kinds import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mdmem import Applied, Document, EditPlan, Hit, Reference
-    from mdmem.mcp.answer import Call
     from mdmem.memory.verbs import Listed
 
 Verb = Callable[[Kinds[Any]], Any]
 
 PAGE = 20
-LISTED = 200
 # Characters of a line in a listing of lines; more than a hit shows of a line that was too long for it.
 _LINE = 600
 _MOST_PAGE = 1_000
-_AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 _MOST_FILES = 50
 _CHARACTERS_A_TOKEN = 3
 _LAST = "last"
 
 
+def remembered_kinds(kinds: Iterable[Kind]) -> tuple[str, ...]:
+    """Return the names of the kinds that `remember` keeps."""
+    return tuple(sorted(kind.name for kind in kinds if kind.is_remembered))
+
+
+Within = Annotated[str, Field(description="folder, or sessions/KEY")]
+Where = Annotated[Literal["replace", "append", "before", "after"], Field(description="default replace")]
+Base = Annotated[str | None, Field(description="hash that you read")]
+
+
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def context(call: Call, thread: str | None = None, budget: int = 4000, **options: Any) -> Answer:
-    """What an agent should know of its memory."""
+def context(
+    call: Call,
+    query: Annotated[str, Field(description="the task")] = "",
+    files: Annotated[Texts, Field(description="only rules about these")] = (),
+    thread: str | None = None,
+    budget: Annotated[Positive, Field(description="tokens")] = 4000,
+) -> Answer:
+    """What you should know before you begin.
+
+    Rules, project memory, preferences, pinned notes, working memory, and passages that fit a query.
+    """
     call.sync()
-    found = call.memory.context(thread=call.thread(thread), budget=min(budget, call.budget), **options)
+    found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
     data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
-    return Answer(
-        (found.text or "there is nothing to know yet",), {**data, "total_left_out": len(found.left_out)}
-    )
+    text = found.text or "there is nothing to know yet"
+    return Answer((text,), {**data, "total_left_out": len(found.left_out)})
 
 
-def show(call: Call, path: str, heading: str = "", line: int = 1, limit: int = 0, column: int = 1) -> Answer:
-    """A memory, or a section of it, from a line on; or what was said in a session, or a tool printed."""
-    if sessions.is_session(path):
-        return sessions.show(call, path, line, limit, column)
-    if path.startswith(sessions.RESULT):
-        return sessions.show_result(call, path, line, limit, column)
-    document = call.memory.show(path)
-    first, last = _lines_of(document, heading)
-    first = max(first, line)
-    if first > max(last, 1):
-        raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
-    wanted = range(first, last + 1)[: limit or None]
-    spans = (document.lines.span(number) for number in wanted)
-    texts, cut = lines_within((document.text[slice(*span)] for span in spans), column, call.budget)
-    following = first + len(texts)
-    left_out = max(0, last + 1 - following)
-    lines = f"lines {first}-{following - 1} of {len(document.lines)}"
-    head = f"{document.path}  hash {short(document.hash)}  {lines}"
-    data: dict[str, Any] = {
-        "path": document.path,
-        "hash": short(document.hash),
-        "line": first,
-        "lines": len(document.lines),
-        "text": "".join(texts),
-        "left_out": left_out,
-    }
-    if cut:
-        following -= 1
-        data |= {"left_out": left_out + 1, "next": {"line": following, "column": cut}}
-        tail = f"[line {following} is cut: go on with line={following}, column={cut}]"
-    elif left_out:
-        data["next"] = {"line": following}
-        tail = f"[{left_out:,} more lines left out: go on with line={following}]"
-    else:
-        tail = ""
-    return Answer(tuple(filter(None, (head, data["text"], tail))), data)
+def search(
+    call: Call,
+    query: str,
+    within: Within = "",
+    types: Texts = (),
+    tags: Texts = (),
+    since: Annotated[str, Field(description="2026, 2026-01 or 2026-01-31")] = "",
+    before: str = "",
+    limit: Positive = 10,
+    offset: Number = 0,
+) -> Answer:
+    """Find the memories that fit best by meaning of words, each with its best lines.
 
-
-def _lines_of(document: Document, heading: str) -> tuple[int, int]:
-    """The first and the last line of a section, or of the whole memory."""
-    if not heading:
-        return 1, len(document.lines)
-    start, end = find_section(document, heading).span
-    return document.lines.number(start), document.lines.number(max(start, end - 1))
-
-
-def ls(call: Call, limit: int = LISTED, offset: int = 0, **options: Any) -> Answer:
-    """The memories below a folder."""
-    if options.keys() & {"where", "sort"}:
-        call.sync()
-    listed = call.memory.ls(**options)
-    memories = [each for each in listed if not each.problem]
-    found, _ = page(memories, offset, min(limit, _MOST_PAGE))
-    hashed = ((each, _hash(call, each)) for each in found)
-    taken = fitting(((each, _listed(*each)) for each in hashed), call.budget // _AS_JSON)
-    problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
-    data = {
-        "memories": [{"path": each.path, "hash": digest, "size": each.size} for (each, digest), _ in taken],
-        "total": len(memories),
-        "problems": problems[:PAGE],
-    }
-    tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
-    return _paged(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
-
-
-def _hash(call: Call, listed: Listed) -> str:
-    """The hash of a memory that is listed; empty where it cannot be read."""
-    call.tick(0, 0)
-    try:
-        return short(call.memory.show(listed.path).hash)
-    except MdmemError:
-        return ""
-
-
-def _listed(listed: Listed, digest: str) -> str:
-    return "  ".join(
-        filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes"))
-    )
-
-
-def grep(call: Call, context: int = 0, limit: int = PAGE, offset: int = 0, **options: Any) -> Answer:
-    """The lines that match."""
-    if sessions.is_session(str(options.get("within", ""))):
-        return sessions.grep(call, limit=limit, offset=offset, context=context, **options)
+    Take it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
+    """
+    if sessions.is_session(within):
+        sessions.refuse_options(types=types, tags=tags)
+        return sessions.search(call, within, query, since, before, limit, offset)
+    call.sync()
     most = offset + min(limit, _MOST_PAGE)
-    hits = call.memory.grep(context=min(context, PAGE), limit=most, **options)
+    results = call.memory.search(
+        query, within=within, types=types, tags=tags, since=since, before=before, limit=most
+    )
+    notes = [f"[{note}]" for note in results.notes]
+    return _hits(call, results.hits[offset:], offset, results.left_out, notes)
+
+
+def grep(
+    call: Call,
+    pattern: str,
+    within: Within = "",
+    globs: Texts = (),
+    regex: bool = False,
+    context: Annotated[Number, Field(description="lines around")] = 0,
+    limit: Positive = PAGE,
+    offset: Number = 0,
+) -> Answer:
+    """Find every line that has exactly a text, or fits a regular expression.
+
+    Take it for a name, an identifier or to be complete.
+    """
+    if sessions.is_session(within):
+        sessions.refuse_options(globs=globs)
+        return sessions.grep(call, within, pattern, regex, limit, offset)
+    most = offset + min(limit, _MOST_PAGE)
+    hits = call.memory.grep(
+        pattern, within=within, globs=globs, regex=regex, context=min(context, PAGE), limit=most
+    )
     try:
         found = []
         for hit in hits:
@@ -147,20 +130,92 @@ def grep(call: Call, context: int = 0, limit: int = PAGE, offset: int = 0, **opt
     return _hits(call, found[offset:], offset, left_out, notes)
 
 
-def search(call: Call, query: str, limit: int = 10, offset: int = 0, **options: Any) -> Answer:
-    """The memories that fit best."""
-    if sessions.is_session(str(options.get("within", ""))):
-        return sessions.search(call, query=query, limit=limit, offset=offset, **options)
-    call.sync()
-    results = call.memory.search(query, limit=offset + min(limit, _MOST_PAGE), **options)
-    notes = [f"[{note}]" for note in results.notes]
-    return _hits(call, results.hits[offset:], offset, results.left_out, notes)
+def ls(
+    call: Call,
+    within: Within = "",
+    globs: Texts = (),
+    where: Texts = (),
+    sort: Annotated[str, Field(description="field; -field: largest first")] = "",
+    limit: Positive = 200,
+    offset: Number = 0,
+) -> Answer:
+    """List memories with their hashes.
+
+    where: conditions on frontmatter such as type=note or created>=2026-01.
+    """
+    if where or sort:
+        call.sync()
+    listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
+    memories = [each for each in listed if not each.problem]
+    found, _ = take_page(memories, offset, min(limit, _MOST_PAGE))
+    hashed = ((each, _hash(call, each)) for each in found)
+    taken = fit(((each, _listed(*each)) for each in hashed), call.budget // AS_JSON)
+    problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
+    data = {
+        "memories": [{"path": each.path, "hash": digest, "size": each.size} for (each, digest), _ in taken],
+        "total": len(memories),
+        "problems": problems[:PAGE],
+    }
+    tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
+    return _paged(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
+
+
+def show(
+    call: Call,
+    path: str,
+    heading: Annotated[str, Field(description="only this section")] = "",
+    line: Annotated[Positive, Field(description="from here on")] = 1,
+    limit: Annotated[Positive, Field(description="lines")] = 0,
+    column: Annotated[Positive, Field(description="of a long line")] = 1,
+) -> Answer:
+    """Read a memory, or one section of it, with its hash.
+
+    Or sessions/KEY#12, what was said; or result:HASH, what a tool printed.
+    """
+    if sessions.is_session(path):
+        return sessions.show(call, path, line, limit, column)
+    if path.startswith(sessions.RESULT):
+        return sessions.show_result(call, path, line, limit, column)
+    document = call.memory.show(path)
+    first, last = _lines_of(document, heading)
+    first = max(first, line)
+    if first > max(last, 1):
+        raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
+    texts = (document.text[slice(*document.lines.span(number))] for number in range(first, last + 1))
+    told, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
+    digest, shown = short_hash(document.hash), first + told.pop("shown")
+    head = f"{document.path}  hash {digest}  lines {first}-{shown - 1} of {len(document.lines)}"
+    data = {"path": document.path, "hash": digest, "lines": len(document.lines), **told}
+    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
+
+
+def _lines_of(document: Document, heading: str) -> tuple[int, int]:
+    """The first and the last line of a section, or of the whole memory."""
+    if not heading:
+        return 1, len(document.lines)
+    start, end = find_section(document, heading).span
+    return document.lines.number(start), document.lines.number(max(start, end - 1))
+
+
+def _hash(call: Call, listed: Listed) -> str:
+    """The hash of a memory that is listed; empty where it cannot be read."""
+    call.tick(0, 0)
+    try:
+        return short_hash(call.memory.show(listed.path).hash)
+    except MdmemError:
+        return ""
+
+
+def _listed(listed: Listed, digest: str) -> str:
+    return "  ".join(
+        filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes"))
+    )
 
 
 def _hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
     """Hits as an answer, each with the hash of its memory where that still says what was found."""
     hashes = _Hashes(call)
-    taken = fitting(((hit, _block(hit, hashes.of(hit))) for hit in hits), call.budget // _AS_JSON)
+    taken = fit(((hit, _block(hit, hashes.of(hit))) for hit in hits), call.budget // AS_JSON)
     shown = [
         {
             "path": hit.path,
@@ -213,24 +268,27 @@ class _Hashes:
             except MdmemError:
                 self._read[hit.path] = None
         document = self._read[hit.path]
-        return short(document.hash) if document and hit.stands_in(document) else ""
+        return short_hash(document.hash) if document and hit.stands_in(document) else ""
 
 
 def references(
     call: Call,
     target: str = "",
-    within: Sequence[str] = (),
-    stale: bool = False,
-    limit: int = PAGE,
-    offset: int = 0,
+    within: Annotated[Texts, Field(description="memories or folders")] = (),
+    stale: Annotated[bool, Field(description="only cited code that moved, changed or is gone")] = False,
+    limit: Positive = PAGE,
+    offset: Number = 0,
 ) -> Answer:
-    """What memories point at: one target, or all."""
+    """What memories link to and cite, and whether it is still there.
+
+    Of one target (a memory, #tag, URL, file or symbol: its backlinks), or of all.
+    """
     call.sync()
     asked: dict[str, Any] = {"paths": within or None, "stale": stale}
     known = call.memory.references
     found = known.lookup(target, **asked) if target else known.list(**asked)
-    wanted, left_out = page(found, offset, min(limit, _MOST_PAGE))
-    taken = fitting(((each, _referenced(each)) for each in wanted), call.budget // _AS_JSON)
+    wanted, left_out = take_page(found, offset, min(limit, _MOST_PAGE))
+    taken = fit(((each, _referenced(each)) for each in wanted), call.budget // AS_JSON)
     left_out += len(wanted) - len(taken)
     data = {"references": [_reference(each) for each, _ in taken], "total": len(found)}
     return _paged(data, [text for _, text in taken], offset, left_out, ())
@@ -272,7 +330,7 @@ def _paged(
 # -- changing -----------------------------------------------------------------------------------------------
 
 
-def change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+def _change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
     if not dry_run:
@@ -291,7 +349,7 @@ def _applied(applied: Applied) -> Answer:
         {
             "path": file.path,
             "did": "created" if file.before is None else "deleted" if file.after is None else "changed",
-            "hash": short(file.after),
+            "hash": short_hash(file.after),
             "merged": file.path in applied.merged,
         }
         for file in applied.files
@@ -324,63 +382,107 @@ def write(
     call: Call,
     path: str,
     content: str | None = None,
-    fields: Mapping[str, Any] | None = None,
-    base: str | None = None,
+    fields: Fields | None = None,
     overwrite: bool = False,
+    base: Base = None,
     dry_run: bool = False,
 ) -> Answer:
-    """Write a whole memory, or some of its fields."""
-    if (content is None) == (fields is None):
-        raise Usage(problem="either content or fields must be given")
-    if content is None:
-        return change(call, lambda m: m.set(path, fields or {}, base=base), dry_run=dry_run)
-    return change(call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run)
+    """Replaces all: write a whole memory (.md or .json); one that is there needs base, or overwrite.
+
+    With fields instead of content it sets these fields of the frontmatter (source.type: nested), and nothing
+    else changes.
+    """
+    if content is not None and fields is None:
+        return _change(
+            call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run
+        )
+    if content is None and fields is not None:
+        return _change(call, lambda m: m.set(path, fields, base=base), dry_run=dry_run)
+    raise Usage(problem="either content or fields must be given")
 
 
-def replace(call: Call, dry_run: bool = False, **options: Any) -> Answer:
-    """Replace text in a memory."""
-    return change(call, lambda m: m.replace(**options), dry_run=dry_run)
+def replace(
+    call: Call,
+    path: str,
+    old: str,
+    new: str,
+    count: Annotated[Count, Field(description='number or "all"')] = 1,
+    regex: bool = False,
+    base: Base = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Replaces a text in a memory exactly; old must occur once, or count times."""
+    return _change(
+        call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
+    )
 
 
 def section(
-    call: Call, path: str, text: str, heading: str = "", dry_run: bool = False, **options: Any
+    call: Call,
+    path: str,
+    text: str,
+    heading: str = "",
+    where: Where = "replace",
+    keep_subsections: bool = False,
+    base: Base = None,
+    dry_run: bool = False,
 ) -> Answer:
-    """Change a section; without a heading, append to the memory."""
+    """Replaces or adds to one section, found by its heading or heading path (Design > Index).
+
+    where=append adds at its end. Without heading, where=append adds at the end of the memory, which is made
+    if it is not there.
+    """
     if heading:
-        return change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
-    if options.get("where") != "append" or options.get("keep_subsections"):
+        options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}
+        return _change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
+    if where != "append" or keep_subsections:
         remedy = "only where=append can do without: it adds at the end of the memory"
         raise Usage(problem="heading must be given", remedy=remedy)
-    return change(call, lambda m: m.append(path, text, base=options.get("base")), dry_run=dry_run)
+    return _change(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
 
 
-def mv(call: Call, dry_run: bool = False, **options: Any) -> Answer:
-    """Move a memory or a folder."""
+def mv(call: Call, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
+    """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
-    return change(call, lambda m: m.mv(**options), dry_run=dry_run)
+    return _change(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
-def rm(call: Call, path: str = "", undo: str = "", base: str | None = None, dry_run: bool = False) -> Answer:
-    """Delete a memory or a folder, or take a change back."""
+def rm(
+    call: Call,
+    path: str = "",
+    undo: Annotated[str, Field(description="the change that a tool has named, or last")] = "",
+    base: Base = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Delete a memory or a folder (path), or undo a change."""
     if bool(path) == bool(undo):
         raise Usage(problem="either path or undo must be given")
     if path:
-        return change(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
+        return _change(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
     if base is not None:
         raise Usage(problem="undo keeps what has changed since", remedy="leave base out")
-    return change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
+    return _change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
 
 
 def remember(
     call: Call,
-    kind: str,
-    name: str = "",
-    resource: str | None = None,
+    kind: Annotated[str, Field(json_schema_extra={"enum": [*remembered_kinds(KINDS)]})],
+    value: Annotated[Any, Field(description="text; a preference may be any JSON")],
+    name: Annotated[str, Field(description="note name; thread; category/key; heading in AGENTS.md")] = "",
+    title: Annotated[str | None, Field(description="of a note's section")] = None,
+    why: Annotated[str | None, Field(description="of a preference")] = None,
+    resource: Annotated[str | None, Field(description="whose working memory, instead of a thread's")] = None,
+    ttl: Annotated[Number | None, Field(description="seconds that working memory lives")] = None,
+    base: Base = None,
     dry_run: bool = False,
-    **options: Any,
 ) -> Answer:
-    """Keep something where its kind is kept."""
+    """Keep something where it belongs.
+
+    Note and project (AGENTS.md) add to what is there; working memory of a thread or resource and a preference
+    are replaced.
+    """
     resource = resource or None
     if kind == WORKING.name and not resource:
         name = call.thread(name) or ""
-    return change(call, lambda m: m.remember(kind, name, resource=resource, **options), dry_run=dry_run)
+    options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
+    return _change(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value
 from mdmem.capture import quotation
 from mdmem.capture.candidate import Candidate, from_event
 from mdmem.capture.cues import MOST_BYTES, PATH as LEXICON, Cues, builtin_cues, extended_cues
@@ -158,7 +158,7 @@ class _CaptureRun:
     is_stopped: bool = False
 
 
-class Capture(Checked, Generic[R]):
+class Capture(Generic[R]):
     """What is stated in the sessions of one namespace, and where it goes.
 
     The policy is that of the config (`[capture] policy`), unless a verb is given one. With `off` nothing is
@@ -461,7 +461,7 @@ class Capture(Checked, Generic[R]):
         standing = self._statements.find(draft.place, draft.said)
         if standing:
             return self._restate(standing, new)
-        waiting = find(new.path, self._kinds, self._vault, self._clock())
+        waiting = find(new.path, self._vault, self._clock())
         if waiting is None and policy == APPLY and not (own and self._outweighs(own)):
             plan = accepted(new, called(new, self._kinds), self._vault)
             self._refuse_swallowed(plan, draft)

@@ -11,6 +11,7 @@ from mdmem.memory.blame import Past, SaidFact, blame
 from mdmem.memory.review import Review
 from mdmem.memory.tracked import Tracked
 from mdmem.memory.verbs import KindVerbs, R
+from mdmem.vault.paths import path_text, path_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,13 +50,13 @@ class Git(KindVerbs[R]):
         if anchor and path is None:
             raise Usage(problem="a heading or block id needs its memory", remedy="give the memory as well")
         with Tracked(self._vault) as tracked:
-            names = tracked.names if path is None else [tracked.name(path)]
+            names = tracked.names if path is None else [tracked.name(path_text(path))]
             if tracked.head is None:
                 return []
             with closing(tracked.history.log(names, tracked.head, follow=path is not None)) as found:
                 touched: Iterator[LoggedCommit] = found
                 if anchor and path is not None:
-                    touched = Past(tracked, path, anchor).touched(map(tracked.seen, found))
+                    touched = Past(tracked, path_text(path), anchor).touched(map(tracked.seen, found))
                 return list(islice(tracked.told(touched), limit))
 
     def blame(self, path: StrPath) -> list[SaidFact]:
@@ -67,7 +68,7 @@ class Git(KindVerbs[R]):
             DocumentRefused: it is too large, or no text, now or in the last commit.
         """
         with Tracked(self._vault) as tracked:
-            return blame(self._vault, tracked, path)
+            return blame(self._vault, tracked, path_text(path))
 
     def diff(self, revisions: str = "", paths: Sequence[StrPath] | None = None) -> list[MemoryChange]:
         """What differs between two states of the memories: memories, fields and facts, each named once.
@@ -85,7 +86,7 @@ class Git(KindVerbs[R]):
         """
         with Tracked(self._vault) as tracked:
             old, new = _states(tracked, revisions)
-            return Review(self._vault, tracked, old, new, paths or ()).changes()
+            return Review(self._vault, tracked, old, new, path_texts(paths or ())).changes()
 
     def install(self, program: str = "mdmem") -> MergeSetup:
         """What makes git merge the memories with mdmem; nothing is written before it is applied.
@@ -134,7 +135,7 @@ class Git(KindVerbs[R]):
         """
         from mdmem.memory.reverts import Reverts  # noqa: PLC0415 - start-up
 
-        return self._run(Reverts(self._vault).build(what, paths))
+        return self._run(Reverts(self._vault).build(what, path_texts(paths)))
 
     def commit(
         self,
@@ -165,13 +166,13 @@ class Git(KindVerbs[R]):
             MemoryNotFound: `only` names none.
             GitRefused: a merge or the like is under way, another git holds the lock of the index, or the
                 repository would start programs that are not allowed.
-            CommitFailed: a hook, signing or git itself refused, with what it said.
+            GitFailed: a hook, signing or git itself refused, with what it said.
             GitFailed: git cannot be asked, or was ended since it fell silent.
         """
         from mdmem.memory.commits import Commits  # noqa: PLC0415 - start-up
 
         commits = Commits(self._vault)
-        return commits.commit(message, only=only, session=session, hooks=hooks, dry_run=dry_run)
+        return commits.commit(message, only=path_texts(only), session=session, hooks=hooks, dry_run=dry_run)
 
     def allow(self, what: str, *, off: bool = False) -> None:
         """Let something be done for the user of this machine; with `off`, no longer.

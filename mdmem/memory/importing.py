@@ -13,7 +13,7 @@ from mdmem.memory.content import is_working
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.edit import splice
 from mdmem.text.secret import find, redactions
-from mdmem.vault.paths import check_folder, check_memory, join
+from mdmem.vault.paths import StrPath, check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FORMATS = {
 }
 
 
-def importing(vault: Vault, form: str, source: str, to: str | None) -> Callable[[], EditPlan]:
+def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Callable[[], EditPlan]:
     """What makes the plan of an import; the source is read now, and once.
 
     Raises:

@@ -10,7 +10,7 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value, texts_of
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.errors import (
     Conflict,
@@ -47,7 +47,7 @@ WAITING = "proposals that wait"
 _MOST_NEAR = 5
 
 
-class Inbox(Checked, Generic[R]):
+class Inbox(Generic[R]):
     """The proposals of one namespace.
 
     One is named by its id, or by the path of its file. `clock` (UTC) says which have lapsed.
@@ -81,7 +81,7 @@ class Inbox(Checked, Generic[R]):
             kept = known.get(each.path)
             if kept is None or kept[0] != each:
                 is_read = not each.problem
-                kept = each, proposals.find(each.path, self._kinds, self._vault, now) if is_read else None
+                kept = each, proposals.find(each.path, self._vault, now) if is_read else None
             self._known[each.path] = kept
         found = [proposals.as_of(each, now) for _, each in self._known.values() if each]
         return [each for each in found if all or each.status == OPEN]
@@ -131,10 +131,11 @@ class Inbox(Checked, Generic[R]):
             LimitReached: as many proposals wait as the config allows.
             As the verb, where what is proposed cannot be done now.
         """
-        said = {"reason": reason, "author": author or self._vault.actor, "sources": [*dict.fromkeys(sources)]}
+        given = [*dict.fromkeys(texts_of(sources, "sources"))]
+        said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
         shape = {"arguments": json_value(arguments), **said}
         clean, warnings = redacted_in(self._vault, PROPOSAL.folder, shape)
-        for fault in proposals.faults(verb, clean["arguments"], self._kinds, self._vault):
+        for fault in proposals.faults(verb, clean["arguments"], self._vault):
             raise fault.error
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
@@ -145,7 +146,7 @@ class Inbox(Checked, Generic[R]):
         now, settings = self._clock(), self._vault.config.capture
         before = self._vault.find(new.path)
         if before:
-            found = proposals.read(before, self._kinds, self._vault, now)
+            found = proposals.read(before, self._vault, now)
             return _proposed_again(before, found, new.sources, now, settings.expires_days)
         if len(self.list()) >= settings.max_open:
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
@@ -154,7 +155,7 @@ class Inbox(Checked, Generic[R]):
         self._vault.prepare(proposals.accepted(new, verb, self._vault))
         expires = now + timedelta(days=settings.expires_days) if settings.expires_days else None
         document = proposals.written(self._vault, dataclasses.replace(new, created=now, expires=expires))
-        if flaws := proposals.judge(document, self._kinds, self._vault):
+        if flaws := proposals.judge(document, self._vault):
             raise Invalid(findings=tuple(flaws))
         change = Change(path=new.path, before=None, content=document.data)
         return EditPlan(changes=(change,), message=f"propose {new.verb}")
@@ -229,7 +230,7 @@ class Inbox(Checked, Generic[R]):
             raise EditRefused(
                 path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
             )
-        return proposals.read(document, self._kinds, self._vault, self._clock())
+        return proposals.read(document, self._vault, self._clock())
 
     def _refuse_closed(self, found: Proposal) -> None:
         """Refuse a proposal that cannot be accepted, whatever it would change."""

@@ -6,12 +6,11 @@ import os
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mdmem.arguments import checked
 from mdmem.errors import Usage
 from mdmem.memory.kinds import Kinds
 from mdmem.memory.questions import Questions
 from mdmem.vault.folder import find
-from mdmem.vault.paths import Scope, StrPath, check_folder
+from mdmem.vault.paths import Scope, StrPath, check_folder, path_texts
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from collections.abc import Iterable, Sequence
@@ -275,7 +274,7 @@ class Memory(Questions):
         """
         from mdmem.memory.context import context  # noqa: PLC0415 - start-up
 
-        return context(self, query, files, thread, budget, estimated=estimated)
+        return context(self, query, path_texts(files), thread, budget, estimated=estimated)
 
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
         """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
@@ -322,7 +321,6 @@ class Memory(Questions):
         return examine(self.vault, self._current, mended)
 
 
-@checked
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
     vault: StrPath | None = None, scope: Scope | None = None, *, actor: str = ""
 ) -> Memory:

@@ -113,7 +113,7 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
 
     Raises:
         EditRefused: another driver has our name, or the marks in the attributes are broken.
-        NoRepository: the vault is not in a work tree of git.
+        GitFailed: the vault is not in a work tree of git.
         GitFailed: git refuses the repository, or cannot read its config.
         PathRefused: one of the files is a link.
     """

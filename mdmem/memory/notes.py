@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
+from mdmem.arguments import require_text
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
@@ -17,7 +18,7 @@ from mdmem.text import blocks, frontmatter, section
 from mdmem.text.document import Document, parse
 from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import Lines
-from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join
+from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import Change, EditPlan, edit
 
 if TYPE_CHECKING:
@@ -190,9 +191,9 @@ class Notes(KindVerbs[R]):
         title = title or found.path.rpartition("/")[2].removesuffix(_SUFFIX)
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
-    def _path(self, name: str) -> str:
+    def _path(self, name: StrPath) -> str:
         """The path of the note that `name` means."""
-        kind = self._kind
+        kind, name = self._kind, path_text(name)
         if not name.strip():
             raise Usage(problem=f"a {kind.name} needs a name", remedy="name it, as in `db` or `db/postgres`")
         if name.endswith(".json"):
@@ -215,6 +216,7 @@ def heading_text(title: str) -> str:
 
     Runs of whitespace and control characters become one space.
     """
+    require_text(title=title)
     return escaped(line("".join(" " if unicodedata.category(c) == "Cc" else c for c in title)))
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.arguments import Checked, check_natural
+from mdmem.arguments import check_natural
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.sessions.conversation import Conversation
@@ -128,7 +128,7 @@ class ObservationPlace(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-class Observations(Checked, Generic[R]):
+class Observations(Generic[R]):
     """The observations of a namespace's sessions. What is unknown is empty."""
 
     def __init__(

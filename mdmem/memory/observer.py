@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.errors import LockTimeout, MdmemError, ModelFailed, Usage
+from mdmem.errors import LockTimeout, MdmemError, ProgramFailed, Usage
 from mdmem.generator import named, prompt
 from mdmem.kind import OBSERVATION
 from mdmem.memory import history
@@ -330,7 +330,10 @@ class Observer(Observations["Applied"]):
         ]
         said = summarise(messages, prompt(_REFLECTION), _TARGETS[1], generator, lambda *_: "")
         if said.problem:
-            raise ModelFailed(program=named(generator), reason=said.problem)
+            remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
+            raise ProgramFailed(
+                code="model-failed", program=named(generator), reason=said.problem, remedy=remedy
+            )
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"
         return self._write(
             ObservationPlace(path, log[:DIGITS], generation, number, number),
@@ -430,7 +433,7 @@ class SessionObservations(Observations["Applied"]):
 
         Raises:
             Usage: no model is given.
-            ModelFailed: it gave no sound answer.
+            ProgramFailed: it gave no sound answer.
             As `observe`.
         """
         key = self._sessions.resolve(session)

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import json_value
+from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import Span
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
 from mdmem.memory.verbs import KindVerbs, R
@@ -122,6 +122,7 @@ class Project(KindVerbs[R]):
             EditRefused: several bullets have this id.
             SectionAmbiguous, SectionNotFound: as for `append`.
         """
+        require_text(id=id, status=status, note=note)
         name, state, text = one_line(id), one_line(status), one_line(note)
         if not name or not state:
             raise Usage(problem="a step has an id and a status", remedy="give both")

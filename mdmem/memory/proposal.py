@@ -12,9 +12,9 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mdmem.arguments import unfit
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.errors import (
     DocumentRefused,
@@ -23,7 +23,6 @@ from mdmem.errors import (
     PathRefused,
     TooManyParts,
     Usage,
-    WrongType,
 )
 from mdmem.kind import PROPOSAL, RULE, kind_at
 from mdmem.memory import content
@@ -52,52 +51,84 @@ _CODE = "proposal"
 _MOST_SHOWN = 60  # characters of a value in a message
 
 
+Arguments: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""The arguments of a verb by name, each with its JSON Schema; `default` marks one that may be left out."""
+
+
 class Proposable(NamedTuple):
     """A verb that may be proposed.
 
     Attributes:
         target: the arguments that say what it changes.
         value: those that say what becomes of it; with the target they are what makes two proposals the same.
-        options: the other ones that a proposal may give.
+        options: the other ones, which may be left out.
         path: the one that names a memory; empty where none does.
         is_prose: whether the value is something said, which case and blanks do not change; so is a rule.
         is_attributed: whether the memory says in its field `source` where its value was said.
     """
 
-    target: tuple[str, ...]
-    value: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    target: Arguments
+    value: Arguments = MappingProxyType({})
+    options: Arguments = MappingProxyType({})
     path: str = ""
     is_prose: bool = False
     is_attributed: bool = False
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def arguments(self) -> Arguments:
         """Every argument that a proposal may give."""
-        return (*self.target, *self.value, *self.options)
+        return {**self.target, **self.value, **self.options}
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The arguments that a proposal must give."""
+        return tuple(
+            name for name, schema in (*self.target.items(), *self.value.items()) if "default" not in schema
+        )
+
+
+_TEXT, _NUMBER, _FLAG, _OBJECT = ({"type": name} for name in ("string", "number", "boolean", "object"))
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_BASE = {"base": _TEXT_OR_NULL}
+_PATH = {"path": _TEXT}
+_PREFERENCE = {"category": _TEXT, "key": _TEXT}
+_COUNT = {"anyOf": [{"type": "integer"}, {"const": "all"}]}
+_KEY = {"type": ["string", "array"], "items": {"type": ["string", "integer"]}}
 
 VERBS: Mapping[str, Proposable] = {
-    "notes.append": Proposable(("name",), ("content",), ("title",), "name", is_prose=True),
-    "notes.overwrite": Proposable(("name",), ("content",), ("title", "base"), "name"),
+    "notes.append": Proposable(
+        {"name": _TEXT}, {"content": _TEXT}, {"title": _TEXT_OR_NULL}, "name", is_prose=True
+    ),
+    "notes.overwrite": Proposable(
+        {"name": _TEXT}, {"content": _TEXT}, {"title": _TEXT_OR_NULL, **_BASE}, "name"
+    ),
     "preferences.set": Proposable(
-        ("category", "key"),
-        ("value",),
-        ("strength", "confidence", "why", "policy", "base"),
+        _PREFERENCE,
+        {"value": {}},
+        {"strength": _NUMBER, "confidence": _NUMBER, "why": _TEXT_OR_NULL, "policy": _TEXT_OR_NULL, **_BASE},
         is_prose=True,
         is_attributed=True,
     ),
-    "preferences.delete": Proposable(("category", "key")),
-    "project.append": Proposable(("section",), ("entry",), ("date",), is_prose=True),
-    "write": Proposable(("path",), ("content",), ("base", "overwrite"), "path", is_attributed=True),
-    "new": Proposable(("template", "path"), ("variables",), (), "path"),
-    "append": Proposable(("path",), ("text",), ("base",), "path", is_prose=True),
-    "prepend": Proposable(("path",), ("text",), ("base",), "path"),
-    "replace": Proposable(("path", "old"), ("new",), ("count", "base"), "path"),
-    "section": Proposable(("path", "heading"), ("text", "where"), ("keep_subsections", "base"), "path"),
-    "set": Proposable(("path",), ("fields",), ("base",), "path"),
-    "unset": Proposable(("path",), ("key",), ("base",), "path"),
-    "rm": Proposable(("path",), (), ("recursive", "base"), "path"),
+    "preferences.delete": Proposable(_PREFERENCE),
+    "project.append": Proposable({"section": _TEXT}, {"entry": _TEXT}, {"date": _FLAG}, is_prose=True),
+    "write": Proposable(_PATH, {"content": _TEXT}, {**_BASE, "overwrite": _FLAG}, "path", is_attributed=True),
+    "new": Proposable(
+        {"template": _TEXT, **_PATH},
+        {"variables": {"type": ["object", "null"], "default": None}},
+        path="path",
+    ),
+    "append": Proposable(_PATH, {"text": _TEXT}, _BASE, "path", is_prose=True),
+    "prepend": Proposable(_PATH, {"text": _TEXT}, _BASE, "path"),
+    "replace": Proposable({**_PATH, "old": _TEXT}, {"new": _TEXT}, {"count": _COUNT, **_BASE}, "path"),
+    "section": Proposable(
+        {**_PATH, "heading": _TEXT},
+        {"text": _TEXT, "where": {"type": "string", "default": "replace"}},
+        {"keep_subsections": _FLAG, **_BASE},
+        "path",
+    ),
+    "set": Proposable(_PATH, {"fields": _OBJECT}, _BASE, "path"),
+    "unset": Proposable(_PATH, {"key": _KEY}, _BASE, "path"),
+    "rm": Proposable(_PATH, {}, {"recursive": _FLAG, **_BASE}, "path"),
 }
 """The verbs of the façade that may be proposed."""
 
@@ -154,13 +185,12 @@ class ProposalFault(NamedTuple):
     error: MdmemError
 
 
-def faults(verb: Any, arguments: Any, kinds: Kinds[Build], vault: Vault) -> Iterator[ProposalFault]:
-    """Why a verb with these arguments cannot be proposed; nothing where it can.
+def faults(verb: Any, arguments: Any, vault: Vault) -> Iterator[ProposalFault]:
+    """Yield why a verb with these arguments cannot be proposed; nothing where it can.
 
     Args:
         verb: its name, as in `VERBS`.
         arguments: by name.
-        kinds: has the verbs.
         vault: whose namespace none may leave.
     """
     known = VERBS.get(verb) if isinstance(verb, str) else None
@@ -170,18 +200,10 @@ def faults(verb: Any, arguments: Any, kinds: Kinds[Build], vault: Vault) -> Iter
         yield ProposalFault(("verb",), Usage(problem=f"{said} cannot be proposed", remedy=remedy))
         return
     if not isinstance(arguments, Mapping):
-        yield ProposalFault(("arguments",), WrongType(problem=f"the arguments of {verb} are an object"))
+        yield ProposalFault(("arguments",), Usage(problem=f"the arguments of {verb} are an object"))
         return
-    found: list[tuple[str, Usage]] = []
-    for name in filter(lambda name: name not in known.names, arguments):
-        problem = f"a proposal of {verb} has no argument {str(name)[:_MOST_SHOWN]!r}"
-        found.append((name, Usage(problem=problem, remedy=f"it takes {', '.join(known.names)}")))
-    named = {name: arguments[name] for name in known.names if name in arguments}
-    found += unfit(_method(verb, kinds), named)
-    if named.get(known.path, "") is None:
-        problem = f"a proposal of {verb} names one memory"
-        found.append((known.path, Usage(problem=problem, remedy="give its path")))
-    yield from (ProposalFault(("arguments", name), error) for name, error in found)
+    found = [*_argument_faults(verb, known, arguments)]
+    yield from found
     try:
         for name in () if found else known.target:
             if name == known.path:
@@ -189,7 +211,25 @@ def faults(verb: Any, arguments: Any, kinds: Kinds[Build], vault: Vault) -> Iter
             elif verb.startswith("preferences."):
                 encode_id(arguments[name])
     except PathRefused as error:
-        yield ProposalFault(("arguments", known.path or known.target[0]), error)
+        yield ProposalFault(("arguments", known.path or next(iter(known.target))), error)
+
+
+def _argument_faults(verb: str, known: Proposable, arguments: Mapping[str, Any]) -> Iterator[ProposalFault]:
+    """Judge the arguments of a verb, each by its schema."""
+    from mdmem.schema.validator import fault  # noqa: PLC0415 - start-up
+
+    schemas = known.arguments
+    for name in (name for name in known.needed if name not in arguments):
+        error = Usage(problem=f"{verb} needs the argument {name!r}", remedy="give it")
+        yield ProposalFault(("arguments", name), error)
+    for name, value in arguments.items():
+        if name not in schemas:
+            problem = f"a proposal of {verb} has no argument {str(name)[:_MOST_SHOWN]!r}"
+            error = Usage(problem=problem, remedy=f"it takes {', '.join(schemas)}")
+            yield ProposalFault(("arguments", name), error)
+        elif problem := fault({**schemas[name]}, value):
+            error = Usage(problem=f"the argument {name!r} of {verb} is of a wrong type: {problem}")
+            yield ProposalFault(("arguments", name), error)
 
 
 def _method(verb: str, kinds: Kinds[Build]) -> Callable[..., Build]:
@@ -294,12 +334,12 @@ def is_proposal(document: Document) -> bool:
     return document.fields.get("type") == PROPOSAL.name
 
 
-def read(document: Document, kinds: Kinds[Build], vault: Vault, now: datetime) -> Proposal:
+def read(document: Document, vault: Vault, now: datetime) -> Proposal:
     """The proposal in a file, whatever state it is in."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        node, flaws = _judged(document, kinds, vault)
+        node, flaws = _judged(document, vault)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
@@ -339,12 +379,12 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def judge(document: Document, kinds: Kinds[Build], vault: Vault) -> list[Diagnostic]:
+def judge(document: Document, vault: Vault) -> list[Diagnostic]:
     """What is wrong with the file of a proposal, besides what its schema says."""
-    return _judged(document, kinds, vault)[1] if is_proposal(document) else []
+    return _judged(document, vault)[1] if is_proposal(document) else []
 
 
-def _judged(document: Document, kinds: Kinds[Build], vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
+def _judged(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
     """The object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
         return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
@@ -354,7 +394,7 @@ def _judged(document: Document, kinds: Kinds[Build], vault: Vault) -> tuple[Node
         for name in [name for name in value if name not in {"verb", "arguments"}]:
             message = f"{name[:_MOST_SHOWN]!r} means nothing"
             flaws.append(Flaw(_place(node, (name,)), _CODE, message, "take it out", name))
-        for fault in faults(value.get("verb"), value.get("arguments", {}), kinds, vault):
+        for fault in faults(value.get("verb"), value.get("arguments", {}), vault):
             span = _place(node, fault.keys)
             flaws.append(Flaw(span, _CODE, fault.error.message, fault.error.hint, ".".join(fault.keys)))
     return node, [document.diagnose(flaw) for flaw in flaws]
@@ -396,12 +436,12 @@ def _place(node: Node, keys: Sequence[str]) -> Span:
     return member.key_span if member else below.span
 
 
-def find(path: str, kinds: Kinds[Build], vault: Vault, now: datetime) -> Proposal | None:
+def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
     """Read the proposal in a file; None where there is none. What cannot be a memory is left to `check`."""
     with contextlib.suppress(DocumentRefused):
         document = vault.find(path)
         if document and is_proposal(document):
-            return read(document, kinds, vault, now)
+            return read(document, vault, now)
     return None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from mdmem.arguments import texts_of
 from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
 from mdmem.kind import PROPOSAL, kind_at
@@ -16,7 +17,17 @@ from mdmem.memory.kinds import Kinds
 from mdmem.text.document import SUFFIXES, Document
 from mdmem.text.globs import matcher
 from mdmem.text.tree import LINEAGE
-from mdmem.vault.paths import Scope, StrPath, check_folder, check_memory, is_under, join, relative
+from mdmem.vault.paths import (
+    Scope,
+    StrPath,
+    check_folder,
+    check_memory,
+    is_under,
+    join,
+    path_text,
+    path_texts,
+    relative,
+)
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
@@ -125,7 +136,7 @@ class Questions(Kinds["Applied"]):
 
     def at(self, file: StrPath) -> str | None:
         """The path of the memory that a file on disk, or a link to it, is; None for any other file."""
-        if "\0" in file:
+        if "\0" in path_text(file):
             return None
         path = self.inside(os.path.realpath(file)) or ""
         hidden = any(part.startswith(".") for part in path.split("/"))
@@ -137,7 +148,7 @@ class Questions(Kinds["Applied"]):
         The vault's folder, and one of the workspace that it is in, mean all of the namespace: `""`. A link in
         the workspace leads nowhere.
         """
-        if "\0" in file:
+        if "\0" in path_text(file):
             return None
         root, workspace = self.vault.root, self.vault.workspace
         place = os.path.abspath(file)
@@ -157,6 +168,7 @@ class Questions(Kinds["Applied"]):
 
     def exists(self, path: StrPath) -> bool:
         """Whether a memory stands at `path`, or below the folder that it is."""
+        path = path_text(path)
         if path.endswith(SUFFIXES):
             return self.vault.exists(path)
         return next(self.vault.walk(path), None) is not None
@@ -164,7 +176,7 @@ class Questions(Kinds["Applied"]):
     def show(self, path: StrPath) -> Document:
         """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
         self.vault.enter()
-        return self.vault.read(path, recovered=True)
+        return self.vault.read(path_text(path), recovered=True)
 
     def ls(
         self,
@@ -197,6 +209,7 @@ class Questions(Kinds["Applied"]):
         from mdmem.memory.verbs import Listed, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
+        paths, within = path_texts(paths), path_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
@@ -246,6 +259,7 @@ class Questions(Kinds["Applied"]):
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
         self.vault.enter()
+        paths, within = path_texts(paths), path_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder (--in) exclude each other", remedy="give paths alone")
         for path in paths:
@@ -265,7 +279,7 @@ class Questions(Kinds["Applied"]):
             # Ripgrep is given names as the disk spells them.
             targets=[self.vault.store.spelled(each) or each for each in targets] or None,
             only=self._of_types(types) if types else None,
-            globs=globs,
+            globs=texts_of(globs, "globs"),
             regex=regex,
             case=case,
             word=word,
@@ -276,7 +290,7 @@ class Questions(Kinds["Applied"]):
 
     def _of_types(self, types: Sequence[str]) -> set[str]:
         """The memories of one of these types, as the whole vault names them."""
-        view, wanted = self._current(), {name.casefold() for name in types}
+        view, wanted = self._current(), {name.casefold() for name in texts_of(types, "types")}
         return {
             view.outside(path)
             for path, _, _, fields in view.memories({"type"})
@@ -293,7 +307,7 @@ class Questions(Kinds["Applied"]):
             pattern: a regular expression; it may begin with a dash.
 
         Raises:
-            RipgrepMissing: there is no ripgrep.
+            ProgramFailed: there is no ripgrep.
         """
         from mdmem.index.grep import ripgrepy  # noqa: PLC0415 - start-up
 
@@ -332,9 +346,9 @@ class Questions(Kinds["Applied"]):
 
         request = SearchRequest(
             query="" if isinstance(query, SearchRequest) else query,
-            within=within,
-            types=types,
-            tags=tags,
+            within=path_text(within),
+            types=texts_of(types, "types"),
+            tags=texts_of(tags, "tags"),
             since=since,
             before=before,
             limit=limit,
@@ -380,6 +394,7 @@ class Questions(Kinds["Applied"]):
         findings: list[Diagnostic] = []
         related: set[str] = set()
         met: list[str] = []
+        paths = path_texts(paths)
         for path in paths or ("",):
             for found in self.vault.counted("checking", list(self._named(path))):
                 met.append(found[0])
@@ -422,7 +437,7 @@ class Questions(Kinds["Applied"]):
             if kind_at(path) is PROPOSAL:
                 from mdmem.memory.proposal import judge  # noqa: PLC0415 - start-up
 
-                found += judge(document, self._builds, self.vault)
+                found += judge(document, self.vault)
             return told(found)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
@@ -433,7 +448,7 @@ class Questions(Kinds["Applied"]):
         Raises:
             PathRefused: `path` cannot name a memory.
         """
-        given = (path,) if isinstance(path, str) else path or ()
+        given = (path,) if isinstance(path, str | os.PathLike) else path or ()
         names = {check_memory(name) for name in given}
         return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
 
@@ -449,7 +464,7 @@ class Questions(Kinds["Applied"]):
             NamedNotFound: it was never changed through mdmem, or not so, or what it was is not kept any more.
             Usage: a hash of fewer than eight digits.
         """
-        return changed_since(self.vault, path, since)
+        return changed_since(self.vault, path_text(path), since)
 
     def stats(self) -> MemoryStats:
         """How much memory there is, by folder and by month; see `mdmem.memory.statistics`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mdmem.arguments import Checked
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, STALE, STATES
 from mdmem.errors import MemoryNotFound, Usage
@@ -25,7 +24,7 @@ from mdmem.links.references import (
     occurrences,
 )
 from mdmem.text.document import SUFFIXES
-from mdmem.vault.paths import StrPath, check_folder, check_memory
+from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from collections.abc import Callable, Collection, Iterator
@@ -39,7 +38,7 @@ if TYPE_CHECKING:  # only what looks across memories needs the index
 R = TypeVar("R")
 
 
-class References(Checked, Generic[R]):
+class References(Generic[R]):
     """What the memories of one scope point at; every question makes the index current first.
 
     `paths` are memories or folders that it is asked about; None is all of them. Where they name nothing, that
@@ -96,7 +95,7 @@ class References(Checked, Generic[R]):
         types: Collection[str],
         states: Collection[str],
         stale: bool,
-        paths: Collection[str] | None,
+        paths: Collection[StrPath] | None,
     ) -> Iterator[Occurrence]:
         _check(types, states)
         view, states = self._view(), (*states, *(STALE if stale else ()))
@@ -116,7 +115,8 @@ class References(Checked, Generic[R]):
             paths: the memories.
             files: the files of the workspace, as absolute paths.
         """
-        real = (os.path.realpath(file) for file in files if "\0" not in file)
+        paths = path_texts(paths)
+        real = (os.path.realpath(file) for file in path_texts(files) if "\0" not in file)
         names = {os.path.relpath(file, self._vault.workspace) for file in real}
         names = {name for name in names if name.split(os.sep)[0] != os.pardir}
         if not paths and not names:
@@ -153,7 +153,7 @@ class References(Checked, Generic[R]):
         """
         name = check_memory(path)
         if not self._vault.exists(name):
-            raise MemoryNotFound(path=path)
+            raise MemoryNotFound(path=name)
         return backlinks(self._view(), name)
 
     def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
@@ -199,12 +199,12 @@ def _check(types: Collection[str], states: Collection[str]) -> None:
                 raise Usage(problem=problem, remedy=f"say {', '.join(known)}")
 
 
-def _memories(view: View, paths: Collection[str] | None) -> Collection[str] | None:
+def _memories(view: View, paths: Collection[StrPath] | None) -> Collection[str] | None:
     """The memories at or below `paths`."""
     if paths is None:
         return None
     found: set[str] = set()
-    for path in paths:
+    for path in path_texts(paths):
         name = check_memory(path) if path.endswith(SUFFIXES) else check_folder(path)
         below = {inside for inside, *_ in view.states([view.outside(name)] if name else None)}
         if name and not below:

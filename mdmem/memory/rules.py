@@ -7,11 +7,10 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from mdmem.arguments import Checked
 from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.text.globs import globs_of, matcher
-from mdmem.vault.paths import Scope, StrPath, join
+from mdmem.vault.paths import Scope, StrPath, join, path_text
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Rule:
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
 
 
-class Rules(Checked):
+class Rules:
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
     Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
@@ -117,9 +116,9 @@ class Rules(Checked):
             kept = longer if len(_together(blocks, longer, unreadable)) <= max_chars else kept
         return _together(blocks, kept, unreadable)
 
-    def _found(self, for_file: str | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
+    def _found(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
         """The rules in order, and the files that cannot be read at all."""
-        file = workspace_path(self._vault, for_file) if for_file is not None else None
+        file = workspace_path(self._vault, path_text(for_file)) if for_file is not None else None
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
             vault = self._vault.within(layer)
@@ -182,7 +181,7 @@ def _compiles(glob: str) -> bool:
     return True
 
 
-def _block(rule: Rule, for_file: str | None) -> str:
+def _block(rule: Rule, for_file: StrPath | None) -> str:
     """A rule as an agent reads it; a body that begins with the title is not given another one."""
     about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
     first, _, rest = rule.text.partition("\n")

@@ -25,7 +25,7 @@ from mdmem.text.field import with_field
 from mdmem.text.regex import regex
 from mdmem.text.section import append_block, append_to_section
 from mdmem.text.tokens import plain, visible
-from mdmem.vault.paths import StrPath, check_memory, is_under, join
+from mdmem.vault.paths import StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.plan import Change, EditPlan, edit
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Summaries(KindVerbs[R]):
         tokens = sum(message.tokens for message in messages)
         if not messages or tokens < min_tokens:
             raise Usage(problem=f"{key!r} has {tokens:,} tokens, which is too short to keep")
-        name = name_of(key) if to is None else to
+        name = name_of(key) if to is None else path_text(to)
         path = name if is_under(name, NOTE.folder) else join(NOTE.folder, name)
         path = check_memory(path if path.endswith(".md") else f"{path}.md")
         ids = [f"{key}#{messages[0].seq}", f"{key}#{messages[-1].seq}"]

@@ -91,7 +91,7 @@ class Tracked:
         """The repository that holds the vault.
 
         Raises:
-            GitFailed: there is none (`NoRepository`), or git refuses it.
+            GitFailed: there is none, or git refuses it.
         """
         return Repository.around(self._vault.root)
 

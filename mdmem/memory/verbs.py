@@ -7,11 +7,12 @@ returns what was applied; `memory.plan.replace(…)` returns the plan, and nothi
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value, texts_of
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
@@ -20,7 +21,16 @@ from mdmem.text import edit as text_edit, field, section as text_section
 from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.globs import matcher
 from mdmem.text.tokens import first_of
-from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, relative
+from mdmem.vault.paths import (
+    StrPath,
+    check_folder,
+    check_memory,
+    is_under,
+    join,
+    path_text,
+    path_texts,
+    relative,
+)
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
@@ -107,7 +117,7 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
     """
     from mdmem.index import view as conditions  # noqa: PLC0415 - most commands ask no index
 
-    wanted = [conditions.parse(text) for text in where]
+    wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
     met = list(view.memories({key, *(c.key for c in wanted)}))
     inside = among((memory[0] for memory in met), named)
@@ -120,9 +130,9 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
     return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
 
 
-def _several(path: str | Sequence[str], hash_: str | None) -> Sequence[str]:
+def _several(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
     """The paths that are named, one or several; a hash is that of one."""
-    names = (path,) if isinstance(path, str) else path
+    names = (path_text(path),) if isinstance(path, str | os.PathLike) else path_texts(path)
     if not names:
         raise Usage(problem="no memory is named", remedy="name one or more")
     if hash_ is not None and len(names) > 1:
@@ -136,7 +146,7 @@ Build = Callable[[], EditPlan]
 Where = Literal["replace", "append", "before", "after"]
 
 
-class KindVerbs(Checked, Generic[R]):
+class KindVerbs(Generic[R]):
     """What the verbs of a kind have: a vault, `run` as in the module, `clock`, which says what time it is."""
 
     def __init__(
@@ -147,7 +157,7 @@ class KindVerbs(Checked, Generic[R]):
         self._clock = clock
 
 
-class Verbs(Checked, Generic[R]):
+class Verbs(Generic[R]):
     """Every change that can be made to any memory.
 
     Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
@@ -181,7 +191,7 @@ class Verbs(Checked, Generic[R]):
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
         """
-        return self._change(lambda: self._written(path, content, base, overwrite=overwrite))
+        return self._change(lambda: self._written(path_text(path), content, base, overwrite=overwrite))
 
     def _written(
         self, path: str, content: str, base: str | Document | None = None, *, overwrite: bool = False
@@ -201,10 +211,11 @@ class Verbs(Checked, Generic[R]):
         """Add lines at the end of a memory; a memory that is not there is made."""
 
         def build() -> EditPlan:
-            before = history.find(self._vault, path, base)
+            name = path_text(path)
+            before = history.find(self._vault, name, base)
             if before is None:
-                empty = parse(check_memory(path), b"")
-                new = history.encoded(path, text_edit.splice("", text_edit.append(empty, text)))
+                empty = parse(check_memory(name), b"")
+                new = history.encoded(name, text_edit.splice("", text_edit.append(empty, text)))
                 return EditPlan(
                     changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
                 )
@@ -308,7 +319,7 @@ class Verbs(Checked, Generic[R]):
         return self._change(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
 
     def _replace_across(
-        self, old: str, new: str, *, regex: bool, within: str, globs: Sequence[str]
+        self, old: str, new: str, *, regex: bool, within: StrPath, globs: Sequence[str]
     ) -> EditPlan:
         fits, folder = matcher(globs), check_folder(within)
         changes, left_out = [], []
@@ -339,7 +350,7 @@ class Verbs(Checked, Generic[R]):
         """
         from mdmem.links.move import known, move  # noqa: PLC0415 - start-up
 
-        sources = _several(source, base)
+        sources, target = _several(source, base), path_text(target)
         if len(sources) > 1 and not target.endswith("/"):
             raise Usage(problem=f"{target} is not a folder to move several into", remedy=f"say {target}/")
 
@@ -358,21 +369,21 @@ class Verbs(Checked, Generic[R]):
         from mdmem.links.move import known  # noqa: PLC0415 - start-up
         from mdmem.links.rename import rename_heading  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_heading(known(self._view()), path, old, new))
+        return self._run(lambda: rename_heading(known(self._view()), path_text(path), old, new))
 
     def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
         from mdmem.links.move import known  # noqa: PLC0415 - start-up
         from mdmem.links.rename import rename_block  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_block(known(self._view()), path, old, new))
+        return self._run(lambda: rename_block(known(self._view()), path_text(path), old, new))
 
     def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
         from mdmem.links.move import known  # noqa: PLC0415 - start-up
         from mdmem.links.rename import rename_id  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_id(known(self._view()), path, new))
+        return self._run(lambda: rename_id(known(self._view()), path_text(path), new))
 
     def rename_tag(self, old: str, new: str) -> R:
         """Rename a tag, and those below it, in every memory."""
@@ -465,7 +476,7 @@ class Verbs(Checked, Generic[R]):
             TemplateFailed: it cannot be rendered, or misses a variable.
             AlreadyExists: a memory stands there.
         """
-        templates = self._vault.templates
+        path, templates = path_text(path), self._vault.templates
         kind = next((k for k in self._vault.config.kinds if k.name == template and k.template), None)
         if kind:
             template = kind.template
@@ -505,7 +516,7 @@ class Verbs(Checked, Generic[R]):
         """
         from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up
 
-        return self._run(importing(self._vault, format, source, to))
+        return self._run(importing(self._vault, format, path_text(source), to))
 
     def restore(self, path: StrPath | Sequence[StrPath], *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
         """Bring back what a memory, or each of several, held before its last change.
@@ -544,10 +555,10 @@ class Verbs(Checked, Generic[R]):
     # -- what the verbs share -----------------------------------------------------------------------------
 
     def _edit(
-        self, path: str, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
+        self, path: StrPath, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
     ) -> R:
         def build() -> EditPlan:
-            document = history.require(self._vault, path, base)
+            document = history.require(self._vault, path_text(path), base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
         return self._change(build)

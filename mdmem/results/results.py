@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mdmem.arguments import Checked
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
 from mdmem.results import database
 from mdmem.results.database import Kept, NamedRow, ResultDatabase
@@ -156,7 +155,7 @@ class SweptResults:
     references: int
 
 
-class ToolResults(Checked):
+class ToolResults:
     """The outputs of tools that one namespace has stored. Another one cannot tell that they are there.
 
     With a `session`, a question is about what that session has stored, and nothing else exists.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, 
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
+_STEP = 1 << 14  # bytes that are read at once towards the beginning
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -47,9 +47,10 @@ class LogPosition(NamedTuple):
 
 
 class PlacedRecord(NamedTuple):
-    """A record, the line that it is, and which of the lines that were read, from 1."""
+    """A record, the last number that it takes, its line, and which of the lines that is, from 1."""
 
     record: LogRecord
+    last: int
     line: LogLine
     place: int
 
@@ -79,11 +80,11 @@ def judge(
         for each in block:
             seq, is_base = each.record.seq, each.is_base
             if held and (seq > reached or is_base):
-                counts = seq > held.record.last
+                counts = seq > held.last
                 judged.append((held, counts, True))
-                reached, held = held.record.last if counts else reached, None
+                reached, held = held.last if counts else reached, None
             if seq == reached + 1 or is_base:
-                reached = each.record.last
+                reached = each.last
                 judged.append((each, True, True))
             elif seq <= reached:
                 judged.append((each, False, True))
@@ -115,11 +116,11 @@ class Conversation:
 
         Args:
             log, key, most, known: as above.
-            within: how many bytes may be read; as many as it takes without it.
+            within: the most bytes that are read from the end; None for all.
 
         Raises:
             SessionConflict: the log is of another key, or of no session.
-            LimitReached: the state is not to be found in so many bytes from the end.
+            LimitReached: no snapshot stands in these bytes at the end.
             PathRefused, StorageFailed: it cannot be read.
         """
         self.log = log
@@ -148,7 +149,7 @@ class Conversation:
         return state, LogPosition(self.log.identity, size, self.log.read(max(0, size - _TAIL), size))
 
     def go_on(self) -> State:
-        """Return the state for the lines that are now appended, in place of the one that others read with."""
+        """Copy the state before lines are appended: others read with the one before."""
         self.state, self._unsettled = self.state.copy(), None
         return self.state
 
@@ -174,7 +175,7 @@ class Conversation:
         for line in lines_back(self.log, self.most, end, within):
             if line.data and b'"snapshot"' in line.data:
                 record = read_record(line.data)
-                if record and PlacedRecord(record, line, 0).is_base:
+                if record and PlacedRecord(record, record.last, line, 0).is_base:
                     return line.start
         return 0
 
@@ -182,17 +183,20 @@ class Conversation:
 
     def records(self, first: int = 1) -> Iterator[LogRecord]:
         """Read the records from that of the number `first` on, in order."""
-        for block in self._read_from(first):
-            yield from (each.record for each in block)
+        return chain.from_iterable(self.record_blocks(first))
+
+    def record_blocks(self, first: int = 1) -> Iterator[list[LogRecord]]:
+        """Read the records from that of the number `first` on, in blocks."""
+        return ([each.record for each in block] for block in self._read_from(first))
 
     def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
         start = 0 if self.state.is_disordered else near(self.log, first, read_seq, BEGINS_WITHIN)
         for begin in dict.fromkeys((start, 0)):
             before, has_any = 0, False
             for block in self._read_counted(begin):
-                wanted = [each for each in block if each.record.last >= first]
+                wanted = [each for each in block if each.last >= first]
                 passed = block[: len(block) - len(wanted)]
-                before = passed[-1].record.last if passed else before
+                before = passed[-1].last if passed else before
                 is_first = begin and wanted and not has_any and wanted[0].record.seq > first
                 if is_first and not self._follows_on(before, wanted[0].record.seq):
                     break  # somebody changed a number: search the whole log
@@ -202,24 +206,26 @@ class Conversation:
                 return
 
     def blocks_back(self) -> Iterator[list[PlacedRecord]]:
-        """Read the records in blocks, the last one first, each forwards from the snapshot before it."""
-        end = whole_size(self.log)
+        """Read the records that count in blocks, the last one first, each block forwards."""
+        end, following = whole_size(self.log), 0
+        while end > 0 and not self.state.is_disordered:
+            back = lines_back(self.log, self.most, end)
+            begin = next((line.start for line in back if end - line.start >= _STEP), 0)
+            block = list(chain.from_iterable(self._read_blocks(begin, end)))
+            reached = [each.last for each in block]
+            seqs = [*(each.record.seq for each in block[1:]), *([following] if following else [])]
+            if not all(map(self._follows_on, reached, seqs)):
+                break  # somebody changed a number since: what counts is found from a snapshot on
+            yield block
+            end, following = begin, block[0].record.seq if block else following
         while end > 0:
             begin = self._find_base(end)
-            newest: list[PlacedRecord] = []
-            places: list[tuple[array[int], int]] = []  # where the records of a block begin, and the last ends
+            blocks: list[list[PlacedRecord]] = []
             for block in self._read_counted(begin):
-                counted = [each for each in block if each.line.start < end]
-                if counted:
-                    newest = counted
-                    places.append((array("Q", [each.line.start for each in counted]), counted[-1].line.end))
-                if len(counted) < len(block):
+                blocks.append([each for each in block if each.line.start < end])
+                if len(blocks[-1]) < len(block):
                     break
-            yield newest
-            for starts, stop in reversed(places[:-1]):
-                counting = set(starts)
-                again = chain.from_iterable(self._read_blocks(starts[0], stop))
-                yield [each for each in again if each.line.start in counting]
+            yield from reversed(blocks)
             end = begin
 
     def _read_counted(self, start: int) -> Iterator[list[PlacedRecord]]:
@@ -237,9 +243,9 @@ class Conversation:
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(record, line), line, number)
-                for number, (line, record) in enumerate(zip(block, records, strict=True), place + 1)
-                if record
+                PlacedRecord(self._check_snapshot(found[0], line), found[1], line, number)
+                for number, (line, found) in enumerate(zip(block, records, strict=True), place + 1)
+                if found
             ]
             place += len(block)
 
@@ -249,7 +255,7 @@ class Conversation:
         # That of a vacuum is all that says some things.
         if not snapshot or record.seq == self.state.vacuumed + 1 or snapshot.is_at(line.start, record.seq):
             return record
-        return replace(record, snapshot=None)
+        return record._replace(snapshot=None)
 
     def _follows_on(self, last: int, number: int) -> bool:
         return _follows_on(last, number, self.state.vacuumed)
@@ -266,7 +272,7 @@ class Conversation:
         for block in self._read_from(first):
             messages = messages_in([each.record for each in block])
             yield self._amend(gone.leave_out([each for each in messages if first <= each.seq <= last]))
-            if block and block[-1].record.last >= last:
+            if block and block[-1].last >= last:
                 return
 
     def messages_back(self) -> Iterator[Message]:
@@ -446,7 +452,7 @@ class Conversation:
             is_last = place == len(numbers)
             following = LAST_NUMBER if is_last else numbers[place]
             end = None if is_last else starts[place + 1]
-            for record, line, _ in chain.from_iterable(self._read_blocks(start, end)):
+            for record, _, line, _ in chain.from_iterable(self._read_blocks(start, end)):
                 if place and line.start == start:
                     reached = record.last
                     yield from self._shorten_record(record, line, NOTHING, None)
@@ -487,7 +493,7 @@ class Conversation:
             if is_behind and b'"snapshot"' in data and (record := read_record(data)):
                 record = self._check_snapshot(record, line)
                 snapshot = record.snapshot and record.snapshot._replace(start=start)
-                data = write_record(replace(record, snapshot=snapshot)) if snapshot else data
+                data = write_record(record._replace(snapshot=snapshot)) if snapshot else data
             yield data
             start, is_behind = start + len(data) + 1, True
 
@@ -508,7 +514,7 @@ def _rewrite(state: State, kept: Iterable[LogRecord | bytes], at: str) -> Iterat
 
 
 def find_header(log: Log, most: int) -> LogHeader | None:
-    """Return the line that says whose a log is; None where there is none yet. Before it is what crashes tore.
+    """Find the first line of a log behind lines that a crash has torn; None where there is none yet.
 
     Raises:
         SessionConflict: it is a file of something else.
@@ -548,7 +554,7 @@ def faults(log: Log, most: int) -> Iterator[Fault]:
             is_first = not is_behind and line.data is not None and read_header(line.data) is not None
             record = read_record(line.data) if line.data and is_behind else None
             if record:
-                yield PlacedRecord(record, line, place)
+                yield PlacedRecord(record, record.last, line, place)
             elif not is_first:
                 others.append(2 * place + (line.data is None))
             is_behind = is_behind or is_first
@@ -569,7 +575,7 @@ def _describe_other(other: int, most: int) -> Fault:
 
 
 def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Fault]:
-    record, line, place = each
+    record, _, line, place = each
     if not counts:
         what = f"its number {record.seq} comes after {state.seq}: it is passed over"
         yield Fault(place, "not-a-record", what)
@@ -581,7 +587,7 @@ def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> It
     if record.snapshot and (told := _find_contradictions(state, record.seq, record.snapshot, line.start)):
         yield Fault(place, "snapshot-differs", f"the lines before it say otherwise: {told}")
     is_all = record.seq == state.vacuumed + 1
-    state.take(record if is_all else replace(record, snapshot=None), line.end - line.start)
+    state.take(record if is_all else record._replace(snapshot=None), line.end - line.start)
 
 
 def _find_contradictions(state: State, seq: int, snapshot: Snapshot, start: int) -> str:

@@ -28,7 +28,7 @@ from mdmem.text.tokens import estimate
 T = TypeVar("T")
 
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
-"""A run is summarised from so many messages on, or so many tokens; and about up to these tokens."""
+"""The least messages, or tokens, of a run that is summarised; it ends at about these tokens."""
 NEIGHBOURS, PRESSED_NEIGHBOURS = 4, 2
 """How many summaries of one depth become one; and how many where the context is over its budget."""
 CONDENSED_TOKENS = 2_000
@@ -121,7 +121,7 @@ class Stretch(NamedTuple):
 
 
 def needs_compaction(tokens: int, budget: int) -> bool:
-    """Return whether a context of so many tokens is compacted for a budget."""
+    """Return whether a context of `tokens` is compacted for a budget."""
     return tokens >= budget * THRESHOLD
 
 
@@ -553,7 +553,7 @@ def sync_history(
     if not (drop or added or amend):
         return None, told
     record = conversation.dropping(drop, kept) if drop else LogRecord(seq=0)
-    return replace(record, messages=added, amend=amend), told
+    return record._replace(messages=added, amend=amend), told
 
 
 def _find_missing(

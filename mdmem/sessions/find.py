@@ -1,6 +1,7 @@
 """Exact search in sessions, and the hits that every search in sessions gives.
 
-Messages and summaries are written to one ripgrep, one after the other; where a match stands says whose it is.
+Messages and summaries are written to one ripgrep, one after the other.
+The place of a match says which text it is in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import LimitReached, MdmemError, Usage
@@ -117,18 +119,20 @@ class SessionFilter(NamedTuple):
     dropped: bool = False
     gone: bool = False
 
-    def texts_of(self, conversation: Conversation, record: LogRecord) -> Iterator[SearchText]:
-        """Yield the texts of a record that pass."""
-        state, summary = conversation.state, record.summary
-        for message in conversation.messages_of([record]) if self.scope != "summary" else ():
+    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SearchText]:
+        """Return the texts of records that pass, by number."""
+        gone, texts = conversation.state.dropped, list[SearchText]()
+        for message in conversation.messages_of(records) if self.scope != "summary" else ():
             text = SearchText(message.seq, message.role, message.created_at, message.searchable)
-            if self._takes(text, is_live=state.holds(message.seq)):
-                yield text
-        if summary and self.scope != "message":
-            time = summary.latest or record.at
-            text = SearchText(summary.seq, SUMMARY, time, summary.text, summary.depth)
-            if self._takes(text, is_live=not state.dropped.meets(summary.first, summary.last)):
-                yield text
+            if self._takes(text, is_live=not (gone and gone.holds(message.seq))):
+                texts.append(text)
+        for record in records if self.scope != "message" else ():
+            if summary := record.summary:
+                time = summary.latest or record.at
+                text = SearchText(summary.seq, SUMMARY, time, summary.text, summary.depth)
+                if self._takes(text, is_live=not gone.meets(summary.first, summary.last)):
+                    texts.append(text)
+        return sorted(texts, key=itemgetter(0))
 
     def _takes(self, text: SearchText, *, is_live: bool) -> bool:
         if not (is_live is not self.gone or (self.dropped and not self.gone)):
@@ -143,7 +147,7 @@ class SessionFilter(NamedTuple):
 def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SearchText | None:
     """Read the message or summary of a number; None where there is none, or the filter removes it."""
     record = next(conversation.records(seq), None)
-    texts = chosen.texts_of(conversation, record) if record else ()
+    texts = chosen.texts_of(conversation, [record]) if record else ()
     return next((each for each in texts if each.seq == seq), None)
 
 
@@ -352,8 +356,8 @@ class _TextStream:
         for conversation, chosen in self._open_logs():
             self.logs.append((conversation.log.path, chosen))
             self._firsts.append(len(self.starts))
-            for record in conversation.records():
-                for text in chosen.texts_of(conversation, record):
+            for records in conversation.record_blocks():
+                for text in chosen.texts_of(conversation, records):
                     data = self._wanted.encode(text.text) + b"\n"
                     self.starts.append(position)
                     self.seqs.append(text.seq)

@@ -311,10 +311,10 @@ class _Importer:
             if summary:
                 # What somebody has set since the last import is newer.
                 is_ours = not state.text or _hash_text(state.text) == position.summary
-                record = replace(record, text=summary if is_ours else None)
+                record = record._replace(text=summary if is_ours else None)
                 position = position._replace(summary=_hash_text(summary))
             cursors = {self._name: position._asdict()}
-            return replace(record, messages=tuple(batch.messages), cursors=cursors), position
+            return record._replace(messages=tuple(batch.messages), cursors=cursors), position
 
         position = self._sessions.logs.commit(self._transcript.key, build)
         self._added += len(batch.messages)

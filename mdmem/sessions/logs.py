@@ -1,4 +1,4 @@
-"""The logs of a namespace's sessions: whose which file is, what was read of it, and how it is written.
+"""The logs of a namespace's sessions: their files, what was read of them, and how they are written.
 
 What was read of a log stays in memory, so that the next look reads what came since. What is put aside goes to
 `sessions/.archive/<name>/`, and is read where the log no longer holds a message or a summary.
@@ -112,7 +112,7 @@ class SessionLogs:
 
     @property
     def end(self) -> int:
-        """Bytes that may be read of a log whose end alone is asked for."""
+        """The most bytes that are read from the end of a log."""
         return max(self.vault.config.sessions.max_log_bytes, _LEAST_END)
 
     def path(self, key: str) -> str:

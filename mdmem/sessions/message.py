@@ -226,7 +226,7 @@ def count_tokens(messages: Iterable[Message]) -> list[int]:
 
 
 def check(data: Any) -> None:
-    """Look whether a message can be kept so that every field comes back equal.
+    """Check that a message can be kept so that every field comes back equal.
 
     Raises:
         Usage: it is not an object, its role is not a text, it has neither a role nor a type, or it holds what

@@ -346,7 +346,7 @@ def tokens_of_text(value: Any) -> int:
 
 
 def is_plain(data: Mapping[str, Any]) -> bool:
-    """Return whether a message is a content of words and nothing besides, as most messages are."""
+    """Return whether a message is only a content of words, as most messages are."""
     return isinstance(data.get("content"), str) and data.keys() <= _PLAIN and data.get("role") not in TOOLS
 
 
@@ -373,7 +373,7 @@ def _strip_base64(value: Any, field: str, media: list[Any], *, is_part: bool) ->
 
 
 def shortened(data: Mapping[str, Any], most: int) -> Mapping[str, Any] | None:
-    """Return a message with its texts cut until it has at most so many tokens; None where its form has more.
+    """Cut the texts of a message until it has at most `most` tokens; None where its form has more.
 
     Reasoning, pictures and files go first, and long lists lose their ends. Ids, types and names stay, so that
     it is to other messages what it was. What a tool is asked is cut only where that is not enough.

@@ -13,7 +13,6 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -155,8 +154,7 @@ class Snapshot(NamedTuple):
         return self.start == start and self.seq in {0, seq}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord:
+class LogRecord(NamedTuple):
     """A commit of a log; what it does not say is empty.
 
     Attributes:
@@ -173,7 +171,6 @@ class LogRecord:
         cursors: positions that others keep here, by name.
         title, metadata: those that `set_metadata` set; None where they stay.
         snapshot: the state up to this line.
-        last: the last number that it takes.
     """
 
     seq: int
@@ -183,21 +180,22 @@ class LogRecord:
     live: int = 0
     context: tuple[RunSummary, ...] = ()
     summary: RunSummary | None = None
-    amend: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    amend: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
     text: str | None = None
     alias_of: str | None = None
-    cursors: Mapping[str, Any] = field(default_factory=dict)
+    cursors: Mapping[str, Any] = MappingProxyType({})
     title: str | None = None
     metadata: Mapping[str, Any] | None = None
     snapshot: Snapshot | None = None
-    last: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "last", self.seq + max(len(self.messages), 1) - 1)
+    @property
+    def last(self) -> int:
+        """The last number that it takes."""
+        return self.seq + max(len(self.messages), 1) - 1
 
     def as_number(self, seq: int, at: str) -> LogRecord:
         """Return the record with the number and the time that it is written with."""
-        return replace(self, seq=seq, at=at, summary=self.summary and self.summary._replace(seq=seq))
+        return self._replace(seq=seq, at=at, summary=self.summary and self.summary._replace(seq=seq))
 
     @property
     def only_messages(self) -> LogRecord:
@@ -260,9 +258,10 @@ def messages_in(records: Iterable[LogRecord]) -> list[Message]:
     )
 
 
-def read_records(lines: Iterable[bytes | None]) -> list[LogRecord | None]:
-    """Read lines as `read_record` does; None for a line that is too long to be read."""
-    return [read_record(line) if line else None for line in lines]
+def read_records(lines: Iterable[bytes | None]) -> list[tuple[LogRecord, int] | None]:
+    """Read lines as `read_record` does, each with its last number; None for one that is too long."""
+    records = (read_record(line) if line else None for line in lines)
+    return [(record, record.last) if record else None for record in records]
 
 
 def read_record(line: bytes) -> LogRecord | None:
@@ -272,7 +271,7 @@ def read_record(line: bytes) -> LogRecord | None:
     if not number or shape is None:
         return None
     try:
-        record = LogRecord(**_read_fields(_READERS, _OF_RECORD, shape))
+        record = LogRecord(**_read_fields(_READERS, LogRecord._fields, shape))
     except (AttributeError, TypeError, ValueError):
         return None
     is_odd = record.last > LAST_NUMBER or (record.summary and record.summary.seq != number)
@@ -367,7 +366,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "summary": read_summary,
     "snapshot": _read_snapshot,
 }
-_OF_RECORD = {each.name for each in fields(LogRecord) if each.init}
 _OF_SUMMARY: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("seq", "depth", "first", "last", "messages", "tokens", "source_tokens"), _read_number),
     **dict.fromkeys(("earliest", "latest", "by", "text"), _read_text),

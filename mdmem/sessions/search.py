@@ -212,7 +212,7 @@ class _Update:
         for record in conversation.records(known.seq + 1):
             if record.last > end.seq:
                 break
-            for text in _EVERYTHING.texts_of(conversation, record):
+            for text in _EVERYTHING.texts_of(conversation, [record]):
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
             last = next(reversed(messages_in([record])), last)
             known = known._replace(seq=record.last)

@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from mdmem.arguments import Checked, json_value
+from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
-from mdmem.errors import Invalid, MdmemError, NamedNotFound
+from mdmem.errors import Invalid, MdmemError, NamedNotFound, Usage
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import (
     CAPTURE,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("mdmem.sessions")
 
 
-class Sessions(Checked):
+class Sessions:
     """Conversations by key. One that is not there is empty; the first message makes it.
 
     A key is any text that a file can be named after, in whatever way; an alias stands for what it names.
@@ -60,7 +60,7 @@ class Sessions(Checked):
     # -- adding -------------------------------------------------------------------------------------------
 
     def add(self, key: str, role: str, content: Any) -> int | None:
-        """Add a message with a role and a content; its number, as `add_message`."""
+        """Add a message with a role and a content; return its number, as `add_message`."""
         return self.add_message(key, {"role": role, "content": content})
 
     def add_message(self, key: str, message: Mapping[str, Any]) -> int | None:
@@ -81,7 +81,7 @@ class Sessions(Checked):
     def extend(
         self, key: str, messages: Sequence[Mapping[str, Any]], *, by_id: bool = True
     ) -> list[int | None]:
-        """Add several messages, all of them or none; the number of each, as `add_message`.
+        """Add several messages, all of them or none; return the number of each, as `add_message`.
 
         Args:
             key: of the session.
@@ -99,7 +99,7 @@ class Sessions(Checked):
         return self._commit(key, build) or [None] * len(cleaned)
 
     def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
-        """Put messages in the place of the whole history; the number of each, as `add_message`."""
+        """Replace the whole history; return the number of each message, as `add_message`."""
         cleaned = [self.cleaned(key, message) for message in messages]
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
@@ -166,23 +166,27 @@ class Sessions(Checked):
 
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""
+        require_text(text=text)
         said = self._remove_secrets(key, {"text": text})["text"]
         self._commit(key, lambda _: (LogRecord(seq=0, text=said), None))
 
     def set_metadata(
         self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Set what `info` and `list` say of a session besides.
+        """Set the title and the metadata that `info` and `list` show.
 
         Args:
             key: of the session.
             title: for people; as it was without one.
-            metadata: a JSON object of the host's own, in the place of the one before; as `title`.
+            metadata: a JSON object of the host's own, instead of the one before; as it was without one.
 
         Raises:
             Usage: the metadata are no JSON object.
             Invalid: there is a secret in it, and the config refuses these.
         """
+        require_text(title=title or "")
+        if not isinstance(metadata, Mapping | None):
+            raise Usage(problem="the metadata of a session are a JSON object")
         given = {"title": title, "metadata": metadata and json_value(metadata)}
         said = self._remove_secrets(key, {name: each for name, each in given.items() if each is not None})
         self._commit(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
@@ -263,7 +267,7 @@ class Sessions(Checked):
 
         Args:
             key: of the session.
-            last: at most so many, the newest ones; then the end of the log alone is read.
+            last: the most messages, the newest ones; only the end of the log is read for them.
             since: only those with a higher number.
         """
         after = self.logs.number(key, since)
@@ -351,7 +355,7 @@ class Sessions(Checked):
         Args:
             pattern: what to look for, in a line of what is said.
             key: of the session.
-            all: look in every session of the namespace, in place of one.
+            all: look in every session of the namespace instead.
             regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
             case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
             role: only what these say: `user`, `assistant`, `tool`, …
@@ -364,7 +368,7 @@ class Sessions(Checked):
         Raises:
             Usage: neither a session nor all of them, or an argument that cannot mean anything.
             PatternInvalid: the regular expression cannot be read.
-            RipgrepMissing, RipgrepTooOld, RipgrepFailed: there is no ripgrep that works.
+            ProgramFailed: there is no ripgrep that works.
         """
         from mdmem.sessions import find  # noqa: PLC0415 - start-up
 
@@ -550,11 +554,11 @@ class Sessions(Checked):
         self.logs.alias(alias, key)
 
     def unalias(self, alias: str) -> bool:
-        """Let a key be a session of its own again; whether it was another name of one."""
+        """Make a key a session of its own again; return whether it was an alias."""
         return self.logs.unalias(alias)
 
     def delete(self, key: str) -> bool:
-        """Put a session into the archive; whether there was one. Of an alias only the name goes."""
+        """Put a session into the archive; return whether there was one. Of an alias only the name goes."""
         return self.logs.delete(key)
 
     def restore(self, key: str) -> None:
@@ -582,11 +586,11 @@ class Sessions(Checked):
         return was_written
 
     def save(self, key: str) -> None:
-        """Nothing: what a verb did is on the disk when it returns. A key that is impossible is refused."""
+        """Check the key; nothing is left to save, as each verb returns when the disk has its change."""
         self.logs.path(key)
 
     def close(self) -> None:
-        """Let go of what was read."""
+        """Forget what was read."""
         self.logs.forget()
 
     @cached_property
@@ -668,7 +672,7 @@ class QuietSessions:
 
 
 def _log_failure(key: str, done: Future[Compacted]) -> None:
-    """Say what ended a compaction that nobody may wait for."""
+    """Log the error of a compaction that nobody may wait for."""
     if error := done.exception():
         _LOG.error("compact %r in the background: %s", key, error)
 

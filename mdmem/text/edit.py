@@ -261,7 +261,7 @@ def _refuse_json(document: Document, action: str) -> None:
 
 def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
     """The insertion of whole lines at `at`, which is the end of a line; none when there is nothing to add."""
-    if not new:
+    if new == "":
         return []
     text, newline = document.text, document.lines.newline
     new = fitted(document, new)

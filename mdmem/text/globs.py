@@ -13,6 +13,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.arguments import texts_of
 from mdmem.errors import PatternInvalid
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
     """
     if not globs:
         return lambda _: True
-    compiled = [found for text in globs if (found := _compiled(text))]
+    compiled = [found for text in texts_of(globs, "globs") if (found := _compiled(text))]
     narrows = not all(one.excludes for one in compiled)
     excludes = any(one.excludes for one in compiled)
 

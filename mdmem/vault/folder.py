@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound, WrongType
+from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
 from mdmem.kind import KINDS
 from mdmem.text.document import SUFFIXES
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
-from mdmem.vault.paths import above, check_memory
+from mdmem.vault.paths import above, check_memory, path_text
 
 
 def find(vault: str | os.PathLike[str] | None = None) -> str:
@@ -106,14 +106,11 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
     Raises:
         AlreadyExists: the folder is a vault.
-        WrongType: `folder` is no path.
+        TypeError: `folder` is no path.
         PathRefused: it is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
-    named: object = type(folder).__fspath__(folder) if isinstance(folder, os.PathLike) else folder
-    if not isinstance(named, str):
-        kind = type(folder).__name__
-        raise WrongType(problem=f"init() argument 'folder' must be str or os.PathLike, not {kind}")
+    named = path_text(folder)
     if not named or "\0" in named:
         raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
     root = os.path.realpath(os.path.expanduser(named))

@@ -11,18 +11,18 @@ import unicodedata
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mdmem.errors import MdmemError, PathRefused, Usage, WrongType
+from mdmem.arguments import texts_of
+from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-# What a verb takes for a path: a text or an `os.PathLike`, which is a text by the time that the verb sees it
-# (`mdmem.arguments`). A type cannot say both.
-StrPath: TypeAlias = Any
+StrPath: TypeAlias = str | os.PathLike[str]
+"""What a verb takes for a path; `path_text` makes a text of it."""
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
 
@@ -35,25 +35,45 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _ENCODED_IN_IDS = regex('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
 
 
-def check_folder(path: str) -> str:
+def path_text(path: StrPath) -> str:
+    """Return a path as text.
+
+    Raises:
+        TypeError: it is neither a text nor an `os.PathLike` of one.
+    """
+    text: object = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"expected str or os.PathLike, not {type(path).__name__}")
+    return text
+
+
+def path_texts(paths: Iterable[StrPath]) -> tuple[str, ...]:
+    """Return several paths as texts.
+
+    Raises:
+        TypeError: it is one text, or holds what is no path.
+    """
+    return tuple(map(path_text, texts_of(paths, "paths")))
+
+
+def check_folder(path: StrPath) -> str:
     """A folder's path in normal form: NFC, without a slash at its end; empty for the vault itself.
 
     Raises:
         PathRefused: it is absolute, too long, or has a part that is empty, hidden, `.`, `..`, or holds a
             backslash, a control character or an escape for one of these.
     """
-    if not path or path == "/":
-        return ""
-    return _check(path.removesuffix("/"))
+    path = path_text(path)
+    return _check(path.removesuffix("/")) if path not in {"", "/"} else ""
 
 
-def check_memory(path: str) -> str:
+def check_memory(path: StrPath) -> str:
     """A memory's path in normal form (NFC).
 
     Raises:
         PathRefused: as `check_folder`, or it does not end in `.md` or `.json`.
     """
-    path = _check(path)
+    path = _check(path_text(path))
     if not path.endswith(SUFFIXES):
         raise PathRefused(path=path, reason="a memory's name ends in .md or .json", remedy=f"try {path}.md")
     return path
@@ -296,9 +316,9 @@ class Scope:
         for name in ("user", "project", "resource_type", "resource_id"):
             value = getattr(self, name)
             if not isinstance(value, str | None):
-                raise WrongType(problem=f"Scope() {name} must be str or None, not {type(value).__name__}")
+                raise TypeError(f"Scope() {name} must be str or None, not {type(value).__name__}")
         if not isinstance(self.shared, bool):
-            raise WrongType(problem=f"Scope() shared must be bool, not {type(self.shared).__name__}")
+            raise TypeError(f"Scope() shared must be bool, not {type(self.shared).__name__}")
         if (self.resource_type is None) != (self.resource_id is None):
             raise Usage(problem="a resource has a type and an id", remedy="give both, or neither")
 

@@ -193,6 +193,7 @@ def test_a_rule_of_the_same_name_that_people_wrote_is_left_as_it_is(memory: Memo
     assert own.read_text() == "mine\n"
 
 
+# README: A block that somebody edited is left as it is …
 def test_what_was_edited_is_told_and_not_overwritten(memory: Memory) -> None:
     memory.project.sync()
     edit(file(memory, OWN[0]), "Type everything.", "Type most.")

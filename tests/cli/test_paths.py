@@ -15,8 +15,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.cli.paths import NEW, READ, READ_ANY, READ_FOLDER, WRITE, WRITE_ANY, completions, moved, named
-from mdmem.errors import MemoryNotFound, PathAmbiguous, PathRefused
+from mdmem.cli.paths import (
+    NEW,
+    READ,
+    READ_ANY,
+    READ_FOLDER,
+    WRITE,
+    WRITE_ANY,
+    complete_path,
+    resolve_move,
+    resolve_path,
+)
+from mdmem.errors import MemoryNotFound, PathRefused
 from tests.programs import needs
 
 if TYPE_CHECKING:
@@ -78,8 +88,8 @@ def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
     role: object,
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert named(memory, typed, role) == path  # type: ignore[arg-type]
-    assert named(memory, os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
+    assert resolve_path(memory, typed, role) == path  # type: ignore[arg-type]
+    assert resolve_path(memory, os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_a_folder_is_one_of_the_shell_and_one_around_the_vault_is_all_of_it(
     memory: Memory, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, path: str
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert named(memory, typed, READ_FOLDER) == path
+    assert resolve_path(memory, typed, READ_FOLDER) == path
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def test_a_place_outside_of_the_vault_is_refused(memory: Memory, typed: str) -> 
     """The same place without a dot in it is a path of the namespace."""
     for role in (READ, WRITE, NEW, READ_FOLDER):
         with pytest.raises(PathRefused) as raised:
-            named(memory, typed, role)
+            resolve_path(memory, typed, role)
         assert "not below" in raised.value.message
 
 
@@ -127,9 +137,9 @@ def test_the_current_folder_may_be_entered_by_a_link(
     ):
         link = tmp_path / f"link-to-{target.name}"
         link.symlink_to(target)
-        assert named(memory, f"{link}/{typed}", WRITE) == path
+        assert resolve_path(memory, f"{link}/{typed}", WRITE) == path
         monkeypatch.chdir(link)
-        assert named(memory, typed, WRITE) == path
+        assert resolve_path(memory, typed, WRITE) == path
 
 
 def test_a_link_that_came_with_the_files_does_not_decide_where_is_written(
@@ -138,11 +148,11 @@ def test_a_link_that_came_with_the_files_does_not_decide_where_is_written(
     (tree.root / "notes/link").symlink_to("../rules")
     (tree.root.parent / "docs").symlink_to("memories/rules")
     monkeypatch.chdir(tree.root / "notes")
-    assert named(memory, "./link/new.md", NEW) == "notes/link/new.md"
+    assert resolve_path(memory, "./link/new.md", NEW) == "notes/link/new.md"
     monkeypatch.chdir(tree.root.parent)
-    assert named(memory, "docs/db.md", NEW) == "docs/db.md"
+    assert resolve_path(memory, "docs/db.md", NEW) == "docs/db.md"
     with pytest.raises(PathRefused):
-        named(memory, "./docs/db.md", NEW)
+        resolve_path(memory, "./docs/db.md", NEW)
 
 
 def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,9 +171,9 @@ def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: P
     gone.mkdir()
     with contextlib.chdir(gone):
         gone.rmdir()
-        assert named(memory, "notes/db.md", WRITE) == "notes/db.md"
+        assert resolve_path(memory, "notes/db.md", WRITE) == "notes/db.md"
         with pytest.raises(PathRefused):
-            named(memory, "./db.md", WRITE)
+            resolve_path(memory, "./db.md", WRITE)
     assert tree.root.exists()
 
 
@@ -173,7 +183,7 @@ def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: P
 def test_no_text_is_too_much(memory: Memory, typed: str) -> None:
     for role in (READ, WRITE, NEW, READ_FOLDER, WRITE_ANY):
         with contextlib.suppress(PathRefused, MemoryNotFound):
-            assert ".." not in named(memory, typed, role).split("/")
+            assert ".." not in resolve_path(memory, typed, role).split("/")
 
 
 # ---------------------------------------------------------------------------------------------- two readings
@@ -327,7 +337,7 @@ def test_what_is_moved_and_where_to(
     expected: tuple[str, str],
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert moved(memory, source, target) == expected
+    assert resolve_move(memory, source, target) == expected
 
 
 # ------------------------------------------------------------------------------------------------- completion
@@ -375,11 +385,11 @@ def test_bash_completes_either_form_and_what_it_gives_works(
     memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
     for answer in answers:
         role = READ_FOLDER if "grep" in words else READ_ANY
-        assert memory.exists(named(memory, answer, role._replace(writes=True)))
+        assert memory.exists(resolve_path(memory, answer, role._replace(writes=True)))
 
 
 def test_an_absolute_path_is_completed(memory: Memory, tree: Files) -> None:
-    assert completions(memory, f"{tree.root}/no", READ) == [
+    assert complete_path(memory, f"{tree.root}/no", READ) == [
         f"{tree.root}/notes/db.md",
         f"{tree.root}/notes/deep/x.md",
     ]
@@ -393,12 +403,12 @@ def test_a_name_with_a_dash_is_completed_to_what_is_no_option(
 ) -> None:
     (tree.root / "-x.md").write_text("x\n")
     enter(monkeypatch, tree.root.parent / folder)
-    found = completions(memory, "", READ)
+    found = complete_path(memory, "", READ)
     assert not [form for form in found if form.startswith("-")]
     assert (completed in found) == (completed is not None)
     if completed:
-        assert named(memory, completed, READ) == "-x.md"
-        assert completions(memory, "-", READ) == ["-x.md"]
+        assert resolve_path(memory, completed, READ) == "-x.md"
+        assert complete_path(memory, "-", READ) == ["-x.md"]
 
 
 # ------------------------------------------------------------------------------------------------ everything
@@ -444,14 +454,15 @@ def test_a_path_is_what_os_path_says(paths: set[str], folder: str, typed: str) -
             memory = mdmem.open(root)
             if is_place and not inside and places[0] not in {root, work}:
                 with pytest.raises(PathRefused):
-                    named(memory, typed, WRITE)
+                    resolve_path(memory, typed, WRITE)
             elif not there:
                 if typed.endswith(".md"):
                     with contextlib.suppress(MemoryNotFound):
-                        assert not os.path.isfile(os.path.join(root, named(memory, typed, WRITE)))
+                        assert not os.path.isfile(os.path.join(root, resolve_path(memory, typed, WRITE)))
             elif len(there) > 1 or is_far:
-                with pytest.raises(PathAmbiguous):
-                    named(memory, typed, WRITE)
-                assert named(memory, typed, READ) == there[0]
+                with pytest.raises(PathRefused) as ambiguous:
+                    resolve_path(memory, typed, WRITE)
+                assert ambiguous.value.code == "path-ambiguous"
+                assert resolve_path(memory, typed, READ) == there[0]
             else:
-                assert named(memory, typed, WRITE) == named(memory, typed, READ) == there[0]
+                assert resolve_path(memory, typed, WRITE) == resolve_path(memory, typed, READ) == there[0]

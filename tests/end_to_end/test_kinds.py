@@ -51,7 +51,7 @@ def test_a_vault_has_dishes_from_the_command_line_and_over_mcp(tmp_path: Path) -
     assert tool.input_schema["properties"]["kind"]["enum"] == [*built_in, "dish"]
     assert "dish: a text adds a section" in tool.description
     assert not made.is_error
-    assert "or dish, not 'idea'" in refused.content[0].text
+    assert "dish" in refused.structured_content["error"]["hint"]
 
     (tmp_path / "memories/dishes/broken.md").unlink()
     assert mdmem(root, "check") == ""

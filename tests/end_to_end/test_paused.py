@@ -139,7 +139,7 @@ def test_a_server_refuses_nothing_sound_when_paused(tmp_path: Path, every: int) 
         call(2, "write", path="notes/b.md", content="word " * 20_000 + SLOW_TEXT * 10),
         call(3, "replace", path="notes/b.md", old=r"(word )+", new="x ", regex=True, count="all"),
         call(4, "replace", path="notes/b.md", old=f"{SLOW}|x", new="y", regex=True, count="all"),
-        call(5, "remember", kind="own", key="c", value={"title": "Title"}),
+        call(5, "remember", kind="own", name="c", value={"title": "Title"}),
         call(6, "search", query="word"),
         call(7, "grep", pattern="word+", regex=True),
     ]

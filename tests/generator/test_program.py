@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import mdmem
-from mdmem.errors import ConfigInvalid, ModelFailed, Usage
+from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
 from mdmem.program import NONE, Program, command, configured
 from mdmem.vault.mark import config_folder, state_folder
 from tests.generator.conftest import Script
@@ -28,7 +28,7 @@ def ask(program: Program, prompt: str = "Which?", seconds: float = SECONDS) -> s
 
 
 def reason(program: Program, prompt: str = "Which?", seconds: float = SECONDS) -> str:
-    with pytest.raises(ModelFailed) as caught:
+    with pytest.raises(ProgramFailed) as caught:
         ask(program, prompt, seconds)
     return caught.value.reason
 
@@ -121,7 +121,7 @@ def test_what_a_program_does_while_it_is_asked_is_no_session(script: Script, vau
 def test_a_program_that_fails_says_why(script: Script, text: str, said: str) -> None:
     program = script(text)
     assert reason(program) == said
-    with pytest.raises(ModelFailed, match="a model: "):
+    with pytest.raises(ProgramFailed, match="a model: "):
         ask(program)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.code.workspace import Workspace
-from mdmem.errors import GitFailed, GitSilent
+from mdmem.errors import GitFailed
 from mdmem.git.history import History
 from mdmem.git.repository import Objects, Renamed, Repository, TooLong
 
@@ -408,7 +408,7 @@ def test_a_pipe_in_the_folder_of_git_is_not_waited_for(tree: Any, name: str) -> 
     pipe = tree.root / ".git" / name
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
-    with pytest.raises(GitSilent, match=r"printed nothing for 0\.5 s"):
+    with pytest.raises(GitFailed, match=r"printed nothing for 0\.5 s"):
         found(tree).blame("a.md")
 
 
@@ -421,7 +421,7 @@ def test_what_never_ends_in_the_work_tree_ends_the_question(tree: Any, name: str
     repository = found(tree)
     (tree.root / name).unlink(missing_ok=True)
     os.mkfifo(tree.root / name)
-    with pytest.raises(GitSilent, match="printed nothing"):
+    with pytest.raises(GitFailed, match="printed nothing"):
         repository.taken(["notes"])
     (tree.root / name).unlink()
     (tree.root / name).touch()
@@ -438,12 +438,12 @@ def test_settings_that_name_what_never_ends_end_the_question(tree: Any, tmp_path
     tree.git("config", "core.excludesFile", str(tmp_path / "pipe"))
     repository = found(tree)
     assert list(History(repository).staged(head, ["."])) == []
-    with pytest.raises(GitSilent):
+    with pytest.raises(GitFailed):
         repository.taken(["."])
     tree.git("config", "core.excludesFile", os.devnull)
     assert repository.taken(["."]) == ("a.md",)
     tree.git("config", "blame.ignoreRevsFile", str(tmp_path / "pipe"))
-    with pytest.raises(GitSilent):
+    with pytest.raises(GitFailed):
         repository.blame("a.md")
 
 
@@ -456,10 +456,10 @@ def test_an_object_that_is_a_pipe_ends_the_reader(tree: Any) -> None:
     file.unlink()
     os.mkfifo(file)
     with Objects(str(tree.root), 100) as objects:
-        with pytest.raises(GitSilent, match=r"read a\.py .*printed nothing"):
+        with pytest.raises(GitFailed, match=r"read a\.py .*printed nothing"):
             objects.blob(first, "a.py")
         assert objects._process is None
-    with pytest.raises(GitSilent, match="blame"):
+    with pytest.raises(GitFailed, match="blame"):
         found(tree).blame("a.py")
 
 
@@ -471,7 +471,7 @@ def test_a_tree_that_is_a_pipe_ends_the_log(tree: Any) -> None:
     file = tree.root / f".git/objects/{id_[:2]}/{id_[2:]}"
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(GitSilent, match="read the history"):
+    with pytest.raises(GitFailed, match="read the history"):
         list(History(found(tree)).log(["a.py"], first))
 
 

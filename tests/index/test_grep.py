@@ -19,8 +19,7 @@ from mdmem.errors import (
     MemoryNotFound,
     PathRefused,
     PatternInvalid,
-    RipgrepMissing,
-    RipgrepTooOld,
+    ProgramFailed,
     StorageFailed,
     Usage,
 )
@@ -901,8 +900,10 @@ def test_without_ripgrep_the_error_says_how_to_get_it(
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RipgrepMissing):
+    with pytest.raises(ProgramFailed) as caught:
         vault.grep("needle")
+    assert caught.value.code == "ripgrep-missing"
+    assert "pip install" in caught.value.hint
 
 
 def test_an_old_ripgrep_is_named_with_its_version(
@@ -915,9 +916,10 @@ def test_an_old_ripgrep_is_named_with_its_version(
     )
     old.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-    with pytest.raises(RipgrepTooOld) as caught:
+    with pytest.raises(ProgramFailed) as caught:
         next(vault.grep("needle"))
-    assert (caught.value.program, caught.value.version) == (str(old), "0.10.0")
+    assert caught.value.code == "ripgrep-too-old"
+    assert caught.value.message == f"{old}: ripgrep 0.10.0 is too old"
 
 
 def test_the_logging_of_the_application_is_left_alone(vault: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.errors import PatternInvalid, RipgrepFailed, RipgrepMissing, RipgrepTooOld, Usage
+from mdmem.errors import PatternInvalid, ProgramFailed, Usage
 from mdmem.index import ripgrep
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def test_the_program_beside_the_interpreter_comes_before_the_one_on_path(elsewhe
 
 def test_a_file_that_cannot_be_run_is_not_the_program(elsewhere: Path) -> None:
     os.chmod(script(elsewhere / "python", OLD), 0o644)
-    with pytest.raises(RipgrepMissing) as caught:
+    with pytest.raises(ProgramFailed) as caught:
         ripgrep.program()
+    assert caught.value.code == "ripgrep-missing"
     assert "pip install" in caught.value.hint
 
 
@@ -61,15 +62,17 @@ def test_an_interpreter_that_does_not_know_its_place_does_not_make_the_current_f
     script(elsewhere, OLD)
     monkeypatch.chdir(elsewhere)
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(RipgrepMissing):
+    with pytest.raises(ProgramFailed) as caught:
         ripgrep.program()
+    assert caught.value.code == "ripgrep-missing"
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_an_empty_path_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(RipgrepMissing):
+    with pytest.raises(ProgramFailed) as caught:
         ripgrep.program()
+    assert caught.value.code == "ripgrep-missing"
 
 
 def test_the_installed_program_is_new_enough() -> None:
@@ -81,9 +84,9 @@ def test_a_program_that_gives_no_version_has_none(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_started_is_a_failure_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(RipgrepFailed) as caught:
+    with pytest.raises(ProgramFailed) as caught:
         ripgrep.version(str(tmp_path / "rg"))
-    assert caught.value.program == str(tmp_path / "rg")
+    assert (caught.value.code, caught.value.program) == ("ripgrep-failed", str(tmp_path / "rg"))
     assert "No such file" in caught.value.reason
 
 
@@ -110,18 +113,18 @@ def test_an_old_program_that_does_not_know_an_option_is_too_old(tmp_path: Path) 
     program = script(tmp_path, OLD)
     with ripgrep.Process([program, "--json"]) as process:
         error = ripgrep.failure(program, process.errors(), "x")
-    assert isinstance(error, RipgrepTooOld)
-    assert (error.program, error.version) == (program, "0.10.0")
-    assert error.message == f"{program} is 0.10.0, which is too old"
+    assert isinstance(error, ProgramFailed)
+    assert error.code == "ripgrep-too-old"
+    assert error.message == f"{program}: ripgrep 0.10.0 is too old"
 
 
 def test_a_failure_that_nothing_explains_is_told_as_it_is() -> None:
     program = ripgrep.program()
     error = ripgrep.failure(program, "rg: the disk is on fire\nand so is the fan\n", "x")
-    assert isinstance(error, RipgrepFailed)
-    assert error.reason == "the disk is on fire"
+    assert isinstance(error, ProgramFailed)
+    assert (error.code, error.reason) == ("ripgrep-failed", "the disk is on fire")
     silent = ripgrep.failure(program, "", "x")
-    assert isinstance(silent, RipgrepFailed)
+    assert isinstance(silent, ProgramFailed)
     assert silent.reason == "it ended without a word"
 
 

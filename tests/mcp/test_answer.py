@@ -18,7 +18,7 @@ from mdmem import errors
 from mdmem.cli.main import app
 from mdmem.diagnostic import about_file
 from mdmem.errors import MdmemError, NearLine
-from mdmem.mcp.answer import encodable, page, short, told, within
+from mdmem.mcp.answer import describe_error, encodable, fit, short_hash, take_page
 from mdmem.text.tokens import estimate
 from tests.test_errors import EXAMPLES, KINDS, example
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 def test_the_first_item_is_always_taken() -> None:
-    assert within([(1, "x" * 1000), (2, "y")], 1) == [(1, "x" * 1000)]
+    assert fit([(1, "x" * 1000), (2, "y")], 1) == [(1, "x" * 1000)]
 
 
 def test_items_are_taken_as_far_as_they_fit() -> None:
-    assert [number for number, _ in within(((n, "x" * 40) for n in range(9)), 30)] == [0, 1, 2]
+    assert [number for number, _ in fit(((n, "x" * 40) for n in range(9)), 30)] == [0, 1, 2]
 
 
 def test_a_page_says_how_many_are_behind_it() -> None:
-    assert page(range(10), 2, 3) == ([2, 3, 4], 5)
-    assert page(range(3), 5, 3) == ([], 0)
+    assert take_page(range(10), 2, 3) == ([2, 3, 4], 5)
+    assert take_page(range(3), 5, 3) == ([], 0)
 
 
 def test_half_a_character_becomes_its_escape_wherever_it_is() -> None:
@@ -47,8 +47,8 @@ def test_half_a_character_becomes_its_escape_wherever_it_is() -> None:
 
 
 def test_no_hash_is_short_too() -> None:
-    assert short(None) == ""
-    assert short("0123456789abcdef") == "0123456789ab"
+    assert short_hash(None) == ""
+    assert short_hash("0123456789abcdef") == "0123456789ab"
 
 
 def sparse(kind: type[MdmemError]) -> MdmemError:
@@ -68,14 +68,14 @@ ELSEWHERE = {
 
 def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:
     """Whether a model is told to use a command or an option, which only the user has."""
-    data = told(error, memory).data["error"]
+    data = describe_error(error, memory).data["error"]
     hints = [data["hint"], *(finding["hint"] for finding in data.get("findings", ()))]
     return any(OF_THE_PROGRAM.search(hint) and "tell the user" not in hint for hint in hints)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 def test_no_error_tells_a_model_to_use_the_program(memory: Memory, error: MdmemError) -> None:
-    assert told(error, memory).data["error"]["code"] == error.code
+    assert describe_error(error, memory).data["error"]["code"] == error.code
     assert not speaks_of_the_program(error, memory)
 
 
@@ -131,12 +131,12 @@ def test_a_refused_edit_names_the_tool_that_can(tools: Tools) -> None:
     ids=lambda error: error.code,
 )
 def test_what_is_near_is_told(memory: Memory, error: MdmemError) -> None:
-    assert told(error, memory).data["error"]["hint"] == error.hint
+    assert describe_error(error, memory).data["error"]["hint"] == error.hint
 
 
 def test_folders_of_the_host_are_not_told(memory: Memory, vault_root: Path) -> None:
     error = errors.StorageFailed(path=f"{vault_root}/notes/a.md", action="read it", reason="denied")
-    answer = told(error, memory)
+    answer = describe_error(error, memory)
     assert answer.texts[0] == "notes/a.md: cannot read it: denied"
     assert str(vault_root.parent) not in str(answer)
 

@@ -2,93 +2,124 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
+from pydantic import Field, create_model
 
 from mdmem.errors import Usage
-from mdmem.mcp.argument import Argument, Kind, input_schema, read
+from mdmem.mcp.argument import Count, Fields, Number, Texts, input_schema, read_arguments, read_signature
 
-ARGUMENTS = (
-    Argument("path", is_needed=True, aliases="file"),
-    Argument("count", "count", least=1),
-    Argument("where", choices=("before", "after")),
-)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+def example(
+    call: str,
+    path: str,
+    count: Count = 1,
+    where: Annotated[Literal["before", "after"], Field(description="default after")] = "after",
+    title: str | None = None,
+) -> None:
+    """A tool with arguments of several types."""
+
+
+MODEL = read_signature(example)
+
+
+def read(kind: Any, value: Any) -> Any:
+    """Read the value of an argument of a type."""
+    model: type[BaseModel] = create_model("m", x=(kind, ...))
+    return read_arguments(model, {"x": value})["x"]
 
 
 def test_the_schema_says_what_is_needed_and_nothing_that_costs_tokens() -> None:
-    assert input_schema(ARGUMENTS) == {
+    assert input_schema(MODEL) == {
         "type": "object",
         "properties": {
             "path": {"type": "string"},
-            "count": {"type": ["integer", "string"]},
-            "where": {"type": "string", "enum": ["before", "after"]},
+            "count": {"anyOf": [{"type": "integer"}, {"type": "string", "const": "all"}]},
+            "where": {"type": "string", "enum": ["before", "after"], "description": "default after"},
+            "title": {"type": "string"},
         },
         "required": ["path"],
     }
 
 
-def test_an_alias_means_the_argument() -> None:
-    assert read(ARGUMENTS, {"file": "a.md", "count": "all"}) == {"path": "a.md", "count": "all"}
-
-
 def test_an_argument_that_is_null_is_not_given() -> None:
-    assert read(ARGUMENTS, {"path": "a.md", "count": None}) == {"path": "a.md"}
+    assert read_arguments(MODEL, {"path": "a.md", "count": None}) == {"path": "a.md"}
 
 
 @pytest.mark.parametrize(
     ("kind", "given", "meant"),
     [
-        ("integer", "5", 5),
-        ("integer", 5.0, 5),
-        ("flag", "true", True),
-        ("flag", "False", False),
-        ("texts", "notes", ["notes"]),
-        ("texts", '["a", "b"]', ["a", "b"]),
-        ("texts", "[[a]]", ["[[a]]"]),
-        ("count", "all", "all"),
-        ("fields", {"a": 1}, {"a": 1}),
-        ("fields", '{"a": [1]}', {"a": [1]}),
-        ("any", {"a": [1]}, {"a": [1]}),
-        ("any", None, None),
+        (Number, "5", 5),
+        (Number, 5.0, 5),
+        (bool, "true", True),
+        (bool, "False", False),
+        (Texts, "notes", ["notes"]),
+        (Texts, '["a", "b"]', ["a", "b"]),
+        (Texts, "[[a]]", ["[[a]]"]),
+        (Count, "all", "all"),
+        (Fields, {"a": 1}, {"a": 1}),
+        (Fields, '{"a": [1]}', {"a": [1]}),
+        (Any, {"a": [1]}, {"a": [1]}),
+        (Any, None, None),
+        (Any, "[1]", "[1]"),
     ],
 )
-def test_what_can_mean_only_one_thing_is_taken_as_that(kind: Kind, given: Any, meant: Any) -> None:
-    assert read((Argument("x", kind),), {"x": given}) == {"x": meant}
+def test_what_can_mean_only_one_thing_is_taken_as_that(kind: Any, given: Any, meant: Any) -> None:
+    assert read(kind, given) == meant
 
 
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
         ({}, "path must be given"),
+        ({"path": None}, "path must be given"),
         ({"path": "a.md", "fine": "b.md"}, "there is no argument 'fine'"),
-        ({"path": "a.md", "file": "b.md"}, "path is given twice, with different values (once as 'file')"),
+        ({"file": "a.md", "count": 0}, "there is no argument 'file'"),
         ({"path": "\ud800.md"}, "path has half a character (a lone surrogate)"),
-        ({"path": 1}, "path is a text, not 1"),
-        ({"path": "a.md", "count": 0}, "count is 1 or more, not 0"),
-        ({"path": "a.md", "count": 2**40}, "count is 2147483647 or less, not 1099511627776"),
-        ({"path": "a.md", "count": True}, "count is a whole number or 'all', not True"),
-        ({"path": "a.md", "count": 1.5}, "count is a whole number or 'all', not 1.5"),
-        ({"path": "a.md", "where": "under"}, "where is before or after, not 'under'"),
+        ({"path": 1}, "path should be a valid string, not 1"),
+        ({"path": "a.md", "count": 0}, "count should be greater than or equal to 1, not 0"),
+        (
+            {"path": "a.md", "count": 2**40},
+            "count should be less than or equal to 2147483647, not 1099511627776",
+        ),
+        ({"path": "a.md", "where": "under"}, "where should be 'before' or 'after', not 'under'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(Usage) as caught:
-        read(ARGUMENTS, given)
+        read_arguments(MODEL, given)
     assert caught.value.problem == problem
 
 
-def test_a_refusal_names_the_nearest_argument_and_all_others() -> None:
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"pathh": "a.md"}, "did you mean path? "),
+        ({"file": "a.md"}, "did you mean path? "),
+        ({"path": "a.md", "position": "after"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_refusal_names_the_right_argument_and_all_others(given: dict[str, Any], meant: str) -> None:
     with pytest.raises(Usage) as caught:
-        read(ARGUMENTS, {"pathh": "a.md"})
-    assert caught.value.remedy == "did you mean path? its arguments are path, count and where"
+        read_arguments(MODEL, given)
+    assert caught.value.remedy == f"{meant}its arguments are path, count, where and title"
 
 
-def test_the_same_value_under_two_names_is_one_value() -> None:
-    assert read(ARGUMENTS, {"path": "a.md", "file": "a.md"}) == {"path": "a.md"}
-
-
-@pytest.mark.parametrize(("kind", "given"), [("integer", "5x"), ("flag", 1), ("texts", [1]), ("texts", 3)])
-def test_other_kinds_are_refused(kind: Kind, given: Any) -> None:
-    with pytest.raises(Usage):
-        read((Argument("x", kind),), {"x": given})
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        *((Number, "5x"), (Number, "9" * 5000), (Number, 1.5), (Number, -1), (Number, float("inf"))),
+        *((bool, 5), (bool, "maybe"), (Texts, [1]), (Texts, 3), (Texts, {"a": 1})),
+        *((Fields, {}), (Fields, "a"), (Fields, "[1]"), (Fields, "{" * 10_000), (Count, "some")),
+        *((str, ["a"]), (str, True), (Fields, {"a": "\udfff"}), (Any, ["\ud800"])),
+    ],
+)
+def test_other_values_are_refused(kind: Any, given: Any) -> None:
+    with pytest.raises(Usage) as caught:
+        read(kind, given)
+    assert len(caught.value.problem) < 200

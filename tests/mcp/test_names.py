@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.mcp.argument import input_schema
 from mdmem.mcp.tools import TOOLS, ToolSpec
 from mdmem.memory.memory import Memory
 from mdmem.memory.references import References
@@ -34,20 +33,8 @@ def _verb(tool: ToolSpec) -> Callable[..., Any]:
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: ToolSpec) -> None:
     parameters = inspect.signature(_verb(tool)).parameters.keys()
-    named = {argument.name for argument in tool.arguments}
+    named = tool.schema["properties"].keys()
     assert named - parameters - ABOUT_THE_ANSWER - OTHERWISE.keys() == set()
-
-
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_runs_with_all_of_its_arguments(tool: ToolSpec) -> None:
-    parameters = inspect.signature(tool.run).parameters
-    named = {argument.name for argument in tool.arguments}
-    # What it does not take itself it hands on to its verb.
-    handed_on = inspect.signature(_verb(tool)).parameters.keys() if "options" in parameters else set()
-    assert parameters.keys() - {"call", "options"} <= named <= parameters.keys() | handed_on
-    for argument in (each for each in tool.arguments if each.name in parameters):
-        has_default = parameters[argument.name].default is not inspect.Parameter.empty
-        assert has_default != argument.is_needed or argument.kind == "any"
 
 
 def test_what_is_offered_says_which_tool_to_take() -> None:
@@ -60,25 +47,14 @@ def test_what_is_offered_says_which_tool_to_take() -> None:
     assert "fields" in about["write"]
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_no_name_means_two_arguments(tool: ToolSpec) -> None:
-    names = [argument.name for argument in tool.arguments]
-    aliases = [
-        alias for argument in tool.arguments for alias in argument.aliases.split() if alias not in names
-    ]
-    assert len(aliases) == len(set(aliases))
-
-
 def test_every_change_takes_the_hash_and_can_be_tried() -> None:
     for tool in TOOLS:
-        named = {argument.name for argument in tool.arguments}
+        named = tool.schema["properties"].keys()
         assert ({"base", "dry_run"} <= named) == tool.changes
 
 
 def test_there_are_twelve_tools_at_most_and_all_are_cheap() -> None:
     assert len(TOOLS) <= 12
     assert all(tool.title for tool in TOOLS)
-    described = "".join(
-        f"{tool.name}{tool.title}{tool.about}{input_schema(tool.arguments)}" for tool in TOOLS
-    )
+    described = "".join(f"{tool.name}{tool.title}{tool.about}{tool.schema}" for tool in TOOLS)
     assert estimate(described) < 2_500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import mcp_types as types
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp import Client
@@ -32,8 +33,9 @@ def test_the_memories_are_listed_page_by_page(memory: Memory, vault_root: Path) 
     seen: list[str] = []
     cursor, pages = "", 0
     while cursor or not pages:
-        found, cursor = resources.listed(memory, cursor)
-        seen += [each.path for each in found]
+        page = resources.list_resources(memory, cursor)
+        cursor = page.next_cursor or ""
+        seen += [each.name for each in page.resources]
         pages += 1
     assert (seen, pages) == (paths, 3)
 
@@ -41,19 +43,21 @@ def test_the_memories_are_listed_page_by_page(memory: Memory, vault_root: Path) 
 def test_a_page_goes_on_where_its_last_memory_was_deleted(memory: Memory) -> None:
     for name in ("a", "b-c", "b/c", "d"):
         memory.write(f"{name}.md", "x\n")
-    found, _ = resources.listed(memory)
-    assert [each.path for each in found] == ["a.md", "b/c.md", "b-c.md", "d.md"]
-    behind, _ = resources.listed(memory, "b/d.md")
+    found = resources.list_resources(memory).resources
+    assert [each.name for each in found] == ["a.md", "b/c.md", "b-c.md", "d.md"]
+    behind = resources.list_resources(memory, "b/d.md").resources
     assert behind == found[2:]
 
 
 def test_a_resource_is_the_whole_text_with_its_hash(memory: Memory) -> None:
     memory.write("notes/ü %20.json", '{"a": "\\u00e9"}\r\n')
-    found, _ = resources.listed(memory)
-    read = resources.read(memory, found[0].uri)
+    found = resources.list_resources(memory).resources
+    (read,) = resources.read_resource(memory, found[0].uri).contents
+    assert isinstance(read, types.TextResourceContents)
+    assert read.meta
     assert read.text == '{"a": "\\u00e9"}\r\n'
     assert (read.uri, read.mime_type) == (found[0].uri, "application/json")
-    assert memory.show("notes/ü %20.json").hash.startswith(read.hash)
+    assert memory.show("notes/ü %20.json").hash.startswith(read.meta["hash"])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_a_path_comes_back_from_its_uri(name: str) -> None:
 
 def test_recalling_shows_what_is_found_in_a_fence_that_it_cannot_close(memory: Memory) -> None:
     memory.write("notes/a.md", "needle ``` and ```` more\n")
-    message = prompts.written(Bound(memory=memory), "recall", {"about": "needle"})
+    message = prompts.write_prompt(Bound(memory=memory), "recall", {"about": "needle"})
     assert message.startswith("Say what memory holds about: needle\n")
     fence = message.rstrip().rpartition("\n")[2]
     assert fence == "`" * 5
@@ -93,20 +97,20 @@ def test_reviewing_shows_findings_and_stale_code(memory: Memory, vault_root: Pat
     (vault_root / "bad.md").write_text("---\ntags: 5\n---\n")
     (vault_root / "notes").mkdir()
     (vault_root / "notes/a.md").write_text("See `gone.py#L1-L2`.\n")
-    message = prompts.written(Bound(memory=memory), "review", {})
+    message = prompts.write_prompt(Bound(memory=memory), "review", {})
     assert "bad.md:2:" in message
     assert "gone.py" in message
-    assert "bad.md" not in prompts.written(Bound(memory=memory), "review", {"within": "notes"})
+    assert "bad.md" not in prompts.write_prompt(Bound(memory=memory), "review", {"within": "notes"})
 
 
 def test_a_prompt_asks_for_its_argument(memory: Memory) -> None:
     bound = Bound(memory=memory)
     with pytest.raises(Usage, match="about must be given"):
-        prompts.written(bound, "remember", {"about": " "})
+        prompts.write_prompt(bound, "remember", {"about": " "})
     with pytest.raises(Usage, match="there is no argument 'topic'"):
-        prompts.written(bound, "recall", {"topic": "x"})
+        prompts.write_prompt(bound, "recall", {"topic": "x"})
     with pytest.raises(KeyError):
-        prompts.written(bound, "forget", {})
+        prompts.write_prompt(bound, "forget", {})
 
 
 # -- who is told ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
-from mdmem.mcp.resources import listed
+from mdmem.mcp.resources import list_resources
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
 
@@ -216,7 +216,7 @@ def test_a_bound_thread_reads_and_changes_nothing_of_another_session(memory: Mem
     assert len(messages) == 2
     resource = f"mdmem:///{path}"
     assert tools.error("show", path=resource)["code"] == "path-refused"
-    assert path not in [each.path for each in listed(tools.box._bound.memory)[0]]
+    assert path not in [each.name for each in list_resources(tools.box._bound.memory).resources]
     # Of its own it does all that.
     for name, given in (
         ("show", {"path": "observations/mine/abc-1-2.md"}),

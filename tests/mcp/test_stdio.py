@@ -37,7 +37,7 @@ def lines_of(*messages: dict[str, Any]) -> bytes:
     return b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in told)
 
 
-def call(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+def call(number: int, name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 

@@ -158,7 +158,7 @@ def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
 @pytest.mark.usefixtures("note")
 def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Path, note: str) -> None:
     (vault_root / "notes/link.md").symlink_to(vault_root / "notes/db.md")
-    answer = tools("ls", folder="notes")
+    answer = tools("ls", within="notes")
     assert [each["path"] for each in answer.data["memories"]] == ["notes/db.md"]
     assert answer.data["memories"][0]["hash"] == note
     assert answer.texts[0] == f"notes/db.md  hash {note}  {len(NOTE)} bytes"
@@ -225,33 +225,33 @@ def test_a_change_to_what_has_moved_on_is_refused_with_the_difference(
 @pytest.mark.parametrize(
     ("name", "given", "expected"),
     [
-        ("write", {"path": "notes/new.md", "file_text": "a\n"}, {"notes/new.md": "a\n"}),
+        ("write", {"path": "notes/new.md", "content": "a\n"}, {"notes/new.md": "a\n"}),
         (
             "section",
-            {"file": "notes/db.md", "content": "more", "where": "append"},
+            {"path": "notes/db.md", "text": "more", "where": "append"},
             {"notes/db.md": f"{NOTE}more\n"},
         ),
         (
             "section",
-            {"path": "notes/db.md", "section": "Why", "content": "Because.", "operation": "append"},
+            {"path": "notes/db.md", "heading": "Why", "text": "Because.", "where": "append"},
             {"notes/db.md": f"{NOTE}\nBecause.\n"},
         ),
-        ("mv", {"path": "notes/db.md", "destination": "notes/x/"}, {"notes/x/db.md": NOTE}),
-        ("rm", {"uri": "mdmem:///notes/db.md"}, {}),
+        ("mv", {"source": "notes/db.md", "target": "notes/x/"}, {"notes/x/db.md": NOTE}),
+        ("rm", {"path": "mdmem:///notes/db.md"}, {}),
         (
             "replace",
-            {"path": "notes/db.md", "find": "no server", "replace": "nothing"},
+            {"path": "notes/db.md", "old": "no server", "new": "nothing"},
             {"notes/db.md": NOTE.replace("no server", "nothing")},
         ),
         (
             "replace",
-            {"path": "notes/db.md", "old_string": "s", "new_string": "S", "expected_replacements": "all"},
+            {"path": "notes/db.md", "old": "s", "new": "S", "count": "all"},
             {"notes/db.md": NOTE.replace("s", "S")},
         ),
     ],
 )
 @pytest.mark.usefixtures("note")
-def test_changes_in_the_words_that_models_guess(
+def test_a_change_is_made_unless_it_is_a_dry_run(
     tools: Tools, memory: Memory, name: str, given: dict[str, str], expected: dict[str, str]
 ) -> None:
     before = {each.path: memory.show(each.path).text for each in memory.ls()}
@@ -269,7 +269,7 @@ def test_fields_are_set_and_nothing_else_changes(tools: Tools, memory: Memory, n
     tools("write", path="notes/db.md", fields=fields, base=note)
     assert memory.show("notes/db.md").text.endswith(written.rpartition("---\n")[2])
     assert memory.show("notes/db.md").fields["tags"] == ["db", "decision"]
-    tools("write", path="notes/db.md", metadata='{"tags": ["db"]}')
+    tools("write", path="notes/db.md", fields='{"tags": ["db"]}')
     assert memory.show("notes/db.md").fields["tags"] == ["db"]
     assert tools.error("write", path="notes/db.md", fields=fields, base=note)["code"] == "conflict"
     for given in ({}, {"content": "x", "fields": fields}):
@@ -328,7 +328,7 @@ def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> No
         ({"kind": "preference", "value": "x"}, "name must be given"),
         ({"kind": "preference", "name": "theme", "value": "x"}, "name is 'theme'"),
         ({"kind": "preference", "name": "ui/", "value": "x"}, "name is 'ui/'"),
-        ({"kind": "idea", "value": "x"}, "kind is note, "),
+        ({"kind": "idea", "value": "x"}, "nothing is remembered as 'idea'"),
     ],
 )
 def test_what_cannot_be_kept_says_why(tools: Tools, given: dict[str, object], problem: str) -> None:

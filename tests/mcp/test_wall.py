@@ -40,9 +40,10 @@ def beyond(world: Path) -> dict[str, Any]:
 def test_no_path_leaves_the_namespace(world: Path, tool: Any) -> None:
     box, before = toolbox(world), beyond(world)
     text = {"content": "x", "text": "x", "old": "secret", "new": "x", "pattern": "secret", "query": "secret"}
-    rest = {a.name: text.get(a.name, "x") for a in tool.arguments if a.is_needed or a.name == "content"}
+    names = tool.schema["properties"].keys()
+    rest = {name: text.get(name, "x") for name in {*tool.schema.get("required", ()), *names & {"content"}}}
     for place in ("path", "within", "source", "target", "name"):
-        if place not in {a.name for a in tool.arguments}:
+        if place not in names:
             continue
         for path in hostile.paths(world):
             given = {**rest, place: path} | ({"kind": "note"} if tool.name == "remember" else {})

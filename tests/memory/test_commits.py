@@ -15,7 +15,7 @@ import pytest
 
 import mdmem
 from mdmem.adapters.hooks import answer
-from mdmem.errors import GitFailed, GitRefused, GitSilent, MemoryNotFound, NoRepository, PathRefused, Usage
+from mdmem.errors import GitFailed, GitRefused, MemoryNotFound, PathRefused, Usage
 from mdmem.memory.commits import Commits
 from tests.git.conftest import VaultTree, set_up
 from tests.mcp.conftest import command
@@ -199,7 +199,7 @@ def test_a_git_that_waits_for_a_pipe_is_ended(
     os.utime(project.root / "memories/notes/b.md", (1, 1))
     os.mkfifo(project.root / name)
     monkeypatch.setattr("mdmem.git.program._SILENT_SECONDS", 0.5)
-    with pytest.raises(GitSilent, match=r"printed nothing for 0\.5 s"):
+    with pytest.raises(GitFailed, match=r"printed nothing for 0\.5 s"):
         project.memory.git.commit(dry_run=True)
 
 
@@ -276,7 +276,7 @@ def test_a_vault_that_is_the_top_of_its_repository(project: Project) -> None:
 
 def test_a_vault_in_no_repository_says_so(tmp_path: Path) -> None:
     mdmem.init(tmp_path / "memories")
-    with pytest.raises(NoRepository, match="not in a work tree"):
+    with pytest.raises(GitFailed, match="not in a work tree"):
         Commits(mdmem.open(tmp_path / "memories").vault).commit()
 
 

@@ -14,7 +14,6 @@ from mdmem.errors import (
     Invalid,
     MemoryNotFound,
     NamedNotFound,
-    NoRepository,
     PathRefused,
     SectionNotFound,
     Usage,
@@ -722,7 +721,7 @@ def test_a_vault_in_no_repository_and_no_git_are_said(
     work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mdmem.init(tmp_path / "alone")
-    with pytest.raises(NoRepository, match="not in a work tree"):
+    with pytest.raises(GitFailed, match="not in a work tree"):
         mdmem.open(tmp_path / "alone").git.log()
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))

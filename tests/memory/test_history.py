@@ -150,5 +150,5 @@ def test_where_both_have_changed_it_is_refused_with_what_has_changed_since(memor
 
 def test_what_was_seen_is_a_document_or_a_hash(memory: Memory) -> None:
     memory.write("a.md", "one\n")
-    with pytest.raises(Usage):
+    with pytest.raises(TypeError):
         memory.write("a.md", "mine\n", base=7)  # type: ignore[arg-type]

@@ -22,7 +22,6 @@ from mdmem.errors import (
     PathRefused,
     TextNotFound,
     Usage,
-    WrongType,
 )
 from mdmem.memory.inbox import Inbox
 from mdmem.memory.proposal import VERBS, id_of
@@ -346,10 +345,10 @@ WRONG: list[tuple[Any, Any, type[MdmemError], str]] = [
     ("inbox.accept", {"id": "x"}, Usage, "cannot be proposed"),
     ("__class__", {}, Usage, "cannot be proposed"),
     ("append", {"path": "a.md"}, Usage, "needs the argument 'text'"),
-    ("append", {"path": "a.md", "text": 5}, WrongType, "must be str"),
+    ("append", {"path": "a.md", "text": 5}, Usage, "of a wrong type: it is not as `type` says"),
     ("append", {"path": "a.md", "text": "x", "actor": "me"}, Usage, "no argument 'actor'"),
     ("replace", {"path": "a.md", "old": "(a+)+$", "new": "b", "regex": True}, Usage, "no argument 'regex'"),
-    ("replace", {"path": None, "old": "a", "new": "b"}, Usage, "names one memory"),
+    ("replace", {"path": None, "old": "a", "new": "b"}, Usage, "'path' of replace is of a wrong type"),
     ("append", {"path": "../a.md", "text": "x"}, PathRefused, "no part"),
     ("append", {"path": "/etc/a.md", "text": "x"}, PathRefused, "relative"),
     ("append", {"path": ".mdmem/config.md", "text": "x"}, PathRefused, "hidden"),
@@ -542,7 +541,9 @@ _VALUES = st.recursive(
     verb=st.sampled_from([*VERBS]),
     path=_PATHS,
     rest=st.dictionaries(
-        st.sampled_from(sorted({name for each in VERBS.values() for name in each.names})), _VALUES, max_size=4
+        st.sampled_from(sorted({name for each in VERBS.values() for name in each.arguments})),
+        _VALUES,
+        max_size=4,
     ),
 )
 def test_no_argument_ever_leaves_the_namespace_or_reaches_the_inbox(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from mdmem.errors import Conflict, EditRefused, MdmemError, NoRepository, PathRefused
+from mdmem.errors import Conflict, EditRefused, GitFailed, MdmemError, PathRefused
 from mdmem.memory.merge_setup import install, uninstall
 from mdmem.vault.folder import init
 
@@ -265,12 +265,12 @@ def test_without_a_work_tree_it_is_refused(tmp_path: Path, work: Path) -> None:
     del work
     alone = tmp_path / "alone"
     init(alone)
-    with pytest.raises(NoRepository, match="not in a work tree"):
+    with pytest.raises(GitFailed, match="not in a work tree"):
         install(str(alone))
     bare = tmp_path / "bare.git"
     git(tmp_path, "init", "--quiet", "--bare", str(bare))
     init(bare / "memories")
-    with pytest.raises(NoRepository, match="not in a work tree"):
+    with pytest.raises(GitFailed, match="not in a work tree"):
         install(str(bare / "memories"))
 
 

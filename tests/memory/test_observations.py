@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import MdmemError, MemoryNotFound, ModelFailed, NamedNotFound, Usage
+from mdmem.errors import MdmemError, MemoryNotFound, NamedNotFound, ProgramFailed, Usage
 from mdmem.memory.observations import CURSOR
 from mdmem.memory.observer import MOST_COVERED, MOST_TOKENS
 from mdmem.text.tokens import estimate
@@ -352,7 +352,7 @@ def test_only_a_model_makes_a_reflection(memory: Memory) -> None:
     observed(memory, "We take SQLite.")
     with pytest.raises(Usage, match="only a model"):
         memory.observations.reflect(KEY)
-    with pytest.raises(ModelFailed, match="no network"):
+    with pytest.raises(ProgramFailed, match="no network"):
         memory.observations.reflect(KEY, generator=fails)
     assert memory.observations.reflections(KEY) == []
 

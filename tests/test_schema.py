@@ -260,7 +260,7 @@ def test_an_own_schema_that_builds_on_the_built_in_one() -> None:
             1,
             "decision:/statsu:unevaluatedProperties",
             "`statsu` is not a field of this schema (schema decision)",
-            "did you mean `status`? otherwise take it out",
+            "did you mean `status`? otherwise remove it",
         ),
         (
             7,
@@ -291,7 +291,7 @@ def test_an_own_schema_that_builds_on_the_built_in_one() -> None:
         (a({"enum": [1, "b"]}), "a: c", "2:4 enum", 'one of 1, "b", not "c"'),
         (a({"const": True}), "a: c", "2:4 const", "be true, not"),
         (a({"minimum": 2}), "a: 1", "2:4 minimum", "at least 2"),
-        (a({"maximum": 2, "minimum": 0}), "a: 3", "2:4 maximum", "from 0 to 2"),
+        (a({"maximum": 2, "minimum": 0}), "a: 3", "2:4 maximum", "at most 2"),
         (a({"exclusiveMinimum": 2}), "a: 2", "2:4 exclusiveMinimum", "more than 2"),
         (a({"exclusiveMaximum": 2}), "a: 2", "2:4 exclusiveMaximum", "less than 2"),
         (a({"multipleOf": 0.1}), "a: 0.35", "2:4 multipleOf", "multiple of 0.1"),
@@ -543,6 +543,44 @@ def test_bookkeeping_that_the_schema_declares_is_checked_by_it(schema: Any) -> N
     assert places(found) == [(1, 13, "schema-const")]
 
 
+# ------------------------------------------------------------------------------------------- unevaluated
+
+
+@pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"patternProperties": {"^(a|aa)+$": True}},
+        {"$ref": "base"},
+        {"allOf": [{"anyOf": [{"$ref": "mdmem:base.json#/$defs/x"}]}]},
+        {"$ref": "between"},
+        {"if": True, "then": {"dependentSchemas": {"a": {"$ref": "./base"}}}},
+        {"$ref": "#/properties/k/$defs/y", "$defs": {"y": {"patternProperties": {}}}},
+    ],
+)
+def test_unevaluated_keywords_are_refused_by_name_where_a_pattern_can_be_reached(
+    keyword: str, rest: Any
+) -> None:
+    """jsonschema's own run patterns by `re`, which cannot be stopped."""
+    base = {"$defs": {"x": {"patternProperties": {"^(a|aa)+$": True}}}, "$ref": "#/$defs/x"}
+    schema = {"properties": {"k": {keyword: False, **rest}}}
+    (found,) = lint(schema, base=base, between={"allOf": [{"$ref": "base"}]})
+    assert (found.code, f"`{keyword}` cannot be used" in found.message) == ("schema-unevaluated", True)
+    assert "`patternProperties`" in found.message
+
+
+def test_each_key_that_no_schema_describes_is_told_with_its_place() -> None:
+    schema = {
+        "$ref": "base",
+        "allOf": [{"if": {"required": ["a"]}, "then": {"properties": {"b": True}}}],
+        "unevaluatedProperties": False,
+    }
+    base = {"properties": {"a": {"properties": {"c": True}, "unevaluatedProperties": {"type": "null"}}}}
+    found = findings(schema, with_fields("a: {c: 1, d: 2}\nb: 1\nc: 1\nd: 1"), base=base)
+    closed = "schema-unevaluatedProperties"
+    assert places(found) == [(2, 14, "schema-type"), (4, 1, closed), (5, 1, closed)]
+
+
 # ------------------------------------------------------------------------------------------ broken schemas
 
 BROKEN = [
@@ -561,14 +599,19 @@ BROKEN = [
     (a({"pattern": "["}), "schema-pattern"),
     (a({"pattern": "a" * 10_001}), "schema-pattern"),
     ({"patternProperties": {"(?<x>a": True}}, "schema-pattern"),
-    ({"x-body": ["Why"]}, "schema-x-body"),
-    ({"allOf": [{"x-body": {"sections": "Why"}}]}, "schema-x-body"),
-    ({"x-body": {"sections": [" "]}}, "schema-x-body"),
-    ({"x-body": {"maxBytes": True}}, "schema-x-body"),
-    ({"x-body": {"headings": []}}, "schema-x-body"),
+    ({"x-body": ["Why"]}, "schema-invalid"),
+    ({"allOf": [{"x-body": {"sections": "Why"}}]}, "schema-invalid"),
+    ({"x-body": {"sections": [" "]}}, "schema-invalid"),
+    ({"x-body": {"maxBytes": True}}, "schema-invalid"),
+    ({"x-body": {"headings": []}}, "schema-invalid"),
     ({"$schema": "http://json-schema.org/draft-07/schema#"}, "schema-dialect"),
     ({"items": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}, "schema-dialect"),
-    ({"items": {"$id": "http://[bad"}}, "schema-invalid"),
+    ({"items": {"$id": "http://[bad"}}, "schema-dialect"),
+    ({"items": {"$id": "inner"}}, "schema-dialect"),
+    ({"$ref": "#/minimum/x", "minimum": 1}, "schema-ref"),
+    ({"unevaluatedProperties": False, "patternProperties": {"^a": True}}, "schema-unevaluated"),
+    ({"unevaluatedItems": False, "items": {"patternProperties": {}}}, "schema-unevaluated"),
+    ({"unevaluatedProperties": False, "$dynamicRef": "#"}, "schema-unevaluated"),
     ({"$ref": "#"}, "schema-endless"),
     ('{"a": ' * 200 + "1" + "}" * 200, "too-nested"),
     ("[" * 100_000, "too-nested"),
@@ -684,8 +727,8 @@ def test_control_characters_are_escaped_in_messages() -> None:
 
 
 def test_lone_surrogates_are_escaped() -> None:
-    assert violation.shown("\ud800é") == '"\\ud800é"'
-    assert violation.shown("x" * 100) == f'"{"x" * 60}…"'
+    assert violation.show("\ud800é") == '"\\ud800é"'
+    assert violation.show("x" * 100) == f'"{"x" * 60}…"'
 
 
 @pytest.mark.parametrize(
@@ -738,9 +781,7 @@ def test_values_that_json_does_not_have_are_found_like_others(value: str, shown:
         ("time", ["12:30", "12:30:00Z", "23:59:60"], ["24:00", "1:00", "12:30:00.", "12:30\n"]),
         ("duration", ["P1D", "PT5M", "P3W", "P1Y2M3DT4H5M6S"], ["P", "PT", "1D", "P1W2D", "P1H"]),
         ("email", ["a.b+c@example.com"], ["a@", "@b", "a b@c.d", "a@b@c", "é@example.com", "a@-b.c"]),
-        ("idn-email", ["é@bücher.example"], ["é", "é@"]),
         ("hostname", ["example.com", "a-b.c"], ["-a.b", "a..b", "a_b", "a" * 64, ".".join(["a" * 60] * 5)]),
-        ("idn-hostname", ["bücher.example"], ["a b", ""]),
         ("ipv4", ["192.0.2.1"], ["192.0.2", "192.0.2.256", "192.0.2.01"]),
         ("ipv6", ["2001:db8::1", "::"], ["2001:db8", "fe80::1%eth0", ":::"]),
         (
@@ -749,12 +790,7 @@ def test_values_that_json_does_not_have_are_found_like_others(value: str, shown:
             ["example.com", "https://é.com", "http://[a", "a:%zz"],
         ),
         ("uri-reference", ["../a", "#x", ""], ["a b", "a\\b"]),
-        ("iri", ["https://é.com/"], ["é.com", "a: b"]),
-        ("iri-reference", ["é"], ["<é>"]),
-        ("uri-template", ["/notes/{name}", "{?x,y*}"], ["/notes/{name", "{}"]),
         ("uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567e89b12d3a456426614174000", "g" * 36]),
-        ("json-pointer", ["", "/a~1b/0"], ["a", "/~2"]),
-        ("relative-json-pointer", ["0", "1/a", "2#"], ["/a", "01", "-1"]),
         ("regex", ["^a+$", "(a+)+", "(?<n>a)"], ["[", "(", "a" * 10_001, "(" * 5_000]),
     ],
 )
@@ -964,7 +1000,7 @@ def test_a_value_is_accepted_where_jsonschema_by_itself_accepts_it(own: Any, oth
     schema = {**own, "$defs": {"x": other}}
     catalog = Catalog({"own": json.dumps(schema)})
     try:
-        found = list(validator.violations(validator.compiled(catalog, "own"), value, Meter()))
+        found = list(validator.find_errors(validator.make_validator(catalog, "own"), value, Meter()))
     except Unchecked:
         return  # it refers to itself without end, at which the other one ends with whatever it meets
     assert (found == []) == Draft202012Validator(schema).is_valid(value)
@@ -1004,6 +1040,36 @@ HOSTILE = {
             "d40": {"properties": {"k": True}},
         },
     },
+    "unevaluated, by two ways": {
+        "unevaluatedProperties": False,
+        "$ref": "#/$defs/d0",
+        "$defs": {
+            **{
+                f"d{n}": {"dependentSchemas": {key: {"$ref": f"#/$defs/d{n + 1}"} for key in "ki"}}
+                for n in range(40)
+            },
+            "d40": {},
+        },
+    },
+    "unevaluated, by conditions": {
+        "unevaluatedProperties": False,
+        "oneOf": [True, {"$ref": "#/$defs/d0"}],
+        "$defs": {
+            **{
+                f"d{n}": {"if": True, "then": {"$ref": f"#/$defs/d{n + 1}"}, "$ref": f"#/$defs/d{n + 1}"}
+                for n in range(40)
+            },
+            "d40": {},
+        },
+    },
+    "unevaluated inside": {
+        "unevaluatedProperties": False,
+        "$ref": "#/$defs/d0",
+        "$defs": {
+            **{f"d{n}": {"unevaluatedProperties": {}, "$ref": f"#/$defs/d{n + 1}"} for n in range(40)},
+            "d40": {},
+        },
+    },
     "round": {
         "unevaluatedItems": False,
         "properties": {"k": {"unevaluatedItems": False, "$ref": "#/$defs/x"}},
@@ -1024,7 +1090,7 @@ HOSTILE = {
         "$dynamicRef": "#meta",
     },
 }
-_CAUGHT = with_fields("k: " + "a" * 80 + "b\n" + "a" * 80 + "b: 1")
+_CAUGHT = with_fields("i: 1\nk: " + "a" * 80 + "b\n" + "a" * 80 + "b: 1")
 
 
 @pytest.fixture
@@ -1042,7 +1108,10 @@ def test_a_schema_that_makes_endless_work_is_stopped_and_named(schema: Any) -> N
     found = {each.code: each for each in schemas.check(_CAUGHT) if each.severity == "error"}
     (bound,) = (found[code] for code in ("schema-unchecked", "schema-broken") if code in found)
     assert "schema note" in bound.message
-    assert any(word in bound.message for word in ("30,000 steps", "0.1 s of", "without end"))
+    assert any(
+        word in bound.message
+        for word in ("30,000 steps", "0.1 s of", "without end", "`unevaluatedProperties` cannot be used")
+    )
 
 
 def test_a_pattern_that_takes_too_long_is_named() -> None:
@@ -1050,19 +1119,20 @@ def test_a_pattern_that_takes_too_long_is_named() -> None:
     assert "the pattern '^(a|aa)+$' was stopped after 1 s of processor time" in found.message
 
 
-def test_what_a_reference_leads_to_is_looked_at_wherever_it_stands() -> None:
-    for target, code in [
-        ({"$ref": "http://example.com/x"}, "schema-ref"),
-        ({"$ref": "#/foo/bar", "bar": {"$ref": "https://example.com/x"}}, "schema-ref"),
-        ({"type": 5}, "schema-ref"),
-        ({"pattern": "["}, "schema-pattern"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "schema-dialect"),
-    ]:
-        schema = {"properties": {"k": {"$ref": "#/foo"}}, "foo": target}
-        assert {each.code for each in lint(schema)} == {code}
+@pytest.mark.parametrize(
+    "target",
+    [{}, {"type": 5}, {"pattern": "["}, {"$ref": "http://example.com/x"}, {"$schema": "http://example.com/"}],
+)
+def test_a_reference_leads_to_a_schema_only_where_a_keyword_puts_one(target: Any) -> None:
+    for place in ("foo", "const", "default"):
+        schema = {"properties": {"k": {"$ref": f"#/{place}"}}, place: target}
+        assert [each.code for each in lint(schema)] == ["schema-ref"]
         assert places(findings(schema, with_fields("k: 1"))) == [(2, 1, "schema-broken")]
-    other = {"$ref": "base#/foo"}
-    (found,) = findings(other, with_fields("k: 1"), base={"foo": {"$ref": "file:///etc/passwd"}})
+
+
+def test_a_schema_is_broken_by_what_one_that_it_refers_to_refers_to() -> None:
+    base = {"$defs": {"foo": {"$ref": "file:///etc/passwd"}}}
+    (found,) = findings({"$ref": "base#/$defs/foo"}, with_fields("k: 1"), base=base)
     assert found.code == "schema-broken"
 
 
@@ -1085,6 +1155,7 @@ LARGE: dict[str, tuple[Any, Any]] = {
     ),
     "names that are missing": ({"items": {"required": [f"q{n}" for n in range(5_000)]}}, _OBJECTS),
     "errors of the same items": ({"allOf": [{"not": {"title": "x"}}] * 3_000}, _NUMBERS),
+    "items that no schema describes": ({"unevaluatedItems": {"type": "integer"}}, _NUMBERS),
     "long texts in errors": ({"allOf": [{"items": {"minLength": 10**9}}] * 5_000}, ["a" * 3_000_000]),
     "items that are counted": ({"allOf": [{"contains": True, "minContains": 10**9}] * 3_000}, _NUMBERS),
     "patterns to compile": ({"items": {"format": "regex"}}, [f"[a-z]({n}|b)+" for n in _NUMBERS]),
@@ -1156,11 +1227,11 @@ def test_a_long_list_takes_no_time_without_end(schema: Any) -> None:
 
 
 def test_of_very_many_violations_the_first_are_told_and_how_many_are_left_out() -> None:
-    wanted = {"x-body": {"sections": [f"S{n}" for n in range(40_000)]}}
+    wanted = {"x-body": {"sections": [f"S{n}" for n in range(10_000)]}}
     found = findings(wanted, with_fields("a: 1"))
     assert len(found) == 1_001
     (more,) = [each for each in found if each.code == "schema-more"]
-    assert "39,000 more" in more.message
+    assert "9,000 more" in more.message
 
 
 def test_a_long_key_and_many_names_are_told_shortly() -> None:

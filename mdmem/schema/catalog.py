@@ -20,14 +20,16 @@ Schema: TypeAlias = dict[str, Any] | bool
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PREFIX = "mdmem:"
+BODY = "x-body"
 _SUFFIX = ".json"
 _SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ONE = (
+# The keywords whose value is a schema, a list of schemas, or schemas by name.
+SINGLES = (
     *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames"),
     *("then", "unevaluatedItems", "unevaluatedProperties"),
 )
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MAPPINGS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+MAPPINGS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 REFERENCES = ("$ref", "$dynamicRef")
 
 
@@ -35,12 +37,14 @@ class Catalog:
     """The schemas by name. `own` maps a name to JSON text; nothing is parsed before it is asked for.
 
     Attributes:
-        sound: whether the schema of a name is valid, as far as the validator has looked.
+        sound: by name, whether the schema is valid; filled by the validator.
+        normalized: by name, the schema as the validator reads it; filled by the validator.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
         self.sound: dict[str, bool] = {}
+        self.normalized: dict[str, Schema] = {}
         self._parsed: dict[str, Schema | None] = {}
         self._closures: dict[str, tuple[str, ...]] = {}
 
@@ -81,41 +85,32 @@ class Catalog:
         """The names most like `name`; all of them where none is."""
         return tuple(get_close_matches(name, self.names, n=3)) or self.names
 
-    def contents(self, name: str) -> Schema | None:
-        """The schema without the `$id` and `$schema` at its top, or None when the text is not a schema.
-
-        Without `$id` so that a relative `$ref` is resolved by name whatever the `$id` is; without `$schema`
-        because jsonschema would go on from there with the plain validator of that dialect.
-        """
+    def parsed(self, name: str) -> Schema | None:
+        """The schema as it is written, or None when the text is no JSON object or boolean."""
         if name not in self._parsed:
-            value = _json(self.text(name))
-            if isinstance(value, dict):
-                value = {key: item for key, item in value.items() if key not in ("$id", "$schema")}
+            value = _parse_json(self.text(name))
             self._parsed[name] = value if isinstance(value, dict | bool) else None
         return self._parsed[name]
 
     def title(self, name: str) -> str:
         """The title of the schema; empty when it has none."""
-        contents = self.contents(name)
-        title = contents.get("title") if isinstance(contents, dict) else None
+        schema = self.parsed(name)
+        title = schema.get("title") if isinstance(schema, dict) else None
         return title if isinstance(title, str) else ""
 
     def closure(self, name: str) -> tuple[str, ...]:
         """The schema and every schema that it refers to, directly or through another."""
         if name not in self._closures:
-            self._closures[name] = self._followed(name)
+            reached = {name: None}
+            waiting = [name]
+            while waiting:
+                references = _list_references(self.parsed(waiting.pop()))
+                targets = (self.resolve(each.partition("#")[0]) for each in references)
+                new = {each: None for each in targets if each is not None and each not in reached}
+                reached |= new
+                waiting += new
+            self._closures[name] = tuple(reached)
         return self._closures[name]
-
-    def _followed(self, name: str) -> tuple[str, ...]:
-        found = {name: None}
-        waiting = [name]
-        while waiting:
-            for reference in _references(self.contents(waiting.pop())):
-                target = self.resolve(reference.partition("#")[0])
-                if target is not None and target not in found:
-                    found[target] = None
-                    waiting.append(target)
-        return tuple(found)
 
     def declares(self, name: str, key: str) -> bool:
         """Whether the schema itself speaks of `key` at the top: in its own or included properties.
@@ -123,7 +118,7 @@ class Catalog:
         What is included by `$ref` or `allOf` does not count beside `additionalProperties`, which does not
         look there either.
         """
-        return self._declares(self.contents(name), key, frozenset((name,)))
+        return self._declares(self.parsed(name), key, frozenset((name,)))
 
     def _declares(self, schema: Schema | None, key: str, seen: frozenset[str]) -> bool:
         if not isinstance(schema, dict):
@@ -138,31 +133,31 @@ class Catalog:
         return (
             target is not None
             and target not in seen
-            and self._declares(self.contents(target), key, seen | {target})
+            and self._declares(self.parsed(target), key, seen | {target})
         )
 
     @cached_property
     def _ids(self) -> dict[str, str]:
-        texts = ((name, _json(self.text(name))) for name in self._own)
-        found = ((value.get("$id"), name) for name, value in texts if isinstance(value, dict))
-        return {id_.removesuffix("#"): name for id_, name in found if isinstance(id_, str)}
+        schemas = ((name, self.parsed(name)) for name in self._own)
+        ids = ((schema.get("$id"), name) for name, schema in schemas if isinstance(schema, dict))
+        return {id_.removesuffix("#"): name for id_, name in ids if isinstance(id_, str)}
 
 
-def children(schema: Schema) -> Iterator[tuple[tuple[Key, ...], Schema]]:
+def list_children(schema: Schema) -> Iterator[tuple[tuple[Key, ...], Schema]]:
     """The schemas directly inside a valid schema, each with its path from there."""
     if isinstance(schema, bool):
         return
     for keyword, value in schema.items():
-        if keyword in _ONE:
+        if keyword in SINGLES:
             yield (keyword,), value
-        elif keyword in _LISTS:
+        elif keyword in LISTS:
             yield from (((keyword, number), each) for number, each in enumerate(value))
-        elif keyword in _MAPPINGS:
+        elif keyword in MAPPINGS:
             yield from (((keyword, key), each) for key, each in value.items())
 
 
-def _references(value: Any) -> Iterator[str]:
-    # Of anything, valid or not: this says which schemas to look at, and they may be broken.
+def _list_references(value: Any) -> Iterator[str]:
+    # Of any value: the schemas that it leads to are looked at even when this one is broken.
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -173,9 +168,9 @@ def _references(value: Any) -> Iterator[str]:
             waiting += each
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
 

@@ -8,8 +8,8 @@ from mdmem.diagnostic import Diagnostic, Span
 from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
-from mdmem.schema.catalog import Catalog
-from mdmem.schema.violation import KEYWORD, Body, Fields, printable, shown
+from mdmem.schema.catalog import BODY, Catalog
+from mdmem.schema.violation import escape, locate_start, show
 from mdmem.text.document import Document
 from mdmem.text.tree import Flaw
 
@@ -146,11 +146,12 @@ class Schemas:
         return self._blind[key]
 
     def _sees_body(self, name: str) -> bool:
-        contents = self._catalog.contents(name)
         closure = self._catalog.closure(name)
-        return (isinstance(contents, dict) and contents.get("type") == "string") or any(
-            KEYWORD in str(self._catalog.contents(each)) for each in closure
-        )
+        return self._is_about_body(name) or any(BODY in str(self._catalog.parsed(each)) for each in closure)
+
+    def _is_about_body(self, name: str) -> bool:
+        schema = self._catalog.parsed(name)
+        return isinstance(schema, dict) and schema.get("type") == "string"
 
     def lint(self) -> list[Diagnostic]:
         """Everything that is wrong with the schemas themselves."""
@@ -173,28 +174,28 @@ class Schemas:
         if fault:
             message = f"the schema {name} cannot be used: {fault}"
             hint = "see what is wrong with `mdmem schema check`"
-            flaw = Flaw(violation.start(document), "schema-broken", message, hint, f"{name}::broken")
+            flaw = Flaw(locate_start(document), "schema-broken", message, hint, f"{name}::broken")
             return [document.diagnose(flaw)]
         from mdmem.schema.meter import Meter, Unchecked  # noqa: PLC0415 - start-up
-        from mdmem.schema.validator import violations  # noqa: PLC0415 - start-up
+        from mdmem.schema.validator import find_errors  # noqa: PLC0415 - start-up
 
-        instance, findings = self._instance(document, name)
-        meter = Meter()
+        value, findings = self._select_value(document, name)
+        meter = Meter(None if document.is_json else document)
         try:
-            judged = violations(self._validator(name), instance, meter)
-            findings += violation.explain(document, name, judged, meter.count)
+            errors = find_errors(self._validator(name), value, meter)
+            findings += violation.explain(document, name, errors, meter.count)
         except Unchecked as error:
             message = f"the memory cannot be checked against the schema {name}: {error}"
             hint = "make the schema simpler (`mdmem schema check`), or the memory smaller"
-            flaw = Flaw(violation.start(document), "schema-unchecked", message, hint, f"{name}::unchecked")
+            flaw = Flaw(locate_start(document), "schema-unchecked", message, hint, f"{name}::unchecked")
             findings.append(document.diagnose(flaw))
         return findings
 
-    def _instance(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
-        """What is validated, and what is wrong with the bookkeeping that is taken out of it."""
-        contents = self._catalog.contents(name)
-        if not document.is_json and isinstance(contents, dict) and contents.get("type") == "string":
-            return Body.of(document), []
+    def _select_value(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
+        """Select what is judged; also return what is wrong with the bookkeeping that is left out of it."""
+        if not document.is_json and self._is_about_body(name):
+            # The blank lines around it belong to the layout of the file, not to the text of the memory.
+            return document.body.strip("\r\n"), []
         value = document.tree.value if document.tree else {}
         if not isinstance(value, dict):
             return value, []
@@ -202,7 +203,7 @@ class Schemas:
         aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
         rest = {key: item for key, item in value.items() if key not in aside}
         findings = _expires(document, name, value["expires"]) if "expires" in aside else []
-        return (rest if document.is_json else Fields(rest, document)), findings
+        return rest, findings
 
     def _fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""
@@ -214,9 +215,9 @@ class Schemas:
 
     def _validator(self, name: str) -> Validator:
         if name not in self._validators:
-            from mdmem.schema.validator import compiled  # noqa: PLC0415 - start-up
+            from mdmem.schema.validator import make_validator  # noqa: PLC0415 - start-up
 
-            self._validators[name] = compiled(self._catalog, name)
+            self._validators[name] = make_validator(self._catalog, name)
         return self._validators[name]
 
     def _unknown(self, document: Document) -> list[Diagnostic]:
@@ -228,7 +229,7 @@ class Schemas:
         ):
             return []
         used = self.choose(document)
-        message = f"`$schema` names no schema of the vault: {printable(written)}; checked as {used}"
+        message = f"`$schema` names no schema of the vault: {escape(written)}; checked as {used}"
         hint = f"nearest names: {', '.join(self._catalog.near(written))}"
         if "://" in written:
             hint = f"nothing is fetched from elsewhere; {hint}"
@@ -244,6 +245,6 @@ def _expires(document: Document, name: str, written: Any) -> list[Diagnostic]:
         return []
     span = document.tree.nearest(("expires",)).span if document.tree else Span(0, 0)
     accepted = f"{formats.FORMATS['date'].means} or {formats.FORMATS['date-time'].means}"
-    message = f"`expires` must be {accepted}, not {shown(written)}"
+    message = f"`expires` must be {accepted}, not {show(written)}"
     rule = f"{name}:/expires:format"
     return [document.diagnose(Flaw(span, "schema-format", message, f"accepted: {accepted}", rule))]

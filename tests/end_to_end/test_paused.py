@@ -35,7 +35,7 @@ SCHEMA = {
         "slow": {"items": {"pattern": "^(?:a|a){12}c|b$"}},
     },
     "patternProperties": {"^x-": {"format": "date"}},
-    "unevaluatedProperties": {"type": ["string", "array"]},
+    "additionalProperties": {"type": ["string", "array"]},
 }
 TAGS = ", ".join(f"tag{number}" for number in range(30))
 SOUND = f"""---

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from table import Row, difference_row
 from timing import paired
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,7 +27,7 @@ from tracking import Cited, Fate, Repository, Trace, Tracking
 from mdmem.code.citations import Judgement, judge
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Span
-from mdmem.text.inline import Citation
+from mdmem.markdown.inline import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

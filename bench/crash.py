@@ -18,7 +18,7 @@ import vaults
 from table import Row, milliseconds
 from workers import Worker, kill_after
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:

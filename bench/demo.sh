@@ -35,7 +35,7 @@ say '1. Find: every hit has its heading and its date'
 run grep 'one step' --limit 3
 run search 'how is a lock held' --limit 2
 run ls --where type=decision --where status=accepted --sort -title
-run rules list --for mdmem/text/edit.py
+run rules list --for mdmem/document/edit.py
 
 say '2. Edit: only the bytes that are named'
 run replace notes/decisions/flock.md 'Linux and macOS are supported.' 'Linux and macOS.' --dry-run

@@ -20,8 +20,8 @@ from table import Row, ratio_row
 from timing import Paired, nothing, paired, program
 
 import mdmem
-from mdmem.memory.memory import Memory
-from mdmem.text import secret
+from mdmem.document import secret
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     import random

@@ -14,7 +14,7 @@ from percentiles import clock
 from table import Row, ratio_row
 from timing import Paired, nothing
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     import random

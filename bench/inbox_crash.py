@@ -15,8 +15,8 @@ import vaults
 from table import Row
 from workers import kill_after
 
-from mdmem.memory.memory import Memory
-from mdmem.memory.statement import said_in
+from mdmem.capture.statement import said_in
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from percentiles import clock
 from table import Row, milliseconds, ratio_row
 from timing import paired, program, spread
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,9 +27,9 @@ from merge_oracle import Line, Version
 from merging import by_lines
 
 import mdmem
+from mdmem.document.document import parse_text
 from mdmem.errors import MdmemError
 from mdmem.merging.reverting import take_back
-from mdmem.text.document import parse_text
 
 OPERATIONS = {
     "add_item": 3,

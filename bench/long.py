@@ -14,7 +14,7 @@ from machine import environment, installed
 from table import Row, seconds
 
 import mdmem
-from mdmem.text.document import DEFAULT_LIMITS
+from mdmem.document.document import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -45,8 +45,8 @@ def serve() -> None:
         merge = importlib.import_module("mdmem.merging.merge").merge
     except ImportError:  # older commits, for --against
         merge = importlib.import_module("mdmem.text.merge").merge
-    from mdmem.text.conflict import Markers  # noqa: PLC0415
-    from mdmem.text.document import parse_text  # noqa: PLC0415
+    from mdmem.document.document import parse_text  # noqa: PLC0415
+    from mdmem.merging.conflict import Markers  # noqa: PLC0415
 
     for line in sys.stdin:
         merged = merge(*(parse_text("note.md", text) for text in json.loads(line)), markers=Markers())

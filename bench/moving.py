@@ -24,7 +24,7 @@ from percentiles import clock
 from table import Row, seconds
 from timing import program
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

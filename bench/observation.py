@@ -23,8 +23,8 @@ from table import Row, ratio_row
 from timing import Paired, nothing, paired, program
 from workers import kill_after
 
-from mdmem.memory.memory import Memory
-from mdmem.memory.observations import CURSOR
+from mdmem.facade.memory import Memory
+from mdmem.observations.observations import CURSOR
 from mdmem.sessions.record import LogRecord
 
 if TYPE_CHECKING:

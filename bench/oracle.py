@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from markdown_it import MarkdownIt
 from table import Row, markdown
 
-from mdmem.text import citation, inline, link
-from mdmem.text.blocks import CODE, HTML
-from mdmem.text.document import parse_text
+from mdmem.document.document import parse_text
+from mdmem.markdown import citation, inline, link
+from mdmem.markdown.blocks import CODE, HTML
 from mdmem.text.lines import Lines
 
 if TYPE_CHECKING:

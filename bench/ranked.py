@@ -13,7 +13,7 @@ from table import Row, milliseconds, ratio_row
 from timing import nothing, paired, program
 from watcher import Watching
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from setting import Setting

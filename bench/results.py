@@ -19,8 +19,8 @@ from table import Row, difference_row
 from timing import Paired, paired
 from workers import kill_after
 
-from mdmem.memory.memory import Memory
-from mdmem.text.document import digest
+from mdmem.document.document import digest
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -46,14 +46,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from mdmem.document.document import parse
+from mdmem.facade.memory import Memory
 from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Ranked, RankedBlock, Scorer
 from mdmem.index.text_index import TextIndex
-from mdmem.memory.memory import Memory
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import extract
-from mdmem.text.document import parse
 from mdmem.text.tokens import estimate
 from mdmem.vault.folder import init
 from mdmem.vault.paths import Namespace

@@ -15,7 +15,7 @@ from table import Row
 from timing import program
 from watcher import Watching
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from table import Row, difference_row, milliseconds, ratio, ratio_row, seconds
 from timing import Paired, paired, program, spread
 from workers import Worker
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.record import LogHeader, LogRecord, write_header, write_record
 from mdmem.sessions.state import SNAPSHOT_BYTES, State
 

@@ -19,7 +19,7 @@ import vaults
 from table import Row
 from workers import kill_after
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions import state
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mdmem.code.workspace import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mdmem.text.inline import Citation
+    from mdmem.markdown.inline import Citation
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _AUTHOR = {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from types import TracebackType
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 _OF_MEMORIES = {CREATED, CHANGED, MOVED, DELETED}
 

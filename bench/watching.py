@@ -16,7 +16,7 @@ from saving import WAYS, Save, Saved, Way, folder_moved
 from table import Row, milliseconds
 from watcher import Watching
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from timing import spread
 from workers import Worker
 
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from random import Random

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mdmem.agents.hosts import Setup
     from mdmem.diagnostic import Diagnostic, Position, Span, as_json
+    from mdmem.document.document import Document
+    from mdmem.document.edit import TextEdit
+    from mdmem.document.section import find_section
+    from mdmem.document.yaml import read_value
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
-    from mdmem.generator import Generator
+    from mdmem.facade.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.git.merge_driver import MergedFile, merge_files
     from mdmem.index.hit import Hit
     from mdmem.index.query import SearchRequest
     from mdmem.links.references import Reference
-    from mdmem.memory.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
-    from mdmem.program import Program, command, configured
+    from mdmem.models.generator import Generator
+    from mdmem.models.program import Program, command, configured
     from mdmem.results.results import ResultReference
     from mdmem.sessions.find import SessionHits
     from mdmem.sessions.message import Message
     from mdmem.sessions.record import RunSummary
-    from mdmem.text.document import Document
-    from mdmem.text.edit import TextEdit
-    from mdmem.text.section import find_section
     from mdmem.text.tokens import clipped, estimate, fenced, visible
-    from mdmem.text.yaml import read_value
     from mdmem.vault.folder import init
     from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
@@ -47,22 +47,22 @@ _HOMES = {
         "agents.hosts": ("Setup",),
         "diagnostic": ("Diagnostic", "Position", "Span", "as_json"),
         "errors": ("Conflict", "Invalid", "MdmemError", "NotFound", "PathRefused", "Refused", "Unavailable"),
-        "generator": ("Generator",),
+        "models.generator": ("Generator",),
         "git.merge_driver": ("MergedFile", "merge_files"),
         "index.hit": ("Hit",),
         "index.query": ("SearchRequest",),
         "links.references": ("Reference",),
-        "memory.memory": ("Memory", "open"),
-        "program": ("Program", "command", "configured"),
+        "facade.memory": ("Memory", "open"),
+        "models.program": ("Program", "command", "configured"),
         "results.results": ("ResultReference",),
         "sessions.find": ("SessionHits",),
         "sessions.message": ("Message",),
         "sessions.record": ("RunSummary",),
-        "text.document": ("Document",),
-        "text.edit": ("TextEdit",),
-        "text.section": ("find_section",),
+        "document.document": ("Document",),
+        "document.edit": ("TextEdit",),
+        "document.section": ("find_section",),
         "text.tokens": ("clipped", "estimate", "fenced", "visible"),
-        "text.yaml": ("read_value",),
+        "document.yaml": ("read_value",),
         "vault.folder": ("init",),
         "vault.paths": ("Scope", "check_folder", "check_memory"),
         "vault.plan": ("Change", "EditPlan"),

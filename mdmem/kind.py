@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.text.document import PROJECT_FILE
+from mdmem.document.document import PROJECT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

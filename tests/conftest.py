@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 # A property whose rarer paths so many examples seldom reach says how many it takes.
 settings.register_profile("mdmem", deadline=None, max_examples=60)

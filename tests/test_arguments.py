@@ -31,7 +31,7 @@ from mdmem.vault.plan import EditPlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 ANY: Any = mdmem  # what no type checker would let pass
 NOTE = "---\ntitle: x\n---\n\n# H\n\ntext ^b1\n"
@@ -439,7 +439,7 @@ def test_ripgrep_is_bound_to_the_namespace(
 
 def test_no_pattern_is_an_option_of_ripgrep(walled: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    program = tmp_path / "program"
+    program = tmp_path / "models.program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
     program.chmod(0o755)
     memory = mdmem.open(walled)

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
+from mdmem.document.document import Document, parse_text
 from mdmem.errors import DocumentRefused, NamedNotFound, PatternInvalid
 from mdmem.kind import builtin_folder
 from mdmem.schema import SchemaInfo, Schemas, formats, meter, validator, violation
 from mdmem.schema.catalog import Catalog
 from mdmem.schema.lint import inspect
 from mdmem.schema.meter import Meter, Unchecked
-from mdmem.text.document import Document, parse_text
 from mdmem.text.regex import Allowance
 
 if TYPE_CHECKING:

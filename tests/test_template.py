@@ -14,14 +14,14 @@ import pytest
 import yaml
 from hypothesis import assume, example, given, settings, strategies as st
 
+from mdmem.document.document import parse_text
+from mdmem.document.yaml import parse
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.kind import builtin_folder
+from mdmem.markdown.blocks import scan
 from mdmem.template import filters, rendering
 from mdmem.template.rendering import Variable
 from mdmem.template.templates import Templates
-from mdmem.text.blocks import scan
-from mdmem.text.document import parse_text
-from mdmem.text.yaml import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

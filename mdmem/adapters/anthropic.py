@@ -20,7 +20,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from anthropic.types.beta import BetaCacheControlEphemeralParam
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 class _OnVault:

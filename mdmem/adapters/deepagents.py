@@ -33,7 +33,7 @@ except ImportError as error:
     raise ExtraMissing(extra="deepagents", package=str(error.name).partition(".")[0]) from error
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from mdmem.memory.verbs import Listed
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mdmem import Change
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from mdmem.memory.verbs import Listed
 
 Dialect = Literal["python", "docs"]

@@ -19,7 +19,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 class VaultSession(Session):

@@ -15,9 +15,9 @@ import sys
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document.frontmatter import locate
 from mdmem.errors import PatternInvalid
-from mdmem.text.blocks import CODE, scan
-from mdmem.text.frontmatter import locate
+from mdmem.markdown.blocks import CODE, scan
 from mdmem.text.globs import globs_of, matcher
 from mdmem.text.regex import regex
 from mdmem.vault.paths import above

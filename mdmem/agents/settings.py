@@ -16,11 +16,11 @@ import tomllib
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from mdmem.document.document import Document, Limits, parse_text
+from mdmem.document.edit import splice, spliced
+from mdmem.document.field import set_field, unset_field
+from mdmem.document.frontmatter import BOM
 from mdmem.errors import Conflict, DocumentRefused, EditRefused, ExtraMissing, MemoryNotFound, StorageFailed
-from mdmem.text.document import Document, Limits, parse_text
-from mdmem.text.edit import splice, spliced
-from mdmem.text.field import set_field, unset_field
-from mdmem.text.frontmatter import BOM
 from mdmem.text.lines import Lines, with_newline
 from mdmem.text.regex import regex
 from mdmem.vault import config, outside
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from mdmem.text.tree import Key, KeyPath
+    from mdmem.document.tree import Key, KeyPath
     from mdmem.vault.files import Place
 
 NAME = "mdmem"

@@ -13,12 +13,12 @@ from itertools import takewhile
 from mdmem.capture.candidate import LONGEST_VALUE, Candidate
 from mdmem.capture.cues import Cues, builtin_cues
 from mdmem.diagnostic import Span
+from mdmem.document.document import parse_text
+from mdmem.markdown import blocks
+from mdmem.markdown.blocks import IMAGE, LINK
+from mdmem.markdown.sentences import sentences
 from mdmem.merging.tree import read_tree
-from mdmem.text import blocks
-from mdmem.text.blocks import IMAGE, LINK
-from mdmem.text.document import parse_text
 from mdmem.text.regex import regex
-from mdmem.text.sentences import sentences
 from mdmem.text.tokens import clipped, in_line
 
 MOST_READ = 1_500

@@ -10,7 +10,7 @@ from mdmem.capture.candidate import Candidate
 from mdmem.capture.cues import KINDS, Cues
 from mdmem.capture.extract import candidate_of
 from mdmem.diagnostic import Span
-from mdmem.generator import Generator, prompt, structured
+from mdmem.models.generator import Generator, prompt, structured
 from mdmem.text.tokens import abridged, estimate, fenced
 
 _SURE = 0.6

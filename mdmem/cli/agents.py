@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mdmem import Setup
     from mdmem.adapters.memory_tool import Dialect, Tool
     from mdmem.cli.main import Target
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.merge_setup import MergeSetup
+    from mdmem.facade.memory import Memory
+    from mdmem.review.merge_setup import MergeSetup
 
 
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
@@ -49,7 +49,7 @@ def install_command(target: Target, host: str, *, user: bool, project: bool) -> 
     The server and the hooks see what --vault, --user, --project and --resource before `install` name; without
     a user, project or resource what everyone shares, as with --shared.
     """
-    from mdmem.memory.instructions import install
+    from mdmem.facade.instructions import install
 
     memory = target.open()
     where = _where(user=user, project=project)
@@ -66,7 +66,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -
     code is 1.
     """
     from mdmem.errors import VaultNotFound
-    from mdmem.memory.instructions import uninstall
+    from mdmem.facade.instructions import uninstall
 
     try:
         root = target.open().root

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
     from mdmem.cli.programs import Draft
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 # The arguments of `mv`, without an option and with each of them.

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mdmem.cli.main import Target
-    from mdmem.memory.blame import SaidFact
-    from mdmem.memory.commits import Committed
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.review import MemoryChange
-    from mdmem.memory.tracked import MemoryCommit
+    from mdmem.facade.memory import Memory
+    from mdmem.review.blame import SaidFact
+    from mdmem.review.commits import Committed
+    from mdmem.review.review import MemoryChange
+    from mdmem.review.tracked import MemoryCommit
 
 _LETTERS = {"added": "A", "changed": "M", "removed": "D", "renamed": "R"}
 _SIGNS = {
@@ -301,7 +301,7 @@ def git_uninstall(target: Target) -> int:
     try:
         setup = target.open().git.uninstall()
     except VaultNotFound:
-        from mdmem.memory.merge_setup import uninstall
+        from mdmem.review.merge_setup import uninstall
 
         setup = uninstall(os.getcwd(), is_vault=False)
     return carry_out(setup)

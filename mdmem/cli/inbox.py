@@ -16,9 +16,9 @@ from mdmem.errors import MdmemError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.memory.capture import Captured
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.proposal import Proposal
+    from mdmem.capture.capture import Captured
+    from mdmem.capture.proposal import Proposal
+    from mdmem.facade.memory import Memory
 
 
 _MOST_SHOWN = 200  # characters of a reason in a listing

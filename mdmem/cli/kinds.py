@@ -11,7 +11,7 @@ from mdmem.cli import options, render
 from mdmem.cli.main import group
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from mdmem.memory.preferences import Preference
     from mdmem.memory.rules import Rule
     from mdmem.memory.working import WorkingInfo

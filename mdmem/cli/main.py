@@ -21,7 +21,7 @@ from mdmem import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 class Target(NamedTuple):

@@ -17,7 +17,7 @@ from mdmem.memory.importing import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 @command("init", epilog="Example: mdmem init memories")

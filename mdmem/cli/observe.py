@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mdmem import Program
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.observations import Observation
-    from mdmem.memory.observer import ObservedSession
+    from mdmem.facade.memory import Memory
+    from mdmem.observations.observations import Observation
+    from mdmem.observations.observer import ObservedSession
 
 
 @command("observe", epilog="Example: mdmem observe --session t1")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from mdmem import Reference
     from mdmem.cli.main import Target
-    from mdmem.memory.kinds import Kinds
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.kinds import Kinds
+    from mdmem.facade.memory import Memory
 
 
 # What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.

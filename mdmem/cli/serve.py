@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mdmem import Event
     from mdmem.cli.main import Target
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mdmem import Program, RunSummary, SessionHits
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 @group("sessions")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mdmem.cli.main import Target
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.statistics import Amount, MemoryStats
+    from mdmem.facade.memory import Memory
+    from mdmem.facade.statistics import Amount, MemoryStats
 
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")

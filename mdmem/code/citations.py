@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.code.workspace import Followed, Source, Unread, Workspace, pin_of
+from mdmem.document import relink
+from mdmem.document.edit import TextEdit
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
-from mdmem.text import relink
-from mdmem.text.edit import TextEdit
 from mdmem.text.regex import regex
 from mdmem.vault.plan import Change, EditPlan
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from mdmem.code.symbols import Symbol
     from mdmem.code.workspace import LineMap
+    from mdmem.document.document import Document
     from mdmem.index.view import View
-    from mdmem.text.document import Document
-    from mdmem.text.inline import Citation
+    from mdmem.markdown.inline import Citation
     from mdmem.vault.vault import Vault
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.document import SUFFIXES, Document, parse, parse_text
 from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
 from mdmem.git import program
+from mdmem.merging.conflict import Markers
 from mdmem.merging.merge import merge
-from mdmem.text.conflict import Markers
 from mdmem.text.diff import Versions
-from mdmem.text.document import SUFFIXES, Document, parse, parse_text
 from mdmem.vault import outside
 from mdmem.vault.folder import find
 from mdmem.vault.vault import Vault

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mdmem.document import field as text_field
+from mdmem.document.document import Document, Limits, parse, parse_text
+from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
-from mdmem.text import field as text_field
-from mdmem.text.document import Document, Limits, parse, parse_text
-from mdmem.text.yaml_edit import inline, scalar
 from mdmem.vault.files import failure
 from mdmem.vault.walk import fault, tree
 

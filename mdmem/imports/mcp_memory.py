@@ -14,10 +14,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from mdmem.document.document import SUFFIXES, Document, Limits
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.imports.batch import Batch, made, read
 from mdmem.kind import DEFAULT_SCHEMA, KINDS
-from mdmem.text.document import SUFFIXES, Document, Limits
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.vault.paths import encode_id

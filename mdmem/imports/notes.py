@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mdmem.diagnostic import Diagnostic
+    from mdmem.document.document import Document, Limits
     from mdmem.index.sync import Progress
-    from mdmem.text.document import Document, Limits
-    from mdmem.text.inline import Link
+    from mdmem.markdown.inline import Link
 
 
 def convert_obsidian(source: str, limits: Limits, progress: Progress | None = None) -> Batch:

@@ -13,11 +13,11 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
+from mdmem.document import anchor
+from mdmem.document.document import SUFFIXES, Document
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.hit import day_of
-from mdmem.text import anchor
-from mdmem.text.citation import Citation
-from mdmem.text.document import SUFFIXES, Document
+from mdmem.markdown.citation import Citation
 from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:

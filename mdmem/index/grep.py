@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from unicodedata import normalize
 
 from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.document.document import SUFFIXES
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
-from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import MOST_CHARACTERS, shortened
 from mdmem.vault import files, paths
 from mdmem.vault.config import MOST_BYTES
@@ -23,8 +23,8 @@ from mdmem.vault.config import MOST_BYTES
 if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
     from ripgrepy import Ripgrepy
 
+    from mdmem.document.document import Document
     from mdmem.index.hit import Hit
-    from mdmem.text.document import Document
     from mdmem.vault.paths import Namespace
 
 Case = Literal["ignore", "smart", "exact"]
@@ -289,7 +289,7 @@ class _GrepRun(NamedTuple):
         size = 0
         with self._run(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("json", "mdmem.index.hit", "mdmem.text.blocks"):
+            for module in ("json", "mdmem.index.hit", "mdmem.markdown.blocks"):
                 importlib.import_module(module)
             found = self._read(process, mounted)
             most = min(_READ_EARLY, self.limit or _READ_EARLY) if reads else 0

@@ -16,9 +16,9 @@ from mdmem.text.tokens import clip, clipped
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mdmem.document.document import Document
     from mdmem.index.ripgrep import Line
-    from mdmem.text.blocks import Section
-    from mdmem.text.document import Document
+    from mdmem.markdown.blocks import Section
 
 
 _BOM = "\ufeff"
@@ -192,7 +192,7 @@ class Headings:
         if end == len(text):
             self._sections = document.sections
         elif document.body_span.start < end:
-            from mdmem.text import blocks  # noqa: PLC0415 - start-up
+            from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
 
             start = document.body_span.start
             most = document.limits.max_parts

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import tantivy
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 
 # Letters of ASCII by their case, all else a space.

@@ -39,10 +39,10 @@ from mdmem.vault.paths import Layer
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
+    from mdmem.document.document import Document
     from mdmem.index.passages import Passage
     from mdmem.index.query import Query, SearchRequest
     from mdmem.index.text_index import PassagePlace, TextIndex
-    from mdmem.text.document import Document
 
 
 # Letters and digits, with the accents that may stand behind a letter as characters of their own.

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
+from mdmem.document.document import Limits, parse
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
 from mdmem.index.database import Database, DocumentRow, Record, Row, Seen, kept_citation, record
 from mdmem.index.hit import day_of
-from mdmem.text.document import Limits, parse
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, relative
 from mdmem.vault.walk import changed_at, fault
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mdmem.index.passages import Indexed
     from mdmem.index.text_index import TextIndex
-    from mdmem.text.inline import Citation
+    from mdmem.markdown.inline import Citation
     from mdmem.vault.vault import Vault
 
 

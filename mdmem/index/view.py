@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mdmem.document.anchor import AnchorHeading
 from mdmem.errors import PatternInvalid
 from mdmem.index.database import key_of, tag_key
-from mdmem.text.anchor import AnchorHeading
 from mdmem.text.regex import regex
 from mdmem.vault.paths import join
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.code.citations import path_of
 from mdmem.code.workspace import Workspace
 from mdmem.diagnostic import Diagnostic, Span, about_file
+from mdmem.document import properties
+from mdmem.document.tree import LINEAGE, Flaw, Node
 from mdmem.errors import DocumentRefused
 from mdmem.index.database import kept_citation, tag_key
 from mdmem.kind import OBSERVATION, kind_at
 from mdmem.links.references import file_beside, file_named
 from mdmem.links.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resolve
-from mdmem.text import properties
+from mdmem.markdown.link import external
 from mdmem.text.lines import Lines
-from mdmem.text.link import external
-from mdmem.text.tree import LINEAGE, Flaw, Node
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from mdmem.index.view import View
-    from mdmem.text.inline import Link
+    from mdmem.markdown.inline import Link
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 IN_SESSION, FOLLOWS, REFLECTS = "in_session", "follows", "reflects_on"

@@ -11,19 +11,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document import relink
+from mdmem.document.document import Document
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of
 from mdmem.links import resolve
 from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
-from mdmem.text import citation as text_citation, relink
-from mdmem.text.document import Document
+from mdmem.markdown import citation as text_citation
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
+    from mdmem.document.edit import TextEdit
     from mdmem.index.view import View
-    from mdmem.text.edit import TextEdit
-    from mdmem.text.inline import Citation, Link
+    from mdmem.markdown.inline import Citation, Link
 
 Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]

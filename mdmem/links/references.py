@@ -14,10 +14,10 @@ from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candida
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Workspace
 from mdmem.diagnostic import Diagnostic, at_line
+from mdmem.document import anchor
+from mdmem.document.document import SUFFIXES
 from mdmem.index.database import kept_citation, key_of, tag_key
 from mdmem.links.resolve import NOTHING, PATH_KINDS, Resolution, place_of, resolve
-from mdmem.text import anchor
-from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mdmem.code.citations import Judgement
     from mdmem.index.view import Anchors, View
-    from mdmem.text.inline import Citation
+    from mdmem.markdown.inline import Citation
 
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document import anchor, field, relink, section
+from mdmem.document.anchor import BLOCK_MARK, AnchorHeading
+from mdmem.document.document import Document
+from mdmem.document.edit import TextEdit, spliced
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
 from mdmem.index.database import key_of, keys_of, tag_key
 from mdmem.links.move import Known, Remembered, Shift, rewritten
 from mdmem.links.resolve import Names, resolve_link
-from mdmem.text import anchor, field, relink, section
-from mdmem.text.anchor import BLOCK_MARK, AnchorHeading
-from mdmem.text.document import Document
-from mdmem.text.edit import TextEdit, spliced
-from mdmem.text.inline import Link
+from mdmem.markdown.inline import Link
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from mdmem.text.blocks import Section
+    from mdmem.markdown.blocks import Section
 
 _NESTED = "#"
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")
@@ -43,11 +43,11 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     Args:
         known: the memories around.
         path: the memory.
-        old: its heading, or heading path, as `mdmem.text.section.find_section` reads it.
+        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it.
         new: the new title.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `mdmem.text.section.find_section`.
+        SectionNotFound, SectionAmbiguous: as `mdmem.document.section.find_section`.
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
     """
     document = known.read(path)

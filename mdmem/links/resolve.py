@@ -25,16 +25,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from mdmem.document.document import SUFFIXES
 from mdmem.index.database import alias_key, key_of
-from mdmem.text import citation, link as text_link
-from mdmem.text.document import SUFFIXES
+from mdmem.markdown import citation, link as text_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mdmem.text.inline import Link
+    from mdmem.markdown.inline import Link
 
 
 MARKDOWN = SUFFIXES[0]

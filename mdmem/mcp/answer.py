@@ -17,7 +17,7 @@ from mdmem.errors import MdmemError, Unavailable, Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
     from mdmem import Event, Watch
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 ROOT = "mdmem:///"

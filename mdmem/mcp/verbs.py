@@ -14,11 +14,11 @@ from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
+from mdmem.facade.kinds import Kinds
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
 from mdmem.mcp.answer import AS_JSON, Answer, Call, fit, page_of_lines, short_hash, take_page
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
-from mdmem.memory.kinds import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

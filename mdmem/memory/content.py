@@ -13,18 +13,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import json_value
+from mdmem.document import edit as text_edit
+from mdmem.document.document import Document, parse_text
+from mdmem.document.edit import TextEdit, between, spliced
+from mdmem.document.field import unset_field, with_field
+from mdmem.document.section import append_block
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
-from mdmem.text import edit as text_edit
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, between, spliced
-from mdmem.text.field import unset_field, with_field
 from mdmem.text.regex import regex
-from mdmem.text.section import append_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem.text.document import Document, Limits
+    from mdmem.document.document import Document, Limits
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.vault import Vault
 
@@ -132,7 +132,7 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
     """A JSON object after a patch; only the members that change are written.
 
     Raises:
-        EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.text.field.set_field`.
+        EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.document.field.set_field`.
     """
     for key, part in patch.items():
         if part is not None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mdmem.document.document import Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, parse
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
     from mdmem.vault.store import Entry, FileChange
     from mdmem.vault.vault import Vault
 

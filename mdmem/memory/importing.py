@@ -7,12 +7,12 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mdmem.document.document import SUFFIXES, Document, parse
+from mdmem.document.edit import splice
+from mdmem.document.secret import find, redactions
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.kind import NOTE
 from mdmem.memory.content import is_working
-from mdmem.text.document import SUFFIXES, Document, parse
-from mdmem.text.edit import splice
-from mdmem.text.secret import find, redactions
 from mdmem.vault.paths import StrPath, check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan
 

@@ -8,15 +8,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from mdmem.arguments import require_text
+from mdmem.document import frontmatter, section
+from mdmem.document.document import Document, parse
+from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
+from mdmem.markdown import blocks
 from mdmem.memory import history
 from mdmem.memory.content import new_body, stamp_of, unpadded
 from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.template.filters import escaped, line
-from mdmem.text import blocks, frontmatter, section
-from mdmem.text.document import Document, parse
-from mdmem.text.edit import TextEdit, splice
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import Change, EditPlan, edit

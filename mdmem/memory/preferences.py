@@ -9,15 +9,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.arguments import json_value
+from mdmem.document.document import Document, parse_text
+from mdmem.document.edit import TextEdit, fitted, spliced
+from mdmem.document.field import with_field
+from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
 from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, fitted, spliced
-from mdmem.text.field import with_field
 from mdmem.text.regex import regex
-from mdmem.text.tree import same
 from mdmem.vault.config import POLICIES
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 
 DECAY_PER_DAY = 0.01

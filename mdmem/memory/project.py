@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import Span
+from mdmem.document import section as text_section
+from mdmem.document.bullets import Bullet, bullets, normal, written
+from mdmem.document.document import PROJECT_FILE, Document, parse_text
+from mdmem.document.edit import TextEdit, splice, spliced
+from mdmem.document.field import merged
 from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.template.filters import heading as safe_title, line as one_line
-from mdmem.text import section as text_section
-from mdmem.text.bullets import Bullet, bullets, normal, written
-from mdmem.text.document import PROJECT_FILE, Document, parse_text
-from mdmem.text.edit import TextEdit, splice, spliced
-from mdmem.text.field import merged
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 from mdmem.vault.plan import Change, EditPlan, edit
@@ -23,7 +23,7 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mdmem.text.blocks import Section
+    from mdmem.markdown.blocks import Section
 
 
 _TEMPLATE = "project"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, STALE, STATES
+from mdmem.document.document import SUFFIXES
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.links.graph import triples
 from mdmem.links.references import (
@@ -23,7 +24,6 @@ from mdmem.links.references import (
     lookup_key,
     occurrences,
 )
-from mdmem.text.document import SUFFIXES
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 
 if TYPE_CHECKING:  # only what looks across memories needs the index

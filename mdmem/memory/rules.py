@@ -16,7 +16,7 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 _SUFFIX = ".md"
 

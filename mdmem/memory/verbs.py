@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import json_value, texts_of
+from mdmem.document import edit as text_edit, field, section as text_section
+from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
 from mdmem.memory.history import change_named, restored, undone
-from mdmem.text import edit as text_edit, field, section as text_section
-from mdmem.text.document import SUFFIXES, Document, parse
 from mdmem.text.globs import matcher
 from mdmem.text.tokens import first_of
 from mdmem.vault.paths import (
@@ -36,9 +36,9 @@ from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from mdmem.document.edit import TextEdit
+    from mdmem.document.tree import Key
     from mdmem.index.view import View
-    from mdmem.text.edit import TextEdit
-    from mdmem.text.tree import Key
     from mdmem.vault.vault import Vault
 
 
@@ -143,6 +143,8 @@ def _several(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[s
 _NAMED = 3  # in the message of a change
 R = TypeVar("R")
 Build = Callable[[], EditPlan]
+FindVerb = Callable[[str], Callable[..., Build]]
+"""Find a verb by its name, such as `preferences.set`; called, it returns what makes its plan."""
 Where = Literal["replace", "append", "before", "after"]
 
 
@@ -304,13 +306,13 @@ class Verbs(Generic[R]):
 
         Args:
             path: the memory, or None for every memory below the folder `within` that fits one of `globs`.
-            old, new, count, regex: as `mdmem.text.edit.replace`; across memories every occurrence counts.
+            old, new, count, regex: as `mdmem.document.edit.replace`; across memories every occurrence counts.
             within, globs: which memories.
             base: the hash that the caller saw.
 
         Raises:
             TextNotFound, TextAmbiguous, EditRefused, PatternInvalid, PatternTooSlow: as
-                `mdmem.text.edit.replace`.
+                `mdmem.document.edit.replace`.
         """
         if path is not None:
             return self._edit(

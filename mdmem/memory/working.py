@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.arguments import json_value
+from mdmem.document import edit as text_edit
+from mdmem.document.document import SUFFIXES, Document, parse_text
+from mdmem.document.field import with_field
 from mdmem.errors import DocumentRefused, EditRefused, Invalid, MemoryNotFound, PathRefused, Usage
 from mdmem.kind import WORKING
 from mdmem.memory import history
@@ -35,9 +38,6 @@ from mdmem.memory.content import (
 )
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.schema import Schemas
-from mdmem.text import edit as text_edit
-from mdmem.text.document import SUFFIXES, Document, parse_text
-from mdmem.text.field import with_field
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion, edit

@@ -8,19 +8,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.document import parse_text
+from mdmem.document.edit import TextEdit, splice
+from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.facts import Fact, facts_by_node, in_one_line
 from mdmem.merging.matching import TELLING, Matching, occurrences
 from mdmem.merging.tree import read_tree
 from mdmem.text.diff import increasing
-from mdmem.text.document import parse_text
-from mdmem.text.edit import TextEdit, splice
-from mdmem.text.tree import KeyPath, same
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 FactChangeKind = Literal["added", "removed", "moved", "reordered", "reworded", "repointed"]
 FieldChangeKind = Literal["added", "removed", "changed"]

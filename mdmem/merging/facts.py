@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.anchor import BLOCK_MARK
 from mdmem.merging.tree import read_tree
-from mdmem.text.anchor import BLOCK_MARK
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
+    from mdmem.document.document import Document
     from mdmem.merging.tree import Tree, TreeNode
-    from mdmem.text.document import Document
 
 _NO_FACTS = frozenset(["root", "list", "rule"])
 _MARKERS = {

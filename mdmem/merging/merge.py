@@ -12,27 +12,27 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mdmem.document import frontmatter
+from mdmem.document.relink import MOST_COMPARED
+from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused
+from mdmem.merging.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.merging.joining import SIDES, join_trees
+from mdmem.merging.merge_fields import MergedFields, merged_fields, merged_json
 from mdmem.merging.tree import read_tree
 from mdmem.merging.writing import Writer, is_in_limits, merge_lines
-from mdmem.text import frontmatter
-from mdmem.text.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.text.diff import Versions, complete
 from mdmem.text.lines import LINE_END, whole_lines
-from mdmem.text.merge_fields import MergedFields, merged_fields, merged_json
 from mdmem.text.regex import regex
-from mdmem.text.relink import MOST_COMPARED
-from mdmem.text.tree import same
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence, Set as AbstractSet
 
+    from mdmem.document.document import Document
+    from mdmem.document.frontmatter import Frontmatter
     from mdmem.merging.tree import Tree, TreeNode
     from mdmem.merging.writing import Written
-    from mdmem.text.document import Document
-    from mdmem.text.frontmatter import Frontmatter
 
 __all__ = ["Markers", "MergeConflict", "Merged", "merge"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.document import Document, parse_text
 from mdmem.merging.comparison import compare, partners
 from mdmem.merging.facts import Fact, facts
 from mdmem.merging.matching import TELLING
 from mdmem.merging.merge import merge
 from mdmem.text.diff import placed
-from mdmem.text.document import Document, parse_text
 from mdmem.text.lines import with_newline
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Literal
 
 from mdmem.errors import TooManyParts
-from mdmem.text import blocks
+from mdmem.markdown import blocks
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 TreeNodeKind = Literal[
     "root",

@@ -8,19 +8,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.relink import repointed
+from mdmem.merging.conflict import Conflicts, MergeConflict
 from mdmem.merging.joining import SIDES, Joined, Trio
 from mdmem.merging.tree import MARKER, Margin
-from mdmem.text.conflict import Conflicts, MergeConflict
 from mdmem.text.diff import Versions, regions
 from mdmem.text.lines import whole_lines
 from mdmem.text.regex import regex
-from mdmem.text.relink import repointed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mdmem.document.document import Document
     from mdmem.merging.tree import Tree, TreeNode
-    from mdmem.text.document import Document
 
 _HASHES = regex(r" {0,3}#{1,6}[ \t]+")
 _LONGEST = 60  # characters of a node in a message

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.diagnostic import Span
-from mdmem.text import citation, inline, secret
-from mdmem.text.blocks import Scan
+from mdmem.document import secret
+from mdmem.markdown import citation, inline
+from mdmem.markdown.blocks import Scan
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.text.tokens import in_line

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from mdmem.document.document import digest
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
 from mdmem.results import database
 from mdmem.results.database import Kept, NamedRow, ResultDatabase
 from mdmem.results.named import LONGEST, TYPES, Named, NamedReference, named, reference_to
 from mdmem.results.shorten import redacted, shortened
-from mdmem.text.document import digest
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
 from mdmem.vault.local_store import LOCAL

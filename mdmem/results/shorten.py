@@ -15,11 +15,11 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document import secret
+from mdmem.document.secret import Secret
 from mdmem.results.named import COLOUR, defines
-from mdmem.text import secret
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
-from mdmem.text.secret import Secret
 from mdmem.text.tokens import abridged
 
 _LEAST = 200  # characters of a short form that may be asked for

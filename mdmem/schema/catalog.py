@@ -14,7 +14,7 @@ from mdmem.text.regex import regex
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mdmem.text.tree import Key
+    from mdmem.document.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool
 

@@ -9,6 +9,8 @@ from typing import Any
 from referencing.exceptions import Unresolvable
 
 from mdmem.diagnostic import Diagnostic, Severity, Span, about_file
+from mdmem.document.document import Document, Limits, parse_text
+from mdmem.document.tree import Flaw, KeyPath
 from mdmem.errors import DocumentRefused, PatternInvalid
 from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, list_children
 from mdmem.schema.formats import FORMATS
@@ -24,8 +26,6 @@ from mdmem.schema.validator import (
     normalize_reference,
 )
 from mdmem.schema.violation import escape, explain
-from mdmem.text.document import Document, Limits, parse_text
-from mdmem.text.tree import Flaw, KeyPath
 
 _LIMITS = Limits(max_depth=128)
 _STEPS_OF_A_VISIT = 10

@@ -18,7 +18,7 @@ from mdmem.text.regex import MOST_SECONDS, Allowance, shortened
 if TYPE_CHECKING:
     from regex import Pattern
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 MOST_STEPS = 300_000
 """The most steps for one memory: a step takes 3 to 7 µs on a slow processor, all of them 1 to 2 s."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
+from mdmem.document.document import Document
+from mdmem.document.tree import Flaw
 from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
 from mdmem.schema.catalog import BODY, Catalog
 from mdmem.schema.violation import escape, locate_start, show
-from mdmem.text.document import Document
-from mdmem.text.tree import Flaw
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
     from collections.abc import Mapping, Sequence

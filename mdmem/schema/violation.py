@@ -8,15 +8,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Span
+from mdmem.document.tree import Flaw, KeyPath, dotted
 from mdmem.schema.catalog import BODY
 from mdmem.schema.formats import FORMATS
 from mdmem.text.tokens import first_of
-from mdmem.text.tree import Flaw, KeyPath, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from mdmem.text.document import Document
+    from mdmem.document.document import Document
 
 Error: TypeAlias = Any  # jsonschema's ValidationError, of which its stub says that all may be unset
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mdmem.errors import Usage
-from mdmem.generator import Generator
+from mdmem.models.generator import Generator
 from mdmem.sessions.message import Message, count_tokens, is_asked
 from mdmem.sessions.summarise import prompt_of, summarise
 from mdmem.text.tokens import estimate

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mdmem.arguments import check_natural
 from mdmem.errors import NamedNotFound, SessionConflict
-from mdmem.generator import Generator
+from mdmem.models.generator import Generator
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import NUMBERS, SessionLogs
 from mdmem.sessions.message import Message, beside_pairs, count_tokens, is_asked, pairs

@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document import secret
+from mdmem.document.document import digest
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.message import MOST_DEEP, Message
 from mdmem.sessions.record import LogRecord, Ranges, messages_in
 from mdmem.sessions.transcripts import MIGRATED, Transcript, TranscriptEntry, transcripts
-from mdmem.text import secret
-from mdmem.text.document import digest
 from mdmem.vault import files
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
+from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import (
     AlreadyExists,
     LimitReached,
@@ -40,7 +41,6 @@ from mdmem.sessions.record import (
     write_record,
 )
 from mdmem.sessions.state import State
-from mdmem.text.document import SUFFIXES, digest
 from mdmem.text.regex import Allowance, foreign, regex
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH

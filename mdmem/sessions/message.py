@@ -14,6 +14,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS_HINT
+from mdmem.document import secret
+from mdmem.document.document import digest
+from mdmem.document.edit import splice
+from mdmem.document.secret import Secret
 from mdmem.errors import Usage
 from mdmem.sessions.parts import (
     TOOLS,
@@ -31,11 +35,7 @@ from mdmem.sessions.parts import (
     texts_of,
     tokens_of,
 )
-from mdmem.text import secret
-from mdmem.text.document import digest
-from mdmem.text.edit import splice
 from mdmem.text.regex import regex
-from mdmem.text.secret import Secret
 
 _TORN = regex("[\ud800-\udbff][\udc00-\udfff]")  # which JSON reads as one character
 MOST_DEEP = 100

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from mdmem.generator import Generator, prompt, structured
+from mdmem.markdown.sentences import cut_at_sentence
+from mdmem.models.generator import Generator, prompt, structured
 from mdmem.sessions.events import ASKED, DECIDED, OPEN, events
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import names, transcript, write_request
-from mdmem.text.sentences import cut_at_sentence
 from mdmem.text.tokens import in_line
 
 MOST = 10

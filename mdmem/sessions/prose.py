@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mdmem.document.document import parse_text
 from mdmem.errors import TooManyParts
+from mdmem.markdown.sentences import sentences
 from mdmem.merging.tree import read_tree
-from mdmem.text.document import parse_text
 from mdmem.text.regex import regex
-from mdmem.text.sentences import sentences
 from mdmem.text.tokens import in_line
 
 LONGEST = 600

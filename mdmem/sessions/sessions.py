@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
+from mdmem.document import secret
 from mdmem.errors import Invalid, MdmemError, NamedNotFound, Usage
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import (
@@ -28,15 +29,14 @@ from mdmem.sessions.logs import (
 )
 from mdmem.sessions.message import Message, check, redacted
 from mdmem.sessions.record import LogRecord, Ranges
-from mdmem.text import secret
 from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from mdmem.generator import Generator
     from mdmem.index.grep import Case
+    from mdmem.models.generator import Generator
     from mdmem.sessions.compress import Compressed
     from mdmem.sessions.engine import Compacted, Expanded, SyncedHistory
     from mdmem.sessions.find import HitScope, SessionHits

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from mdmem.generator import Generator, Reply, prompt as builtin, reply
 from mdmem.index.query import stop_words
+from mdmem.markdown.sentences import cut_at_sentence, sentences_of
+from mdmem.models.generator import Generator, Reply, prompt as builtin, reply
 from mdmem.sessions.message import Message, SpokenLine, spoken_lines
 from mdmem.text.regex import regex
-from mdmem.text.sentences import cut_at_sentence, sentences_of
 from mdmem.text.tokens import abridged, estimate, estimates, fenced, in_line, in_lines
 
 EXTRACT = "extract"

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from mdmem.text import anchor, yaml_edit
-from mdmem.text.blocks import scan
-from mdmem.text.edit import TextEdit, splice
+from mdmem.document import anchor, yaml_edit
+from mdmem.document.edit import TextEdit, splice
+from mdmem.markdown.blocks import scan
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from mdmem.text.blocks import Heading, Scan
+    from mdmem.markdown.blocks import Heading, Scan
 
 _LONGEST_KEY = 1000  # YAML allows 1,024 characters, quotes included, for a key in one line
 _DEEPEST_HEADING = 6

@@ -10,6 +10,9 @@ from functools import cached_property
 from mdmem.diagnostic import Position, Span
 from mdmem.text.regex import regex
 
+MOST_PARTS = 100_000
+"""The most headings, links, JSON values or the like in a text, unless a limit says otherwise."""
+
 # Only these end a line. str.splitlines also breaks at form feeds, U+0085, U+2028 and more,
 # which are characters inside a line for Markdown, git and every editor.
 LINE_END = regex(r"\r\n|\n|\r")

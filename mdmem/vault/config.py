@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+from mdmem.document.document import DEFAULT_LIMITS, SUFFIXES, Limits
 from mdmem.errors import ConfigInvalid, PathRefused
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
-from mdmem.text.document import DEFAULT_LIMITS, SUFFIXES, Limits
 from mdmem.text.tokens import clipped
 from mdmem.vault.paths import check_folder, unportable
 

@@ -29,8 +29,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import as_json
+from mdmem.document.document import digest
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
-from mdmem.text.document import digest
 from mdmem.vault import files
 from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed

@@ -13,8 +13,8 @@ import unicodedata
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import ConfigInvalid, FileBusy, LockTimeout, MdmemError, TooLarge, VaultNotFound
-from mdmem.text.document import SUFFIXES, digest
 from mdmem.vault import config, files
 from mdmem.vault.files import BUSY_SECONDS, Place
 from mdmem.vault.folder import resolve, workspace_of

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
+from mdmem.document.document import SUFFIXES
 from mdmem.errors import MdmemError, PathRefused, Usage
-from mdmem.text.document import SUFFIXES
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:

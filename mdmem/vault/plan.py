@@ -11,11 +11,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
+from mdmem.document import secret
+from mdmem.document.document import Document, Limits, parse, parse_text
+from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.errors import EditRefused, Invalid, PathRefused
-from mdmem.text import secret
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, Limits, parse, parse_text
-from mdmem.text.edit import TextEdit, between, inverse, splice
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
@@ -23,7 +23,7 @@ from mdmem.vault.store import FileChange
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mdmem.text.secret import Secret
+    from mdmem.document.secret import Secret
 
 # What is shown of a plan has been held to the limits of its vault before, or will be.
 _ANY_SIZE = Limits(max_bytes=sys.maxsize)

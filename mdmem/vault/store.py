@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from mdmem.text.document import SUFFIXES, digest
+from mdmem.document.document import SUFFIXES, digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

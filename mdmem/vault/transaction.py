@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
 from mdmem.merging.merge import merge
 from mdmem.text.diff import unified
-from mdmem.text.document import Document, Limits, parse, parse_text
 from mdmem.text.lines import LINE_END
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import check_memory, join, relative, seen_from

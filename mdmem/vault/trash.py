@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import as_json
+from mdmem.document.document import digest as digest_of
 from mdmem.errors import PathRefused
-from mdmem.text.document import digest as digest_of
 from mdmem.vault import config, files
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from

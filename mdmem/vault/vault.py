@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Diagnostic, told
+from mdmem.document.document import Document, parse
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -19,7 +20,6 @@ from mdmem.errors import (
     TooLarge,
     VaultNotFound,
 )
-from mdmem.text.document import Document, parse
 from mdmem.text.tokens import first_of
 from mdmem.vault import config
 from mdmem.vault.config import Config, check_names

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from mdmem.document.document import SUFFIXES
 from mdmem.errors import PathRefused
-from mdmem.text.document import SUFFIXES
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_memory, nfc
 

@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mdmem.text.document import SUFFIXES
+from mdmem.document.document import SUFFIXES
 from mdmem.text.regex import regex
 
 # A save is several events: hints are ready when none has come for a while, or the first one is that old.

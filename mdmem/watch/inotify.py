@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inotify_simple import Event, INotify, flags
 
-from mdmem.text.document import SUFFIXES
+from mdmem.document.document import SUFFIXES
 from mdmem.watch.hints import GatheredHints, Notice, counts, entry_of
 
 if TYPE_CHECKING:

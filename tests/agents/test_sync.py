@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import mdmem
 from mdmem.agents.sync import FilesSynced, ToolFiles
 from mdmem.errors import Conflict, EditRefused, Usage
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.vault.paths import Scope
 
 PYTHON = "---\nglobs: ['*.py']\n---\n# Python\n\nType everything.\n"

@@ -9,7 +9,7 @@ import pytest
 from mdmem.capture.cues import builtin_cues
 from mdmem.capture.extract import extract
 from mdmem.capture.quotation import added_by, in_batches
-from mdmem.generator import Generator
+from mdmem.models.generator import Generator
 
 TEXT = "Never push to main. The key lies under the mat."
 

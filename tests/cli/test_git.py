@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.cli.git import _print_change
-from mdmem.memory.review import MemoryChange
+from mdmem.review.review import MemoryChange
 from tests.cli.screen import on_screen
 from tests.git.conftest import Tree, set_up
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 import mdmem
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from tests.programs import needs
 
 if TYPE_CHECKING:

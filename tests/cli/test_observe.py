@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli

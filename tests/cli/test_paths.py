@@ -30,7 +30,7 @@ from mdmem.errors import MemoryNotFound, PathRefused
 from tests.programs import needs
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from tests.cli.conftest import Cli, Files
 
 

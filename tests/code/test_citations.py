@@ -20,7 +20,7 @@ from mdmem.code.workspace import LineMap, Source, Workspace, pin_of
 from mdmem.diagnostic import Span
 from mdmem.index.index import Index
 from mdmem.index.view import View
-from mdmem.text.inline import Citation
+from mdmem.markdown.inline import Citation
 from mdmem.vault.vault import Vault
 from tests.git.conftest import Tree
 

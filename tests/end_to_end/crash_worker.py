@@ -41,7 +41,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from mdmem.errors import AlreadyExists, Conflict, FileBusy, MdmemError, MemoryNotFound
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 # What may happen to one who moves, and to two who write the same file.
 EXPECTED = (AlreadyExists, Conflict, FileBusy, MemoryNotFound)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from mdmem import index, memory, schema
 from mdmem.cli.main import main as mdmem
 from mdmem.diagnostic import as_json
+from mdmem.facade.memory import Memory
 from mdmem.index.index import Index
-from mdmem.memory.memory import Memory
 from mdmem.vault import files, journal, transaction, trash, vault
 from mdmem.vault.journal import STAGING
 

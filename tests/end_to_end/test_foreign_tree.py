@@ -22,7 +22,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from mdmem.cli.main import app, main
 from mdmem.errors import DocumentRefused
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

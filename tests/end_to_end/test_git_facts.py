@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import mdmem
+from mdmem.document.document import parse
 from mdmem.merging.facts import facts
-from mdmem.text.document import parse
 from tests.git.conftest import set_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mdmem.memory.memory import Memory
-    from mdmem.memory.review import MemoryChange
+    from mdmem.facade.memory import Memory
+    from mdmem.review.review import MemoryChange
 
 ROOT = Path(__file__).parents[2]
 WORDS = [

@@ -19,7 +19,7 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.memory.memory import open as open_memory
+from mdmem.facade.memory import open as open_memory
 from tests.git.conftest import SETTINGS
 from tests.programs import needs
 

@@ -17,7 +17,7 @@ import pytest
 import mdmem
 from mdmem.cli.help import table, topic, topics
 from mdmem.cli.main import app, main
-from mdmem.memory.memory import open as open_memory
+from mdmem.facade.memory import open as open_memory
 from tests.programs import needs
 
 if TYPE_CHECKING:

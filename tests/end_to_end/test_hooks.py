@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import mdmem
-from mdmem.memory.memory import open as open_memory
+from mdmem.facade.memory import open as open_memory
 from mdmem.text.tokens import estimate
 from tests.waiting import until
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pytest
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.vault.mark import signed
 from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mdmem.kind import KINDS
+from tests.facade.test_kinds import PANCAKES, vault
 from tests.mcp.conftest import on_stdio, run
-from tests.memory.test_kinds import PANCAKES, vault
 
 if TYPE_CHECKING:
     from pathlib import Path

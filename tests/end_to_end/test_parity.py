@@ -9,21 +9,21 @@ import click
 import pytest
 
 from mdmem import errors
+from mdmem.capture.capture import Capture
+from mdmem.capture.inbox import Inbox
 from mdmem.cli.main import app
-from mdmem.memory.capture import Capture
-from mdmem.memory.git import Git
-from mdmem.memory.inbox import Inbox
-from mdmem.memory.instructions import WorkspaceProject
-from mdmem.memory.memory import Memory
+from mdmem.facade.instructions import WorkspaceProject
+from mdmem.facade.memory import Memory
 from mdmem.memory.notes import Notes
-from mdmem.memory.observer import SessionObservations
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
-from mdmem.memory.summaries import Summaries
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
+from mdmem.observations.observer import SessionObservations
+from mdmem.observations.summaries import Summaries
 from mdmem.results.results import ToolResults
+from mdmem.review.git import Git
 from mdmem.sessions.sessions import Sessions
 
 if TYPE_CHECKING:

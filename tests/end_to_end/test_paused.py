@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
+from mdmem.document.document import parse_text
+from mdmem.document.edit import replace
 from mdmem.schema import Schemas
 from mdmem.template.templates import Templates
-from mdmem.text.document import parse_text
-from mdmem.text.edit import replace
 from mdmem.text.regex import Allowance, foreign
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault

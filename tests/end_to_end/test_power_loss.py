@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.plan import Change, EditPlan

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

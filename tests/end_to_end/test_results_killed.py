@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.results.results import ToolResults
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ LOG = "".join(f"step {number} of src/app.py\n" for number in range(1_000))
 MEGABYTE = 1 << 20
 MANY = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 results = Memory(sys.argv[1]).results
 for number in range(int(sys.argv[3])):
     mine = results.compress("Bash", f"{sys.argv[2]} {number} src/own_{sys.argv[2]}.py\\n" + "x\\n" * 3_000)
@@ -36,7 +36,7 @@ for number in range(int(sys.argv[3])):
 """
 FULL = """
 import json, resource, signal, sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 results = Memory(sys.argv[1]).results
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 NOTES, COMMITS, REVERTED = 50, 1_000, 240
 HEADINGS = ("Decisions", "Facts", "Open questions")

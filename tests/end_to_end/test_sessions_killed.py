@@ -14,14 +14,14 @@ import pytest
 
 import mdmem
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 REPOSITORY = Path(__file__).parents[2]
 NOBODY = 65534  # a user who owns nothing
 FULL = """
 import resource, signal, sys
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 sessions = Memory(sys.argv[1]).sessions
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from mdmem.memory.memory import open as open_memory
+from mdmem.facade.memory import open as open_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from mdmem.errors import FileBusy, MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:

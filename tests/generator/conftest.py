@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mdmem.program import Program, command
+from mdmem.models.program import Program, command
 
 Script = Callable[[str], Program]
 

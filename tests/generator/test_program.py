@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 import mdmem
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
-from mdmem.program import NONE, Program, command, configured
+from mdmem.models.program import NONE, Program, command, configured
 from mdmem.vault.mark import config_folder, state_folder
 from tests.generator.conftest import Script
 
@@ -197,8 +197,8 @@ def test_an_interrupt_ends_a_program_and_its_children(tmp_path: Path) -> None:
     program = shlex.join(["sh", "-c", f"sleep 1000 & echo $! > {shlex.quote(str(number))}; wait"])
     asking = """
 import os, signal, sys, time
-from mdmem.generator import answered
-from mdmem.program import command
+from mdmem.models.generator import answered
+from mdmem.models.program import command
 clock = time.monotonic
 def interrupt():
     if os.path.getsize(sys.argv[2]):  # the program runs, and somebody waits for it

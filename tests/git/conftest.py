@@ -13,7 +13,7 @@ import mdmem
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 SETTINGS = {
     "GIT_CONFIG_GLOBAL": os.devnull,

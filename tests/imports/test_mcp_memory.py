@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
+from mdmem.document.document import DEFAULT_LIMITS
 from mdmem.errors import Invalid, Usage
+from mdmem.facade.memory import Memory
 from mdmem.imports.mcp_memory import convert
-from mdmem.memory.memory import Memory
-from mdmem.text.document import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 
 import mdmem
 from mdmem.errors import Usage
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.facade.memory import Memory, open as open_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

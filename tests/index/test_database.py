@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.document.document import parse, parse_text
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index import database as module
 from mdmem.index.database import (
@@ -36,7 +37,6 @@ from mdmem.index.database import (
     record,
     tag_key,
 )
-from mdmem.text.document import parse, parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

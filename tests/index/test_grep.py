@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.diagnostic import as_json
+from mdmem.document import document
 from mdmem.errors import (
     MemoryNotFound,
     PathRefused,
@@ -25,7 +26,6 @@ from mdmem.errors import (
 )
 from mdmem.index.grep import COUNTED, GATHERED, Hits, grep
 from mdmem.index.hit import Hit, day_of
-from mdmem.text import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

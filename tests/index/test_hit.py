@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import Document, parse_text
 from mdmem.errors import MemoryNotFound, NotUtf8
 from mdmem.index.database import record
 from mdmem.index.hit import Headings, HitReader, line_text, lines_text
 from mdmem.index.ripgrep import Line
-from mdmem.text.document import Document, parse_text
 
 # What begins, continues or ends a block, so that much of it stands in the way of a heading.
 _PIECES = (

@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import Document, Limits, parse_text
 from mdmem.index import passages
 from mdmem.index.passages import LONG, MOST, Passage, cut, indexed
-from mdmem.text.document import Document, Limits, parse_text
 
 TEXTS = st.text(
     st.one_of(

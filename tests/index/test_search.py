@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.diagnostic import as_json
+from mdmem.document.document import Document, parse_text
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, Usage
 from mdmem.index import text_index
 from mdmem.index.hit import Hit
@@ -22,7 +23,6 @@ from mdmem.index.passages import indexed
 from mdmem.index.query import SearchRequest, parse
 from mdmem.index.search import Matcher, Results, search, tokens_of, within_budget
 from mdmem.index.text_index import TextIndex
-from mdmem.text.document import Document, parse_text
 from mdmem.vault.paths import Layer, Namespace
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ import pytest
 import mdmem
 from mdmem.code.citations import pinning
 from mdmem.code.workspace import pin_of
+from mdmem.document.document import Limits
 from mdmem.errors import StorageFailed
 from mdmem.index import text_index as text_module
 from mdmem.index.database import Seen
@@ -32,7 +33,6 @@ from mdmem.index.sync import Folder, Read, Sync, Synced, Work, moves, read, unde
 from mdmem.index.view import View
 from mdmem.links.references import occurrences
 from mdmem.links.resolve import resolve
-from mdmem.text.document import Limits
 from mdmem.vault.paths import Namespace
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ READER = """
 import os, sys
 from mdmem.errors import StorageFailed
 from mdmem.index.sync import Folder, read, understand
-from mdmem.text.document import Limits
+from mdmem.document.document import Limits
 if len(sys.argv) > 3:
     os.setgroups([]), os.setgid(int(sys.argv[3])), os.setuid(int(sys.argv[3]))
 try:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 import tantivy
 
+from mdmem.document.document import parse_text
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.passages import Indexed, indexed
 from mdmem.index.text_index import TextIndex, folders_of, key_of, schema, tag_terms, wholes_query
-from mdmem.text.document import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +215,7 @@ WRITER = """
 import sys
 from mdmem.index.passages import indexed
 from mdmem.index.text_index import TextIndex
-from mdmem.text.document import parse_text
+from mdmem.document.document import parse_text
 index = TextIndex(sys.argv[1])
 number = 0
 while True:

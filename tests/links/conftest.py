@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.document.document import Document, Limits, parse_text
 from mdmem.errors import MemoryNotFound
 from mdmem.index.database import Row, key_of, record
 from mdmem.links.move import Known
 from mdmem.links.resolve import Resolution, resolve_link
-from mdmem.text.document import Document, Limits, parse_text
 from mdmem.vault.plan import EditPlan, refuse_repeats
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from mdmem.document.document import Document, parse_text
+from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import AlreadyExists, EditRefused, MemoryNotFound, PathRefused
 from mdmem.links.move import Moved, Shift, move, repair
-from mdmem.text.document import Document, parse_text
-from mdmem.text.edit import TextEdit, splice
 
 if TYPE_CHECKING:
     from tests.links.conftest import Notes

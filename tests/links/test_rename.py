@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, strategies as st
 
+from mdmem.document import anchor
+from mdmem.document.document import Document, parse_text
 from mdmem.errors import (
     EditRefused,
     FieldNotFound,
@@ -16,8 +18,6 @@ from mdmem.errors import (
     SectionNotFound,
 )
 from mdmem.links.rename import rename_block, rename_heading, rename_id, rename_tag
-from mdmem.text import anchor
-from mdmem.text.document import Document, parse_text
 
 if TYPE_CHECKING:
     from tests.links.conftest import Notes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import parse_text
 from mdmem.links.resolve import Resolution, namespaces, place_of, resolve, resolve_link, shortest
-from mdmem.text.document import parse_text
 from tests.links.conftest import Notes
 
 VAULT = Notes(

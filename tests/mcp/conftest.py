@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
+    from mdmem.facade.memory import Memory
     from mdmem.mcp.answer import Answer
-    from mdmem.memory.memory import Memory
 
 T = TypeVar("T")
 TOKEN = "a-token-for-tests-only"

@@ -25,7 +25,7 @@ from tests.test_errors import EXAMPLES, KINDS, example
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from tests.mcp.conftest import Tools
 
 

@@ -21,7 +21,7 @@ from tests.mcp.conftest import TOKEN, on_http, on_stdio, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 

@@ -25,7 +25,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 WORKER = Path(__file__).with_name("client_worker.py")
 MODES = ("auto", "legacy")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mdmem.facade.memory import Memory
 from mdmem.mcp.tools import TOOLS, ToolSpec
-from mdmem.memory.memory import Memory
 from mdmem.memory.references import References
 from mdmem.text.tokens import estimate
 

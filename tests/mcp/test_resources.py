@@ -20,7 +20,7 @@ from tests.mcp.conftest import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 URI = "mdmem:///notes/a.md"
 

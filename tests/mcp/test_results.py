@@ -10,7 +10,7 @@ from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 LOG = "".join(f"step {number} of src/app.py\n" for number in range(5_000))
 

@@ -14,7 +14,7 @@ from tests.mcp.conftest import Tools
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 
 @pytest.fixture

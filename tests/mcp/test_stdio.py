@@ -15,7 +15,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 START: list[dict[str, Any]] = [
     {

@@ -14,7 +14,7 @@ from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
 
 if TYPE_CHECKING:
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
 
 NOTE = "---\ntype: decision\n---\n# Storage\n\nSQLite: one file.\n\n## Why\n\nIt needs no server.\n"
 

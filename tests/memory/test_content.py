@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import parse_text
+from mdmem.document.tree import same
 from mdmem.errors import Usage
 from mdmem.memory.content import (
     Life,
@@ -26,8 +28,6 @@ from mdmem.memory.content import (
     ttl_of,
     with_life,
 )
-from mdmem.text.document import parse_text
-from mdmem.text.tree import same
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from mdmem.diagnostic import as_json
+from mdmem.document.document import Document, parse
 from mdmem.errors import (
     BinaryContent,
     Conflict,
@@ -24,10 +25,9 @@ from mdmem.errors import (
     PathRefused,
     Usage,
 )
+from mdmem.facade.memory import Memory
 from mdmem.memory.content import unpadded
-from mdmem.memory.memory import Memory
 from mdmem.memory.notes import NoteInfo, Notes, heading_text
-from mdmem.text.document import Document, parse
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.diagnostic import as_json
+from mdmem.document.tree import same
 from mdmem.errors import (
     Conflict,
     EditRefused,
@@ -26,7 +27,6 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.preferences import Preferences
-from mdmem.text.tree import same
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -440,8 +440,8 @@ VALUES = st.recursive(
 @given(NAMES.filter(lambda name: name not in {".", ".."}), VALUES)
 @settings(max_examples=80)
 def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: str, value: object) -> None:
+    from mdmem.document.document import parse
     from mdmem.memory.preferences import read_preference
-    from mdmem.text.document import parse
 
     (change,) = scratch.set(name, name, value).changes
     assert change.content is not None

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
+from mdmem.document.document import parse, parse_text
+from mdmem.document.edit import splice
 from mdmem.errors import (
     BinaryContent,
     EditRefused,
@@ -21,8 +23,6 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory.project import Project
-from mdmem.text.document import parse, parse_text
-from mdmem.text.edit import splice
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:

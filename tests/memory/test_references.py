@@ -16,8 +16,8 @@ from tests.git.conftest import VaultTree, set_up
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mdmem.facade.memory import Memory
     from mdmem.links.references import Reference
-    from mdmem.memory.memory import Memory
 
 APP = '''"""What an order costs."""
 

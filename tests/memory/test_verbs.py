@@ -46,7 +46,7 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mdmem.memory.memory import Memory
+    from mdmem.facade.memory import Memory
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
 
@@ -1044,7 +1044,7 @@ def test_a_plan_with_a_base_is_not_merged(
 
 WRITER = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 verbs, name = Memory(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)

@@ -17,6 +17,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from mdmem.adapters.memory_tool import Tool
 from mdmem.diagnostic import as_json
+from mdmem.document.document import parse
 from mdmem.errors import (
     ConfigInvalid,
     Conflict,
@@ -33,10 +34,9 @@ from mdmem.errors import (
     TooNested,
     Usage,
 )
+from mdmem.facade.memory import Memory
 from mdmem.memory.content import unpadded
-from mdmem.memory.memory import Memory
 from mdmem.memory.working import Working
-from mdmem.text.document import parse
 from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 

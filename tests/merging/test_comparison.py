@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.document.document import Document, Limits, parse
 from mdmem.merging.comparison import Comparison, FactChange, compare, moved_across, partners
 from mdmem.merging.facts import facts
 from mdmem.merging.matching import TELLING
-from mdmem.text.document import Document, Limits, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.document.document import Document, Limits, parse
 from mdmem.errors import TooManyParts
 from mdmem.merging.facts import Fact, facts
-from mdmem.text.document import Document, Limits, parse
 
 NOTE = """---
 title: A

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import Limits, parse_text
 from mdmem.merging.matching import Matching, holds, section_of
 from mdmem.merging.tree import read_tree
-from mdmem.text.document import Limits, parse_text
 
 if TYPE_CHECKING:
     from mdmem.merging.tree import TreeNode

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.document.document import Limits, parse_text
+from mdmem.document.relink import MOST_COMPARED
 from mdmem.errors import TooManyParts
 from mdmem.merging.merge import Markers, MergeConflict, Merged, merge, merge_parts
 from mdmem.text.diff import Versions
-from mdmem.text.document import Limits, parse_text
-from mdmem.text.relink import MOST_COMPARED
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
 Sides = tuple[str, str, str]

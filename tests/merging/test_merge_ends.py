@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from mdmem.document.document import parse_text
+from mdmem.merging.conflict import Markers
 from mdmem.merging.merge import Merged, merge
-from mdmem.text.conflict import Markers
-from mdmem.text.document import parse_text
 
 Sides = tuple[str, str, str]
 

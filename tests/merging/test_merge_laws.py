@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import parse_text
 from mdmem.merging.merge import Merged, merge_parts
 from mdmem.text.diff import Versions
-from mdmem.text.document import parse_text
 
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import Document, parse_text
 from mdmem.merging.comparison import compare
 from mdmem.merging.reverting import TakenBack, take_back
-from mdmem.text.document import Document, parse_text
 
 
 def document(text: str) -> Document:

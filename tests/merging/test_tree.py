@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from mdmem.document.document import Limits, parse_text
 from mdmem.errors import TooManyParts
 from mdmem.merging.tree import Margin, TreeNode, read_tree
-from mdmem.text.document import Limits, parse_text
 
 LINES = st.sampled_from(
     [

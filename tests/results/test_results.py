@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import NamedNotFound, ResultNotFound, StorageFailed, Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.results import database
 from mdmem.results.results import Recoverable
 from mdmem.vault.paths import Scope

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.sessions import Sessions
 
 if TYPE_CHECKING:

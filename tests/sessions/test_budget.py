@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.message import Message
 from mdmem.sessions.sessions import Sessions
 from mdmem.text.tokens import estimate

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import PatternInvalid, Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.find import SessionHits, parse_last, snippet
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import StorageFailed, Usage
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.sessions.importing import SessionImport
 from mdmem.sessions.transcripts import transcripts
 from mdmem.text.tokens import estimate
@@ -588,7 +588,7 @@ def test_two_processes_that_import_at_once_add_each_message_once(memory: Memory,
     path = source / "k.jsonl"
     path.write_text(lines(*said(*map(str, range(2_000)))))
     program = (
-        "import sys; from mdmem.memory.memory import open; import mdmem.sessions.importing as importing\n"
+        "import sys; from mdmem.facade.memory import open; import mdmem.sessions.importing as importing\n"
         "importing._LINE = 2_000\n"
         "open(sys.argv[1]).sessions.import_('openai-messages', sys.argv[2])"
     )

@@ -19,7 +19,7 @@ from mdmem.errors import (
     SessionConflict,
     Usage,
 )
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogHeader, write_header
 from mdmem.vault.paths import Scope

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.errors import Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions import state as state_module
 from mdmem.sessions.conversation import Conversation, faults
 from mdmem.sessions.message import check

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.errors import Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions.record import LogRecord, RunSummary, read_header
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 PROCESSES, TIMES = 8, 50
 WRITER = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 sessions = Memory(sys.argv[1]).sessions
 for number in range(int(sys.argv[3])):
     sessions.add("s", "user", f"{sys.argv[2]} {number}")
 """
 VACUUMS = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 sessions = Memory(sys.argv[1]).sessions
 for number in range(40):
     sessions.extend("s", [{"role": "user", "content": f"{number} {part}"} for part in "abcd"])
@@ -42,7 +42,7 @@ print("done")
 ALIASES = """
 import sys
 from mdmem.errors import MdmemError
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 sessions = Memory(sys.argv[1]).sessions
 for number in range(20):
     try:
@@ -54,7 +54,7 @@ for number in range(20):
 # Says when it begins and when a model is asked, which answers when it is told to.
 COMPACTS = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 def ask(*_):
     print("asked", flush=True)
     sys.stdin.readline()

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import StorageFailed, Usage
-from mdmem.memory.memory import Memory, open as open_memory
+from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.sessions.find import SessionHits
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions
@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_while_it_indexes_leaves_nothing_behind(
 ) -> None:
     say(sessions, "k", *(f"word w{number}" for number in range(40)))
     program = (
-        "import os, sys; from mdmem.memory.memory import open; import mdmem.sessions.search as search\n"
+        "import os, sys; from mdmem.facade.memory import open; import mdmem.sessions.search as search\n"
         "search._COMMITTED = 10\n"
         "real, calls = os.replace, []\n"
         "def dying(*paths):\n"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.errors import SessionConflict, Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.errors import ConfigInvalid, Invalid, NamedNotFound, SessionConflict, Usage
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 from mdmem.sessions import state as state_module
 from mdmem.sessions.logs import fits, name_of
 from mdmem.sessions.record import LogRecord, RunSummary

@@ -8,8 +8,8 @@ import threading
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem import generator
-from mdmem.generator import prompt
+from mdmem.models import generator
+from mdmem.models.generator import prompt
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import EXTRACT, extract, prompt_of, summarise, transcript
 from mdmem.text.tokens import estimate

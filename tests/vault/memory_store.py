@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import TooLarge
-from mdmem.text.document import SUFFIXES, digest
 from mdmem.vault.config import CONFIG_PATH, Config, parse
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.log import TORN_END

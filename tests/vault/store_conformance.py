@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
+from mdmem.document.document import digest
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, TooLarge
+from mdmem.facade.kinds import Kinds
 from mdmem.index.view import View
-from mdmem.memory.kinds import Kinds
-from mdmem.text.document import digest
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.log import lines, lines_back
 from mdmem.vault.paths import Layer, Namespace, Scope

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
+from mdmem.document.document import Limits
 from mdmem.errors import ConfigInvalid
 from mdmem.kind import KINDS
-from mdmem.text.document import Limits
 from mdmem.vault.config import (
     CONFIG_PATH,
     DEFAULT_TEXT,

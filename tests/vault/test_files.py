@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.diagnostic import as_json
+from mdmem.document.edit import append
 from mdmem.errors import FileBusy, LockTimeout, MdmemError, MemoryNotFound, PathRefused, StorageFailed
-from mdmem.text.edit import append
 from mdmem.vault import files, journal, local_store
 from mdmem.vault.files import Raced, attempts, has_writer
 from mdmem.vault.plan import Change, EditPlan, edit

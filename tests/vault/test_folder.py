@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from mdmem.diagnostic import as_json
+from mdmem.document.edit import append
 from mdmem.errors import AlreadyExists, ConfigInvalid, MemoryNotFound, PathRefused, StorageFailed
-from mdmem.text.edit import append
 from mdmem.vault import config
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.folder import init, resolve, workspace_of
@@ -217,7 +217,7 @@ import hashlib, os, subprocess, sys
 from pathlib import Path
 from mdmem.diagnostic import as_json
 from mdmem.errors import Invalid, MdmemError
-from mdmem.text.edit import append
+from mdmem.document.edit import append
 from mdmem.diagnostic import as_json
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan, edit, together

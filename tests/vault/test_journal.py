@@ -294,7 +294,7 @@ def test_a_move_that_stopped_while_the_file_had_both_names(
 
 KILLED = """
 import os, signal, sys
-from mdmem.text.edit import append
+from mdmem.document.edit import append
 from mdmem.vault import files
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault

@@ -17,11 +17,11 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem.diagnostic import as_json
+from mdmem.document.document import Document, Limits, parse
+from mdmem.document.edit import TextEdit, splice
+from mdmem.document.secret import ALLOW_MARK
 from mdmem.errors import BinaryContent, EditRefused, Invalid, NotEncodable, PathRefused, TooLarge
-from mdmem.memory.memory import Memory, open as open_memory
-from mdmem.text.document import Document, Limits, parse
-from mdmem.text.edit import TextEdit, splice
-from mdmem.text.secret import ALLOW_MARK
+from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.vault.plan import Change, EditPlan, NewNames, edit, together
 
 if TYPE_CHECKING:

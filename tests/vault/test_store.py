@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import mdmem
+from mdmem.document.document import digest
 from mdmem.errors import LockTimeout, PathRefused, StorageFailed, VaultNotFound
-from mdmem.text.document import digest
 from mdmem.vault import files, local_store
 from mdmem.vault.local_store import LocalStore
 from mdmem.vault.store import Step
@@ -164,16 +164,15 @@ BELOW = {
     "index/index.py": "where the index is, and the look at what has changed",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",
-    "memory/background.py": "the lock of whoever is at a session",
-    "memory/commits.py": "the lock of commits, and what git calls a memory",
-    "memory/excerpt.py": "when a file was changed last",
-    "memory/doctor.py": "what lies about in the vault's own folder",
-    "memory/instructions.py": "which file of the workspace a memory is",
-    "memory/merge_setup.py": "writes outside of the vault",
-    "memory/memory.py": "a folder for what can be made anew",
-    "memory/observer.py": "the locks of observers",
-    "memory/questions.py": "ripgrep, and which memory a file is",
-    "memory/tracked.py": "what git calls a memory",
+    "facade/background.py": "the lock of whoever is at a session",
+    "review/commits.py": "the lock of commits, and what git calls a memory",
+    "facade/excerpt.py": "when a file was changed last",
+    "facade/doctor.py": "what lies about in the vault's own folder",
+    "facade/instructions.py": "which file of the workspace a memory is",
+    "review/merge_setup.py": "writes outside of the vault",
+    "observations/observer.py": "the locks of observers",
+    "facade/memory.py": "ripgrep, which memory a file is, and a folder for what can be made again",
+    "review/tracked.py": "what git calls a memory",
     "memory/verbs.py": "which memories are mounted",
     "results/database.py": "where outputs of tools are kept",
     "results/results.py": "where outputs of tools are kept",

@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.diagnostic import as_json
+from mdmem.document.document import parse
+from mdmem.document.edit import TextEdit, append, replace
 from mdmem.errors import (
     AlreadyExists,
     BinaryContent,
@@ -31,8 +33,6 @@ from mdmem.errors import (
     StorageFailed,
     TooLarge,
 )
-from mdmem.text.document import parse
-from mdmem.text.edit import TextEdit, append, replace
 from mdmem.vault import local_store
 from mdmem.vault.journal import STAGING
 from mdmem.vault.plan import Change, EditPlan, edit, together

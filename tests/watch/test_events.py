@@ -14,9 +14,9 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import StorageFailed
+from mdmem.facade.memory import Memory
 from mdmem.index import text_index as text_module
 from mdmem.index.view import View
-from mdmem.memory.memory import Memory
 from mdmem.vault.folder import init
 from mdmem.vault.paths import Scope
 from mdmem.watch import hints as hints_module, watcher as watch_module

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mdmem.facade.memory import Memory
 from mdmem.index.database import SOCKET
 from mdmem.index.index import Index
-from mdmem.memory.memory import Memory
 from mdmem.vault.folder import init
 from tests.waiting import until
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KEEPER = """
 import sys
-from mdmem.memory.memory import Memory
+from mdmem.facade.memory import Memory
 memory = Memory(sys.argv[1])
 keeper = memory.keep_current()
 print("ready", flush=True)

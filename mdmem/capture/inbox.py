@@ -1,0 +1,281 @@
+"""The inbox: changes that somebody proposes, each a memory `inbox/<id>.md` until it is accepted or rejected.
+
+To accept a proposal is one change: it does what is proposed to what is there now, and removes the proposal.
+So it happens once, whoever asks at the same time, and undoing it brings both back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mdmem.arguments import json_value, texts_of
+from mdmem.capture import proposal as proposals
+from mdmem.capture.proposal import LAPSED, OPEN, REJECTED, Proposal
+from mdmem.capture.statement import MOST_SOURCES
+from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
+from mdmem.document.edit import between
+from mdmem.document.field import set_field, with_field
+from mdmem.errors import (
+    Conflict,
+    EditRefused,
+    Invalid,
+    LimitReached,
+    MdmemError,
+    NamedNotFound,
+    Usage,
+)
+from mdmem.kind import PROPOSAL
+from mdmem.memory import content, history
+from mdmem.sessions.message import redacted
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mdmem.document.document import Document
+    from mdmem.document.secret import Secret
+    from mdmem.memory.verbs import Build, FindVerb
+    from mdmem.vault.vault import Vault
+    from mdmem.vault.walk import Found
+
+R = TypeVar("R")
+WAITING = "proposals that wait"
+"""What there are too many of, where `LimitReached` says so."""
+_MOST_NEAR = 5
+
+
+class Inbox(Generic[R]):
+    """The proposals of one namespace.
+
+    One is named by its id, or by the path of its file. `clock` (UTC) says which have lapsed.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        find_verb: FindVerb,
+        *,
+        clock: Callable[[], datetime] = content.utc_now,
+    ) -> None:
+        self._vault = vault
+        self._run = run
+        self._find_verb = find_verb
+        self._clock = clock
+        # What was read, as long as the file is the same: every candidate of a capture asks for all of it.
+        self._known: dict[str, tuple[Found, Proposal | None]] = {}
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def list(self, *, all: bool = False) -> builtins.list[Proposal]:  # noqa: A002 - its name on the command line
+        """The proposals that wait, by path, those that cannot be accepted as they stand with their `problem`.
+
+        Args:
+            all: also those that were rejected or have lapsed.
+        """
+        now, known, self._known = self._clock(), self._known, {}
+        for each in self._vault.walk(PROPOSAL.folder):
+            kept = known.get(each.path)
+            if kept is None or kept[0] != each:
+                is_read = not each.problem
+                kept = each, proposals.find(each.path, self._vault, now) if is_read else None
+            self._known[each.path] = kept
+        found = [proposals.as_of(each, now) for _, each in self._known.values() if each]
+        return [each for each in found if all or each.status == OPEN]
+
+    def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
+        """One proposal, with the diff of what accepting it would change now, or with the `problem` there is.
+
+        Raises:
+            NamedNotFound: there is none of this id.
+        """
+        found = self._read(self._require(id, None))
+        if found.problem:
+            return found
+        try:
+            plan = proposals.accepted(found, proposals.called(found, self._find_verb), self._vault)
+            return dataclasses.replace(found, diff=self._vault.prepare(plan).plan.diff())
+        except MdmemError as error:
+            return dataclasses.replace(found, problem=error.message)
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def propose(
+        self,
+        verb: str,
+        arguments: Mapping[str, Any],
+        *,
+        reason: str = "",
+        author: str = "",
+        sources: Sequence[str] = (),
+    ) -> R:
+        """Propose that a verb be called with these arguments; nothing else is changed.
+
+        The same verb with the same target and value is one proposal, whoever makes it: what is proposed again
+        adds its sources to the one that waits. One that was rejected is not made again. A secret of a known
+        format is taken out, with a warning.
+
+        Args:
+            verb: one of `mdmem.capture.proposal.VERBS`, such as `preferences.set`.
+            arguments: its arguments by name: JSON values.
+            reason: why.
+            author: who proposes it; without one the actor of this memory.
+            sources: where it was said, such as `sessions/t1#3`.
+
+        Raises:
+            Usage: another verb, an argument that it does not take, or nothing would change.
+            PathRefused: an argument leaves the namespace, or names a proposal.
+            LimitReached: as many proposals wait as the config allows.
+            As the verb, where what is proposed cannot be done now.
+        """
+        given = [*dict.fromkeys(texts_of(sources, "sources"))]
+        said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
+        shape = {"arguments": json_value(arguments), **said}
+        clean, warnings = redacted_in(self._vault, PROPOSAL.folder, shape)
+        for fault in proposals.faults(verb, clean["arguments"], self._vault):
+            raise fault.error
+        new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
+        # Called before anything is built: a plan may be built again under the lock, a template never is.
+        change = proposals.called(new, self._find_verb)
+        return self._run(lambda: dataclasses.replace(self._proposed(new, change), warnings=warnings))
+
+    def _proposed(self, new: Proposal, verb: Build) -> EditPlan:
+        now, settings = self._clock(), self._vault.config.capture
+        before = self._vault.find(new.path)
+        if before:
+            found = proposals.read(before, self._vault, now)
+            return _proposed_again(before, found, new.sources, now, settings.expires_days)
+        if len(self.list()) >= settings.max_open:
+            remedy = "accept, reject or sweep some, or raise [capture] max_open"
+            raise LimitReached(what=WAITING, limit=settings.max_open, remedy=remedy)
+        # Whoever proposes learns now what would be found out by whoever accepts.
+        self._vault.prepare(proposals.accepted(new, verb, self._vault))
+        expires = now + timedelta(days=settings.expires_days) if settings.expires_days else None
+        document = proposals.written(self._vault, dataclasses.replace(new, created=now, expires=expires))
+        if flaws := proposals.judge(document, self._vault):
+            raise Invalid(findings=tuple(flaws))
+        change = Change(path=new.path, before=None, content=document.data)
+        return EditPlan(changes=(change,), message=f"propose {new.verb}")
+
+    def accept(self, id: str, *, base: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Do what is proposed, to what is there now, and remove the proposal: one change.
+
+        Args:
+            id: of the proposal.
+            base: the hash of the proposal that was shown (8 digits or more): refuse if it was changed since.
+
+        Raises:
+            NamedNotFound: there is none: it was accepted already, or never made.
+            Conflict: it is not the one that `base` names, or was changed in this moment.
+            EditRefused: it was rejected, has lapsed, cannot be read, or would change nothing.
+            As its verb, where what is proposed no longer fits.
+        """
+        document = self._require(id, base)
+        found = self._read(document)
+        self._refuse_closed(found)
+        verb = proposals.called(found, self._find_verb)  # before anything is built, as in `propose`
+
+        def build() -> EditPlan:
+            now = self._require(id, None)
+            if now.hash != document.hash:
+                raise Conflict(path=now.path, base=document.hash, actual=now.hash)
+            plan = proposals.accepted(found, verb, self._vault)
+            changes = (*plan.changes, deletion(now))
+            return dataclasses.replace(plan, changes=changes, message=f"accept {found.id}: {plan.message}")
+
+        return self._run(build)
+
+    def reject(self, id: str, *, base: str | None = None) -> R:  # noqa: A002 - its name everywhere else
+        """Say no to a proposal: its file stays with the status `rejected`, so that it is not made again.
+
+        Raises:
+            NamedNotFound: there is none.
+            Conflict: it is not the one that `base` names.
+        """
+
+        def build() -> EditPlan:
+            document = self._require(id, base)
+            edits = set_field(document, ("status",), REJECTED)
+            return edit(document, edits, f"reject {document.path}", merge=False)
+
+        return self._run(build)
+
+    def sweep(self) -> R:
+        """Remove the proposals that have lapsed, except those that were rejected."""
+
+        def build() -> EditPlan:
+            lapsed = [each.path for each in self.list(all=True) if each.status == LAPSED]
+            changes = tuple(deletion(self._vault.read(path)) for path in lapsed)
+            return EditPlan(changes=changes, message=f"sweep {len(changes)} lapsed proposals")
+
+        return self._run(build)
+
+    # -- what the verbs share -----------------------------------------------------------------------------
+
+    def _require(self, identifier: str, base: str | None) -> Document:
+        if not identifier.strip():
+            raise Usage(problem="a proposal has an id", remedy="see them with `mdmem inbox list`")
+        document = self._vault.find(proposals.path_of(identifier))
+        if document is None:
+            near = tuple(each.id for each in self.list()[:_MOST_NEAR])
+            raise NamedNotFound(kind="proposal", name=identifier, near=near)
+        history.compare(self._vault, document, base)
+        return document
+
+    def _read(self, document: Document) -> Proposal:
+        if not proposals.is_proposal(document):
+            raise EditRefused(
+                path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
+            )
+        return proposals.read(document, self._vault, self._clock())
+
+    def _refuse_closed(self, found: Proposal) -> None:
+        """Refuse a proposal that cannot be accepted, whatever it would change."""
+        if found.problem:
+            raise EditRefused(path=found.path, reason=found.problem, remedy="mend it, or reject it")
+        if found.status == REJECTED:
+            remedy = "undo that, or give it the status `open`"
+            raise EditRefused(path=found.path, reason="it was rejected", remedy=remedy)
+        if found.status == LAPSED and found.expires:
+            reason = f"it lapsed at {content.stamp(found.expires)}"
+            raise EditRefused(path=found.path, reason=reason, remedy="propose it again")
+
+
+def _proposed_again(
+    before: Document, found: Proposal, sources: Sequence[str], now: datetime, days: int
+) -> EditPlan:
+    """Plan to give a proposal that is made again its further sources, and so many days from now.
+
+    One that was rejected stays as it is, and so does one of which all sources are known, unless it has lapsed
+    and is made again without any.
+    """
+    if found.status == REJECTED:
+        return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")
+    new = [each for each in dict.fromkeys(sources) if each not in found.sources]
+    if (not new or len(found.sources) >= MOST_SOURCES) and (sources or found.status == OPEN):
+        return EditPlan(changes=(), message=f"{before.path} is proposed already")
+    document = before
+    if new:
+        document = with_field(document, ("sources",), [*found.sources, *new][:MOST_SOURCES])
+    if days and found.expires:
+        document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
+    return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
+
+
+def redacted_in(
+    vault: Vault, path: str, shape: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], tuple[Diagnostic, ...]]:
+    """What is to be kept at a path, without its secrets where the config looks for any; and the warnings."""
+    config = vault.config.secrets
+    if config.policy == "off":
+        return shape, ()
+    clean, found = redacted(shape, config.allow)
+    return clean, tuple(_warning(path, each) for each in found)
+
+
+def _warning(path: str, found: Secret) -> Diagnostic:
+    message = f"{found.told}; {found.word} is written instead"
+    return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)

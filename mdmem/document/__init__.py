@@ -1,0 +1,1 @@
+"""One memory: its parts, and exact edits of them."""

@@ -1,0 +1,251 @@
+"""Anchors: how a link names a heading or a block, and which one it means.
+
+Slugs follow github-slugger 2 (https://github.com/Flet/github-slugger), which gives a heading the anchor that
+GitHub gives it. Editors disagree about slugs, so an anchor is also compared by its letters and digits alone.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from html import unescape
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mdmem.diagnostic import Span
+    from mdmem.document.document import Document
+    from mdmem.markdown.blocks import Section
+
+BLOCK_MARK = "^"
+_NESTED = "#"
+_NOT_IN_SLUGS = regex(r"[^a-z0-9_ -]")
+_NOT_LOOSE = regex(r"[^a-z0-9]")
+_SPACES = regex(r"\s+")
+_CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
+_LONGEST_MARKED = 1_000  # code points; finding what belongs together is quadratic in them
+_MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
+# Inline Markdown of a heading: what is shown is in one of the groups, or nothing is.
+_MARKED = regex(
+    r"\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|(?P<fence>`+)(?!`)(?P<code>.+?)(?<!`)(?P=fence)(?!`)"
+    r"|(?P<kept>\[\[[^\]]*\]\])"
+    r"|!\[[^\]]*\]\([^()]*(?:\([^()]*\)[^()]*)*\)"
+    r"|\[(?P<text>[^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])"
+    r"|</?[A-Za-z][^<>]*>"
+    r"|(?P<entity>&#?[0-9A-Za-z]{1,32};)"
+    r"|(?<![^\W_])(?P<mark>__?)(?=[^\s_])(?P<stressed>.+?)(?<=[^\s_])(?P=mark)(?![^\W_])"
+    r"|\*+(?=\S)|(?<=\S)\*+"
+)
+_SHOWN = ("escaped", "code", "kept", "text", "entity", "stressed")
+
+
+class AnchorHeading(NamedTuple):
+    """A heading as anchors see it.
+
+    Attributes:
+        line: its 1-based line.
+        path: the titles from the outermost heading down to its own, as written.
+        slug: its slug, unique in its document.
+        loose: the loose key of its title.
+    """
+
+    line: int
+    path: tuple[str, ...]
+    slug: str
+    loose: str
+
+
+class Match(NamedTuple):
+    """The headings that an anchor may mean, by their indexes; the first one is taken.
+
+    `rule` says how they were found: "title", "slug" or "loose".
+    """
+
+    rule: str
+    indexes: tuple[int, ...]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the anchor may mean several."""
+        return len(self.indexes) > 1
+
+
+class AnchorTarget(NamedTuple):
+    """What an anchor names: a section, or the line of a block.
+
+    Attributes:
+        rule: how it was found: "title", "slug", "loose" or "block".
+        span: the section, or the line.
+        line: the 1-based line that it begins with.
+        lines: the lines of all that the anchor may mean; the first one is taken.
+    """
+
+    rule: str
+    span: Span
+    line: int
+    lines: tuple[int, ...]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the anchor may mean several."""
+        return len(self.lines) > 1
+
+
+# ---------------------------------------------------------------------------------------------------- keys
+
+
+class _Kept(dict[int, str | None]):
+    """What a slug makes of each code point: letters, marks, digits and connectors stay, a space is a dash."""
+
+    def __missing__(self, code: int) -> str | None:
+        category = unicodedata.category(chr(code))
+        # Letters in circles and squares are symbols, but alphabetic: PropList.txt, Other_Alphabetic.
+        kept = category[0] in "LM" or category in {"Nd", "Nl", "Pc"} or _CIRCLED.match(chr(code))
+        self[code] = chr(code) if kept else None
+        return self[code]
+
+
+_KEPT = _Kept({ord(" "): "-", ord("-"): "-"})
+
+
+def slug(text: str) -> str:
+    """The slug of a heading's text, before it is made unique in its document."""
+    text = text.lower()
+    return _NOT_IN_SLUGS.sub("", text).replace(" ", "-") if text.isascii() else text.translate(_KEPT)
+
+
+def keys(titles: Iterable[str]) -> list[tuple[str, str]]:
+    """The slugs and loose keys of headings, given as written: the second `setup` is `setup-1`."""
+    used: dict[str, int] = {}
+    made = []
+    for title in titles:
+        letters = title.replace(" ", "")
+        if letters.isascii() and letters.isalnum():  # as in most: nothing is marked, and nothing is left out
+            plain_slug, key = title.lower().replace(" ", "-"), letters.lower()
+        else:
+            plain_slug, key = slug(plain(title)), loose(title)
+        found = plain_slug
+        while found in used:
+            used[plain_slug] += 1
+            found = f"{plain_slug}-{used[plain_slug]}"
+        used[found] = 0
+        made.append((found, key))
+    return made
+
+
+def loose(text: str) -> str:
+    """The loose key of an anchor or of a title as written: its letters and digits, NFKC and casefolded."""
+    text = plain(text)
+    if text.isascii():
+        return _NOT_LOOSE.sub("", text.lower())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace(" ", "")
+    return folded if folded.isalnum() else "".join(filter(str.isalnum, folded))
+
+
+def plain(title: str) -> str:
+    """The text of a heading as a renderer shows it: without marks of code, links, emphasis and HTML."""
+    if len(title) > _LONGEST_MARKED or not _MAY_BE_MARKED.search(title):
+        return title
+    return _MARKED.sub(_shown, title)
+
+
+def _shown(found: re.Match[str]) -> str:
+    name = next((name for name in _SHOWN if found[name] is not None), None)
+    if name is None:
+        return ""
+    shown = found[name]
+    if name == "entity":
+        return unescape(shown)
+    return plain(shown) if name in {"text", "stressed"} else shown
+
+
+def _spaced(title: str) -> str:
+    return _SPACES.sub(" ", title).strip()
+
+
+# ------------------------------------------------------------------------------------------------- finding
+
+
+def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
+    """The headings of a document's sections, in order."""
+    found = keys([section[0].title for section in sections])
+    return [
+        AnchorHeading(heading.line, path, unique, key)
+        for (heading, path, _, _), (unique, key) in zip(sections, found, strict=True)
+    ]
+
+
+def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
+    """The headings that an anchor names: by title, then slug, then loosely.
+
+    `H1#H2` is a heading under another one, when no title has that `#` in it.
+    """
+    if not anchor:
+        return None
+    written, key = _spaced(anchor), loose(anchor)
+    nested = [part for part in map(_spaced, anchor.split(_NESTED)) if part] if _NESTED in anchor else []
+    ways = (
+        ("title", lambda h: written in _titles(h.path[-1])),
+        ("title", lambda h: bool(nested) and _is_nested(h, nested, _same_title)),
+        ("slug", lambda h: anchor == h.slug),
+        ("slug", lambda h: bool(nested) and _is_nested(h, nested, _same_slug)),
+        ("loose", lambda h: bool(nested) and _is_nested(h, nested, _same_letters)),
+        ("loose", lambda h: bool(key) and key == h.loose),
+    )
+    for rule, fits in ways:
+        found = tuple(index for index, heading in enumerate(among) if fits(heading))
+        if found:
+            return Match(rule, found)
+    return None
+
+
+def find(document: Document, anchor: str) -> AnchorTarget | None:
+    """The section or block of a document that an anchor (without its `#`) names; None when it has none."""
+    if anchor.startswith(BLOCK_MARK):
+        return _find_block(document, anchor.removeprefix(BLOCK_MARK))
+    found = match(headings(document.sections), anchor)
+    if found is None:
+        return None
+    sections = [document.sections[index] for index in found.indexes]
+    lines = tuple(section.heading.line for section in sections)
+    return AnchorTarget(found.rule, sections[0].span, lines[0], lines)
+
+
+def _find_block(document: Document, identifier: str) -> AnchorTarget | None:
+    same = [block for block in document.blocks if block.id == identifier]
+    found = same or [block for block in document.blocks if block.id.casefold() == identifier.casefold()]
+    lines = tuple(block.line for block in found)
+    return AnchorTarget("block", found[0].span, lines[0], lines) if found else None
+
+
+# Every link into a memory asks for each of its headings.
+@lru_cache(maxsize=1 << 12)
+def _titles(title: str) -> frozenset[str]:
+    return frozenset((_spaced(title), _spaced(plain(title))))
+
+
+def _same_title(title: str, part: str) -> bool:
+    return part in _titles(title)
+
+
+def _same_slug(title: str, part: str) -> bool:
+    return part == slug(plain(title))
+
+
+def _same_letters(title: str, part: str) -> bool:
+    key = loose(part)
+    return bool(key) and key == loose(title)
+
+
+def _is_nested(heading: AnchorHeading, parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+    """Whether the last part names the heading, and the others, in order, headings above it."""
+    *above, own = heading.path
+    if not same(own, parts[-1]):
+        return False
+    titles = iter(above)
+    return all(any(same(title, part) for title in titles) for part in parts[:-1])

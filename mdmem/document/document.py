@@ -1,0 +1,358 @@
+"""A document: the original bytes of a memory, and what is parsed from them when it is asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.diagnostic import Diagnostic, Span
+from mdmem.document import frontmatter
+from mdmem.document.tree import LINEAGE, Flaw, Parsed, TooDeep, parse_json
+from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
+from mdmem.text.lines import MOST_PARTS, Lines
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from frontmatter import Post
+
+    from mdmem.document.tree import Node
+    from mdmem.markdown import blocks, inline
+
+
+SUFFIXES = (".md", ".json")
+PROJECT_FILE = "AGENTS.md"
+_CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
+
+
+def is_json(path: str) -> bool:
+    """Whether the memory at `path` is JSON; otherwise it is Markdown."""
+    return path.endswith(".json")
+
+
+class Limits(NamedTuple):
+    """How large a memory may be: bytes of the file and of its frontmatter, depth and number of values.
+
+    `max_parts` is how many headings, links (with tags, citations and URLs), block ids or JSON values a memory
+    may have, of each; of paragraphs, three times as many.
+    """
+
+    max_bytes: int = 4 * 1024 * 1024
+    max_frontmatter_bytes: int = 64 * 1024
+    max_depth: int = 32
+    max_values: int = 10_000
+    max_parts: int = MOST_PARTS
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of some bytes, 64 hexadecimal digits."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and what only lists or searches needs none
+
+    return hashlib.sha256(data).hexdigest()
+
+
+# Not slotted: its parsed parts are cached in the instance the first time that they are needed.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Document:
+    """A memory as it was read: `data` is exactly what stands in the file, `text` the same decoded.
+
+    UTF-8 decodes one to one, so a span of `text` names a stretch of `data`. A byte-order mark stays in
+    `text` as its first character.
+    """
+
+    path: str
+    data: bytes
+    text: str
+    limits: Limits = DEFAULT_LIMITS
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of the bytes, 64 hexadecimal digits."""
+        return digest(self.data)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether this is a JSON memory; otherwise it is Markdown."""
+        return is_json(self.path)
+
+    @property
+    def post(self) -> Post:
+        """A copy of the fields and the body, in the form of the package python-frontmatter; never written.
+
+        Raises:
+            TooNested, TooLarge: as `frontmatter`.
+        """
+        from frontmatter import Post  # noqa: PLC0415 - start-up
+        from frontmatter.default_handlers import YAMLHandler  # noqa: PLC0415 - start-up
+
+        post = Post(self.body.strip(), YAMLHandler())
+        # Not as keywords: a field may be called as one of its arguments.
+        post.metadata = deepcopy(dict(self.fields))
+        return post
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The line table."""
+        return Lines(self.text)
+
+    @cached_property
+    def frontmatter(self) -> frontmatter.Frontmatter:
+        """The frontmatter; of a JSON memory, an absent one.
+
+        Raises:
+            TooNested, TooLarge: it passes a limit.
+        """
+        if self.is_json:
+            start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+            return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
+        limit = self.limits.max_frontmatter_bytes
+        if len(self.data) > limit:
+            block, _ = frontmatter.locate(self.text)
+            size = len(self.text[slice(*block)].encode())
+            if size > limit:
+                raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
+        try:
+            return frontmatter.parse(
+                self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
+            )
+        except TooDeep as error:
+            raise self._too_nested(error) from None
+
+    @cached_property
+    def _json(self) -> Parsed:
+        start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+        try:
+            return parse_json(
+                self.text, start, max_depth=self.limits.max_depth, max_values=self.limits.max_parts
+            )
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
+        except TooDeep as error:
+            raise self._too_nested(error) from None
+
+    def _too_nested(self, error: TooDeep) -> TooNested:
+        line = self.lines.number(error.offset)
+        return TooNested(path=self.path, limit=error.limit, what=error.what, line=line)
+
+    @property
+    def tree(self) -> Node | None:
+        """The frontmatter's mapping, or the JSON value; None when there is none, or none that can be read."""
+        return self._json.node if self.is_json else self.frontmatter.node
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the frontmatter, or of a JSON object; empty where there are none."""
+        value = self.tree.value if self.tree else {}
+        return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def body_span(self) -> Span:
+        """What follows the frontmatter; of a JSON memory, everything."""
+        if self.is_json or "frontmatter" in vars(self):
+            start = self.frontmatter.span.end
+        else:  # it may pass a limit, which is no matter to the body
+            start = frontmatter.locate(self.text)[0].end
+        return Span(start, len(self.text))
+
+    @property
+    def body(self) -> str:
+        """The text that follows the frontmatter."""
+        return self.text[slice(*self.body_span)]
+
+    @cached_property
+    def _scan(self) -> blocks.Scan:
+        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
+
+        if self.is_json:
+            return blocks.Scan()
+        start, end = self.body_span
+        line = self.lines.number(start) if start < end else 1
+        try:
+            return blocks.scan(self.text, start, line, self.limits.max_parts)
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
+
+    @property
+    def headings(self) -> tuple[blocks.Heading, ...]:
+        """The headings of the body, in order."""
+        return self._scan.headings
+
+    @cached_property
+    def sections(self) -> tuple[blocks.Section, ...]:
+        """The section of each heading, in order."""
+        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
+
+        return blocks.sections(self.headings, len(self.text))
+
+    @property
+    def blocks(self) -> tuple[blocks.Block, ...]:
+        """The lines that carry a block id, in order."""
+        return self._scan.blocks
+
+    @property
+    def fences(self) -> tuple[Span, ...]:
+        """The spans of fenced code."""
+        return self._scan.fences
+
+    @cached_property
+    def _inline(self) -> inline.Inline:
+        from mdmem.markdown import inline  # noqa: PLC0415 - start-up
+
+        text, lines = self.text, self.lines
+        if self.is_json:
+            return self._inline_of_json()
+        outline = self._scan
+        try:
+            found = inline.scan(text, outline, lines, self.limits.max_parts)
+        except TooManyParts as error:
+            raise error.but(path=self.path) from None
+        node = self.frontmatter.node
+        if not node:
+            return found
+        from mdmem.document import properties  # noqa: PLC0415 - start-up
+
+        links, urls = properties.links(text, node, lines)
+        tags = properties.tags(text, node, lines)
+        return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
+
+    def _inline_of_json(self) -> inline.Inline:
+        from mdmem.document import properties  # noqa: PLC0415 - start-up
+        from mdmem.markdown import inline  # noqa: PLC0415 - start-up
+
+        has_any = any(f'"{key}"' in self.text for key in LINEAGE)
+        return inline.Inline(
+            properties.lineage(self.text, self.tree, self.lines) if has_any and self.tree else ()
+        )
+
+    @property
+    def links(self) -> tuple[inline.Link, ...]:
+        """The links to memories and attachments, in order; those of the frontmatter come first.
+
+        Of a JSON memory, what its `superseded_by` and `derived_from` name.
+
+        Raises:
+            TooNested, TooLarge: the frontmatter passes a limit; as for `tags` and `urls`.
+        """
+        return self._inline.links
+
+    @property
+    def citations(self) -> tuple[inline.Citation, ...]:
+        """The citations of code in the body, in order."""
+        return self._inline.citations
+
+    @property
+    def tags(self) -> tuple[inline.Tag, ...]:
+        """The tags of the frontmatter and of the body, in order."""
+        return self._inline.tags
+
+    @property
+    def urls(self) -> tuple[inline.Url, ...]:
+        """The URLs, in order."""
+        return self._inline.urls
+
+    @cached_property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the document itself, whatever its schema says."""
+        flaws = self._json.flaws if self.is_json else self.frontmatter.flaws
+        return (*map(self.diagnose, flaws), *self.body_findings)
+
+    @property
+    def body_findings(self) -> tuple[Diagnostic, ...]:
+        """Those of the findings that a change of the body alone can bring about."""
+        twins = [] if self.is_json else self._twin_blocks()
+        return tuple(map(self.diagnose, [*map(self._conflict_flaw, self.conflicts()), *twins]))
+
+    def conflicts(self, *, in_code: bool = False) -> list[Span]:
+        """Find the conflicts that a merge left: the lines from git's first marker to its last.
+
+        Args:
+            in_code: also find those in code, which may be examples.
+
+        Raises:
+            TooManyParts: as `headings`.
+        """
+        found: list[Span] = []
+        start, size, is_divided = 0, 0, False
+        for marker in _CONFLICT_MARKER.finditer(self.text) if "<" * 7 in self.text else ():
+            sign, length = marker[1][0], len(marker[1])
+            if sign == "<":
+                start, size, is_divided = marker.start(1), length, False
+            elif length == size and sign == "=":
+                is_divided = True
+            elif length == size and is_divided:
+                found.append(Span(start, marker.end()))
+                size = 0
+        if not found or in_code:
+            return found
+        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
+
+        spans = (Span(mark.start, mark.end) for mark in self._scan.marks if mark.kind == blocks.CODE)
+        code = sorted([Span(0, 0), *self.fences, *spans])
+        end = len(self.text)
+        return [each for each in found if code[bisect(code, (each.start, end)) - 1].end <= each.start]
+
+    def _conflict_flaw(self, span: Span) -> Flaw:
+        first, last = map(self.lines.number, span)
+        message = f"a merge left a conflict in lines {first} to {last}"
+        hint = "keep what is right of both sides, and remove git's markers"
+        return Flaw(span, "conflict-markers", message, hint, "conflict-markers")
+
+    def diagnose(self, flaw: Flaw) -> Diagnostic:
+        """A flaw of this document's text as a finding."""
+        position = self.lines.position(flaw.span.start)
+        return Diagnostic(path=self.path, position=position, **flaw._asdict())
+
+    def refused(self, reason: str, remedy: str = "") -> EditRefused:
+        """The error about an edit of this memory that cannot be made exactly."""
+        return EditRefused(path=self.path, reason=reason, remedy=remedy)
+
+    def _twin_blocks(self) -> list[Flaw]:
+        if self.text.count("^") < 2:  # noqa: PLR2004 - twins are two; most memories need no scan for this
+            return []
+        seen: set[str] = set()
+        twins = []
+        for block in self.blocks:
+            if block.id in seen:
+                message = f"the block id ^{block.id} stands twice"
+                twins.append(Flaw(block.id_span, "duplicate-block-id", message, "rename one", block.id))
+            seen.add(block.id)
+        return twins
+
+
+def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """Read the bytes of the memory at `path`; its suffix says whether they are Markdown or JSON.
+
+    Raises:
+        TooLarge: more bytes than the limit.
+        BinaryContent: a NUL byte.
+        NotUtf8: bytes that are not UTF-8.
+    """
+    if len(data) > limits.max_bytes:
+        raise TooLarge(path=path, size=len(data), limit=limits.max_bytes)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        line = Lines(f"{before}?").number(len(before))
+        raise NotUtf8(path=path, offset=error.start, byte=data[error.start], line=line) from None
+    if "\0" in text:
+        raise BinaryContent(path=path, offset=data.index(0))
+    return Document(path=path, data=data, text=text, limits=limits)
+
+
+def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """As `parse`, from text that is to become the memory.
+
+    Raises:
+        NotEncodable: a lone surrogate, besides what `parse` raises.
+    """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NotEncodable(path=path, offset=error.start) from None
+    return parse(path, data, limits)

@@ -1,0 +1,355 @@
+"""Text edits: spans of an original text and what stands there afterwards; and the verbs that make them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate, islice
+from operator import eq, gt
+from typing import Any, Literal, NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.document.document import Document, parse_text
+from mdmem.document.frontmatter import BOM
+from mdmem.errors import EditRefused, NearLine, TextAmbiguous, TextNotFound
+from mdmem.text.diff import hunks, shared
+from mdmem.text.lines import LINE_END, whole_lines, with_newline
+from mdmem.text.regex import Allowance, expanded, foreign, regex
+
+_CRLF = regex(r"\r\n")
+# More edits of one memory are made as one.
+_MOST_EDITS = 10_000
+
+
+class TextEdit(NamedTuple):
+    """Replace the code points from `start` to `end` (0-based, end exclusive) of the original by `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def ordered(edits: Iterable[TextEdit], length: int, path: str) -> list[TextEdit]:
+    """The edits of a text of `length` code points, first to last.
+
+    Raises:
+        EditRefused: two of them overlap, or insert at the same place, or one reaches outside the text.
+    """
+    result = sorted(edits)
+    reached = 0
+    for number, edit in enumerate(result):
+        if edit.start < reached or edit.end < edit.start or edit.end > length:
+            raise EditRefused(path=path, reason="two edits overlap, or one reaches outside the text")
+        if number and edit[:2] == result[number - 1][:2]:
+            raise EditRefused(path=path, reason="two edits stand at the same place")
+        reached = edit.end
+    return result
+
+
+def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
+    """`text` with the edits made; everything outside their spans stays as it is.
+
+    Raises:
+        EditRefused: as `ordered`.
+    """
+    parts, reached = [], 0
+    for edit in ordered(edits, len(text), path):
+        parts += [text[reached : edit.start], edit.new]
+        reached = edit.end
+    return "".join([*parts, text[reached:]])
+
+
+def spliced(document: Document, edits: Iterable[TextEdit]) -> Document:
+    """The memory with the edits made.
+
+    Raises:
+        EditRefused: as `ordered`.
+        DocumentRefused: the result cannot be a memory.
+    """
+    return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
+
+
+def inverse(text: str, edits: Sequence[TextEdit]) -> list[TextEdit]:
+    """The edits that turn `splice(text, edits)` back into `text`."""
+    result: list[TextEdit] = []
+    shift = 0
+    for edit in ordered(edits, len(text), ""):
+        start, old = edit.start + shift, text[edit.start : edit.end]
+        if result and result[-1].end == start:
+            # Edits that touch become one: two deletions side by side would be insertions at one place.
+            start, old = result[-1].start, result.pop().new + old
+        result.append(TextEdit(start, edit.start + shift + len(edit.new), old))
+        shift += len(edit.new) - (edit.end - edit.start)
+    return result
+
+
+def fitted(document: Document, new: str) -> str:
+    """`new` with the document's line ends, where all its lines end alike and `new` has plain newlines."""
+    lines = document.lines
+    return with_newline(new, lines.newline) if lines.uniform and "\r" not in new else new
+
+
+def replace(
+    document: Document,
+    old: str,
+    new: str,
+    *,
+    count: int | Literal["all"] = 1,
+    regex: bool = False,
+) -> list[TextEdit]:
+    r"""Replace text that occurs exactly as often as expected.
+
+    Args:
+        document: where to look, frontmatter included.
+        old: the literal text; with `regex`, a pattern of the package `regex`, which are those of Python's
+            `re` and more; `^` and `$` match at lines.
+        new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.
+        count: how often `old` must occur; "all" for every occurrence, at least one.
+        regex: read `old` as a pattern; it sees every line end as `\n`.
+
+    Raises:
+        EditRefused: `old` is empty, or the pattern matches the empty text, or lines that end differently.
+        TextNotFound: no occurrence; it carries the nearest lines and what differs.
+        TextAmbiguous: another number of occurrences, or occurrences that overlap.
+        PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
+        PatternTooSlow: the pattern takes too long.
+    """
+    if not old:
+        raise document.refused("the text to replace is empty", "say what to replace")
+    if regex:
+        starts, ends, texts = _matches(document, old, new)
+    else:
+        starts = array("l", _occurrences(document.text, old))
+        ends = array("l", (at + len(old) for at in starts))
+        texts = [fitted(document, new)] * len(starts)
+    if not starts:
+        near = () if regex else nearest(document, old)
+        raise TextNotFound(path=document.path, old=old, near=near)
+    overlapping = any(map(gt, ends, starts[1:]))
+    if overlapping or (count != "all" and len(starts) != count):
+        lines = tuple(map(document.lines.number, starts))
+        expected = len(starts) if count == "all" else count
+        raise TextAmbiguous(
+            path=document.path, old=old, expected=expected, lines=lines, overlapping=overlapping
+        )
+    if len(starts) <= _MOST_EDITS:
+        return list(map(TextEdit, starts, ends, texts))
+    text, gaps = document.text, zip(texts, ends, starts[1:], strict=False)
+    changed = "".join([f"{each}{text[end:start]}" for each, end, start in gaps])
+    return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
+
+
+def _occurrences(text: str, old: str) -> Iterator[int]:
+    at = text.find(old)
+    while at != -1:
+        yield at
+        # One further, not len(old): occurrences that overlap make "exactly once" a guess.
+        at = text.find(old, at + 1)
+
+
+def _matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
+    """Where the matches start and end, and what stands for each."""
+    pattern = foreign(old, lines=True)
+    # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
+    plain = with_newline(document.text, "\n")
+    pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
+    has_groups = "\\" in new
+
+    def match(**limits: Any) -> tuple[array[int], array[int], list[str]]:
+        starts, ends, texts = array("l"), array("l"), []
+        matches = pattern.finditer(plain, **limits)
+        while some := list(islice(matches, _MOST_EDITS)):
+            starts.fromlist([match.start() for match in some])
+            ends.fromlist([match.end() for match in some])
+            if any(map(eq, starts[-len(some) :], ends[-len(some) :])):
+                raise document.refused("the pattern matches the empty text", "make it longer")
+            texts += [expanded(match, new) for match in some] if has_groups else [new] * len(some)
+        return starts, ends, texts
+
+    starts, ends, texts = Allowance().run(pattern, plain, match)
+    if pairs:
+        starts, ends = (array("l", [at + bisect_left(pairs, at) for at in each]) for each in (starts, ends))
+    if has_groups or "\n" in new or "\r" in new:
+        spans = map(Span, starts, ends)
+        texts = [_ended(document, text, span) for text, span in zip(texts, spans, strict=True)]
+    return starts, ends, texts
+
+
+def _ended(document: Document, text: str, span: Span) -> str:
+    """What stands for a match afterwards, with the line ends that it had, else with the document's."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    ends = set(LINE_END.findall(document.text, *span))
+    if not ends or "\r" in text:
+        return fitted(document, text)
+    if len(ends) > 1:
+        raise document.refused(
+            f"the match in line {document.lines.number(span.start)} has line ends of several kinds",
+            "replace it as literal text",
+        )
+    return with_newline(text, ends.pop())
+
+
+def insert(document: Document, line: int, new: str) -> list[TextEdit]:
+    """Insert lines behind line `line` (1-based); 0 is before the first line of a text without frontmatter.
+
+    Raises:
+        EditRefused: there is no such line, or it is inside the frontmatter.
+    """
+    lines = document.lines
+    if not 0 <= line <= len(lines):
+        raise document.refused(f"there is no line {line}", f"lines 0 to {len(lines)} can be named")
+    start = document.body_span.start
+    at = lines.span(line).end if line else 0
+    if at < start and document.frontmatter.present:
+        last = lines.number(start - 1)
+        raise document.refused(
+            f"line {line} is in the frontmatter, which ends in line {last}", "change fields with `mdmem set`"
+        )
+    return _lines_at(document, max(at, start), new)
+
+
+def append(document: Document, new: str) -> list[TextEdit]:
+    """Add lines at the end; a missing final line end is added first.
+
+    Raises:
+        EditRefused: the document is JSON.
+    """
+    _refuse_json(document, "append to")
+    return _lines_at(document, len(document.text), new)
+
+
+def prepend(document: Document, new: str) -> list[TextEdit]:
+    """Add lines at the beginning of the body, behind the frontmatter.
+
+    Raises:
+        EditRefused: the document is JSON.
+    """
+    _refuse_json(document, "prepend to")
+    return _lines_at(document, document.body_span.start, new)
+
+
+def delete_lines(document: Document, first: int, last: int) -> list[TextEdit]:
+    """Delete the lines `first` to `last` (1-based, both included).
+
+    Raises:
+        EditRefused: there are no such lines, or they cut the frontmatter in two.
+    """
+    lines = document.lines
+    if not 1 <= first <= last <= len(lines):
+        raise document.refused(
+            f"there are no lines {first} to {last}", f"lines 1 to {len(lines)} can be named"
+        )
+    start, end = lines.span(first).start, lines.span(last).end
+    block = document.frontmatter.span
+    if block.start < end and start < block.end and not (start <= block.start and block.end <= end):
+        inner = document.frontmatter.inner
+        if start < inner.start or end > inner.end:
+            raise document.refused(
+                "these lines hold one of the frontmatter's two `---` lines",
+                "delete the whole frontmatter, or fields with `mdmem unset`",
+            )
+    return [TextEdit(max(start, block.start), end, "")]
+
+
+def _refuse_json(document: Document, action: str) -> None:
+    if document.is_json:
+        raise document.refused(f"cannot {action} JSON text", "change its fields with `mdmem set`")
+
+
+def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
+    """The insertion of whole lines at `at`, which is the end of a line; none when there is nothing to add."""
+    if new == "":
+        return []
+    text, newline = document.text, document.lines.newline
+    new = fitted(document, new)
+    open_line = at > text.startswith(BOM) and text[at - 1] not in "\r\n"
+    before = newline if open_line else ""
+    after = "" if new[-1] in "\r\n" else newline
+    return [TextEdit(at, at, before + new + after)]
+
+
+def between(before: str, after: str) -> list[TextEdit]:
+    """The edits, line by line, that turn `before` into `after`."""
+    head, tail = shared(before, after)
+    old, new = (whole_lines(text, head, len(text) - tail) for text in (before, after))
+    starts = list(accumulate(map(len, old), initial=head))
+    return [
+        TextEdit(starts[hunk.start], starts[hunk.end], "".join(new[hunk.new_start : hunk.new_end]))
+        for hunk in hunks(old, new)
+    ]
+
+
+_MOST = 3
+_SIMILAR = 0.6  # SequenceMatcher's own threshold for a close match
+# Comparing is quadratic in the length of lines, so only their beginnings are compared, and only the lines
+# that a cheaper bound puts first.
+_LONGEST_COMPARED = 200  # code points
+_MOST_COMPARED = 20
+_MOST_LINES = 20_000
+
+
+def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
+    """The lines of `document` that are almost `old`, best first; at most three.
+
+    What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
+    then lines that are similar to the first line of `old`.
+    """
+    lines = [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
+    ended = [*lines, ""] if document.text.endswith(("\n", "\r")) else lines
+    wanted = LINE_END.sub("\n", old)
+    spaced, words = " ".join(old.split()), [word for line in lines for word in line.split()]
+    of_words = [number for number, line in enumerate(lines, 1) for _ in line.split()]
+    by_line, by_word = (ended, "\n", range(1, len(lines) + 1)), (words, " ", of_words)
+    slips: tuple[tuple[str, str, tuple[list[str], str, Sequence[int]]], ...] = (
+        ("line ends", wanted, by_line),
+        ("a trailing newline", wanted.strip("\n"), by_line),
+        ("whitespace", spaced, by_word),
+        ("case", wanted.casefold(), by_line),
+        ("whitespace and case", spaced.casefold(), by_word),
+    )
+    for differs, needle, (parts, separator, numbers) in slips:
+        searched = [part.casefold() for part in parts] if "case" in differs else parts
+        found = _places(needle, searched, separator)
+        if found:
+            return _named(differs, (numbers[place] for place in found), lines)
+    return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
+
+
+def _named(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[NearLine, ...]:
+    return tuple(
+        NearLine(line=number, text=lines[number - 1], differs=differs) for number in dict.fromkeys(numbers)
+    )
+
+
+def _places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
+    """The 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
+    if not needle:
+        return []
+    joined = separator.join(parts)
+    ends = list(accumulate(len(part) + 1 for part in parts))
+    found: list[int] = []
+    at = joined.find(needle)
+    while at != -1 and len(found) < _MOST:
+        place = bisect_right(ends, at)
+        found.append(place)
+        at = joined.find(needle, ends[place])
+    return found
+
+
+def _similar(wanted: str, lines: Sequence[str]) -> tuple[NearLine, ...]:
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted.strip()[:_LONGEST_COMPARED])
+    bounds = []
+    for number, line in enumerate(lines[:_MOST_LINES], 1):
+        matcher.set_seq1(line.strip()[:_LONGEST_COMPARED])
+        if matcher.real_quick_ratio() >= _SIMILAR and (bound := matcher.quick_ratio()) >= _SIMILAR:
+            bounds.append((-bound, number))
+    scored = []
+    for _, number in sorted(bounds)[:_MOST_COMPARED]:
+        matcher.set_seq1(lines[number - 1].strip()[:_LONGEST_COMPARED])
+        scored.append((-matcher.ratio(), number))
+    best = sorted(score for score in scored if -score[0] >= _SIMILAR)[:_MOST]
+    return _named("similar words", (number for _, number in best), lines)

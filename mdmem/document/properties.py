@@ -1,0 +1,123 @@
+"""What stands in the values of the frontmatter: links, tags and URLs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mdmem.diagnostic import Span
+from mdmem.document.tree import LINEAGE
+from mdmem.markdown.inline import Tag, Url, in_values
+from mdmem.markdown.link import Link, external
+from mdmem.text.lines import LINE_END, Lines
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from mdmem.document.tree import Node
+
+_NAME = regex(r"[^\s,]+")
+_ESCAPES = {"single": "''", "double": "\\", "json": "\\"}
+
+
+def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[Url, ...]]:
+    """The links and URLs in the text values under `node`, the frontmatter's mapping, in order of place.
+
+    What a field of `LINEAGE` names is a link without being written as one, see `lineage`. A value that is
+    written with escapes has none: its places are not those of its text.
+    """
+    written = text[slice(*node.span)]
+    named = lineage(text, node, lines)
+    if not ("[[" in written or "](" in written or "://" in written or "www." in written):
+        return named, ()
+    texts = [span for value in node.nodes() if (span := _written(text, value))]
+    if not texts:
+        return named, ()
+    within = in_values(text, texts, lines)
+    found = [Link("field", *link[1:]) for link in within.links]
+    taken = [*(link.span.start for link in found), *(url.span.start for url in within.urls)]
+    named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
+    return tuple(sorted((*found, *named), key=lambda link: link.span)), within.urls
+
+
+def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
+    """What the fields of `LINEAGE` of a mapping name plainly, as links: `notes/db.md`, `../db.md`, an id.
+
+    Such a link is its target and its anchor, with no mark around them.
+    """
+    found = []
+    for key in LINEAGE:
+        member = node.member(key)
+        value = member.node if member else None
+        for item in () if value is None else value.items if value.kind == "list" else (value,):
+            span = _plainly(text, item)
+            if not span:
+                continue
+            start, end = span
+            target, mark, anchor = text[start:end].partition("#")
+            middle, behind = start + len(target), start + len(target) + len(mark)
+            found.append(
+                Link(
+                    "field",
+                    embed=False,
+                    span=span,
+                    line=lines.number(start),
+                    target=target,
+                    target_span=Span(start, middle),
+                    anchor=anchor,
+                    anchor_span=Span(behind, end),
+                    alias="",
+                    alias_span=Span(end, end),
+                )
+            )
+    return tuple(found)
+
+
+def _plainly(text: str, value: Node) -> Span | None:
+    """Where a value stands that can be the name of a memory; None when it is none, or has escapes."""
+    is_number = isinstance(value.value, int) and not isinstance(value.value, bool) and not value.anchored
+    span = value.span if is_number else _written(text, value)
+    if not span or value.style in ("literal", "folded"):
+        return None
+    name = text[slice(*span)]
+    is_whole = name == str(value.value) and name == name.strip() and not external(name)
+    return Span(*span) if is_whole else None
+
+
+def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
+    """The tags that `node`, the frontmatter's mapping, lists: `tags` is a list, or a text that names them.
+
+    In a text there are blanks or commas between them.
+    """
+    member = node.member("tags")
+    if not member:
+        return ()
+    value = member.node
+    if value.kind == "list":
+        spans = [span for item in value.items if (span := _written(text, item))]
+    else:
+        whole = _written(text, value)
+        spans = [Span(*name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
+    found = []
+    for start, end in spans:
+        name = text[start:end].removeprefix("#")
+        if name:
+            at = end - len(name)
+            found.append(Tag(name, Span(at, end), lines.number(at)))
+    return tuple(found)
+
+
+def _written(text: str, value: Node) -> Span | None:
+    """Where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
+    content, span, kind, style, _, _, anchored = value
+    if not isinstance(content, str) or kind != "scalar" or anchored:
+        return None
+    if style == "plain":
+        return span if span[0] < span[1] else None
+    start, end = span
+    if style in _ESCAPES:  # and so in quotes
+        start, end = start + 1, end - 1
+        if text.find(_ESCAPES[style], start, end) >= 0:
+            return None
+    elif style in ("literal", "folded"):
+        first = LINE_END.search(text, start, end)  # the first line holds only the "|" or ">"
+        start = first.end() if first else end
+    return Span(start, end) if start < end else None

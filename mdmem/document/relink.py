@@ -1,0 +1,276 @@
+"""Rewriting the target or the anchor of a link, or the path of a citation, in its own way of writing.
+
+Nothing else of it changes. What a part becomes is given decoded; here it is only written down.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from itertools import takewhile
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.diagnostic import Span
+from mdmem.document import frontmatter
+from mdmem.document.edit import TextEdit, splice
+from mdmem.errors import DocumentRefused, EditRefused
+from mdmem.markdown.link import Link, percent_decoded, unescaped
+from mdmem.text.diff import Versions
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable
+
+    from mdmem.document.document import Document
+    from mdmem.markdown.citation import Citation
+
+# A wikilink has no escapes: these would end its target or its anchor, or the link itself.
+_NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")
+_NOT_IN_ANCHORS = regex(r"[|\[\]`\r\n]|\A\s|\s\Z")
+# What a destination cannot hold as it is, in every place that it may stand in: a table, a value in quotes,
+# text with code or other links in it.
+_ENCODED = regex(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
+_BLANK = regex(r" ")
+_PARENTHESIS = regex(r"[()]")
+_UNESCAPED_PARENTHESIS = regex(r"(?<!\\)[()]")
+_MOST_PARENTHESES = 32
+_OTHER_LETTERS = regex(r"[^\x00-\x7f]")
+# A plain value of YAML that is a text, and nothing else, wherever it stands.
+_PLAIN = regex(r"(?![-+.\d][\w.+-]*\Z)(?!(?i:null|true|false)\Z)[\w./](?:[\w./()@+~-]|\b#| (?=\S))*")
+# What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
+_NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": regex(r":\s|\s#")}
+# Those of JSON first.
+_QUOTES = {'"': "double", "'": "single"}
+MOST_COMPARED = 1 << 19
+"""Versions of more code points are merged by lines alone: what stands in them is not compared."""
+_ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
+
+
+def retarget(link: Link, text: str, target: str) -> TextEdit:
+    """The edit that gives a link another target; `text` is all of the text that it stands in.
+
+    Raises:
+        EditRefused: a wikilink cannot hold this target.
+    """
+    return _edit(link, text, link.target_span, target, _NOT_IN_TARGETS)
+
+
+def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
+    """The edit that gives a link, which has an anchor, another one.
+
+    Raises:
+        EditRefused: a wikilink cannot hold this anchor.
+    """
+    return _edit(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
+
+
+def repath(citation: Citation, text: str, path: str) -> TextEdit:
+    """The edit that gives a citation another path; `text` is all of the text that it stands in."""
+    span = Span(citation.span.start, citation.locator_span.start)
+    return TextEdit(*span, _in_destination(text, span.start, span, path) if citation.in_link else path)
+
+
+def is_wikilink(link: Link, text: str) -> bool:
+    """Whether a link is an identifier: with two brackets, in the body or in a field, or bare in a field."""
+    return link.kind == "wikilink" or (
+        link.kind == "field" and (text.startswith(("[[", "![["), link.span.start) or _is_bare(link))
+    )
+
+
+def _is_bare(link: Link) -> bool:
+    """Return whether a link is the value of a field, with no mark around it; see `properties.lineage`."""
+    return link.kind == "field" and link.span == (link.target_span.start, link.anchor_span.end)
+
+
+def destination(old: str, new: str, *, in_angles: bool = False) -> str:
+    """`new`, decoded, as a part of a Markdown destination, in the way in which `old` is written.
+
+    Parts of a path that are in both are written as they were.
+
+    Args:
+        old: the same part as it is written.
+        new: what it becomes.
+        in_angles: whether the destination stands between `<` and `>`.
+    """
+    as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
+    written = "/".join(
+        as_before.get(part) or _encoded(part, old, in_angles=in_angles) for part in new.split("/")
+    )
+    if in_angles or _balanced(written):
+        return written
+    return _PARENTHESIS.sub(percent, "/".join(_encoded(part, "", in_angles=False) for part in new.split("/")))
+
+
+def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
+    if not is_wikilink(link, text):
+        written = _in_destination(text, link.target_span.start, span, new)
+    elif not new or forbidden.search(new):
+        raise EditRefused(
+            path="",
+            reason=f"the wikilink in line {link.line} cannot say {new!r}",
+            remedy="choose a name without # | [ ] and backticks, or write that link as [text](path)",
+        )
+    else:
+        written = new
+    if _is_bare(link):
+        return _bare(link, text, span, new)
+    return TextEdit(*span, _in_field(link, text, span, written))
+
+
+def _bare(link: Link, text: str, span: Span, new: str) -> TextEdit:
+    """The edit of a value that is a link, in its quotes; one without gets some where it needs them."""
+    start, end = link.span
+    whole = text[start : span.start] + new + text[span.end : end]
+    quote = text[start - 1] if text[start - 1 : start] in {"'", '"'} else ""
+    if quote or _PLAIN.fullmatch(whole):
+        forbidden = _NOT_IN_FIELDS[_QUOTES.get(quote, "plain")]
+        if not forbidden.search(new):
+            return TextEdit(*span, new)
+    elif quote := next((q for q, style in _QUOTES.items() if not _NOT_IN_FIELDS[style].search(whole)), ""):
+        return TextEdit(start, end, f"{quote}{whole}{quote}")
+    raise _needs_escapes(link, new)
+
+
+def _in_destination(text: str, start: int, span: Span, new: str) -> str:
+    """`new` as it is written in `span`, a part of the destination that begins at `start`."""
+    return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
+
+
+def _encoded(part: str, old: str, *, in_angles: bool) -> str:
+    part = _ENCODED.sub(percent, part)
+    if not in_angles or "%20" in old:
+        part = _BLANK.sub(percent, part)
+    if not in_angles and ("\\(" in old or "\\)" in old):
+        part = _PARENTHESIS.sub(r"\\\g<0>", part)
+    elif "%28" in old or "%29" in old:
+        part = _PARENTHESIS.sub(percent, part)
+    if _ENCODED_LETTER.search(old) and old.isascii():
+        part = _OTHER_LETTERS.sub(percent, part)
+    return part
+
+
+def percent(character: re.Match[str]) -> str:
+    """A character as a URL has it, percent-encoded."""
+    return "".join(f"%{byte:02X}" for byte in character[0].encode())
+
+
+def _balanced(written: str) -> bool:
+    """Whether the parentheses that nothing escapes close one another, as in a bare destination they must."""
+    depth = 0
+    for mark in _UNESCAPED_PARENTHESIS.findall(written):
+        depth += 1 if mark == "(" else -1
+        if not 0 <= depth <= _MOST_PARENTHESES:
+            return False
+    return depth == 0
+
+
+def _in_field(link: Link, text: str, span: Span, new: str) -> str:
+    """`new` as it is written in `span`, which may stand in a value of the frontmatter.
+
+    Raises:
+        EditRefused: it would have to be escaped: a value with escapes is not looked into for links.
+    """
+    if link.kind != "field":
+        return new
+    # The text was read as a memory before, so its limits hold.
+    node = frontmatter.parse(text, max_depth=sys.maxsize, max_values=sys.maxsize).node
+    scalars = (each for each in node.nodes() if each.kind == "scalar") if node else iter(())
+    style = next((each.style for each in scalars if each.span.start <= span.start < each.span.end), "")
+    forbidden = _NOT_IN_FIELDS.get(style)
+    if not forbidden or not forbidden.search(new):
+        return new
+    if not is_wikilink(link, text):
+        return forbidden.sub(percent, new)
+    raise _needs_escapes(link, new)
+
+
+def _needs_escapes(link: Link, new: str) -> EditRefused:
+    return EditRefused(
+        path="",
+        reason=f"the value in line {link.line} cannot hold {new!r} without escapes",
+        remedy="write that value in other quotes first",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ versions
+
+
+class _Stretch(NamedTuple):
+    """A stretch of a document, and the links in it."""
+
+    document: Document
+    span: Span
+    links: list[Link]
+
+    @classmethod
+    def of(cls, document: Document, span: Span) -> _Stretch:
+        """What stands at a span; the definition that a reference refers to stands elsewhere."""
+        first = bisect_left(document.links, span.start, key=_START)
+        inside = takewhile(lambda link: link.span.start < span.end, document.links[first:])
+        links = [link for link in inside if link.kind != "reference" and link.span.end <= span.end]
+        return cls(document, span, links)
+
+    def written(self, edits: Iterable[TextEdit]) -> str:
+        """The text with some edits of the document made."""
+        start = self.span.start
+        inside = (TextEdit(edit.start - start, edit.end - start, edit.new) for edit in edits)
+        return splice(self.document.text[slice(*self.span)], inside)
+
+    def words(self) -> str:
+        """The text, without what says where its links lead."""
+        spans = (span for link in self.links for span in (link.target_span, link.anchor_span))
+        return self.written(TextEdit(*span, "\0") for span in spans if span.start < span.end)
+
+
+_START = attrgetter("span.start")
+
+
+def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | None:
+    """A stretch as one side wrote it, with its links led to where the other side led them.
+
+    None unless one side changed in it only where links lead, each target alike, and the other still links to
+    all of these; and for versions that are too large.
+
+    Args:
+        documents: the three versions.
+        spans: where the stretch stands in each.
+    """
+    if any(len(document.text) > MOST_COMPARED for document in documents):
+        return None
+    try:
+        base, ours, theirs = documents.paired(spans, _Stretch.of)
+        if not base.links:
+            return None
+        words = base.words()
+        for mine, other in (ours, theirs), (theirs, ours):
+            text = _led(base, mine, other) if mine.words() == words else None
+            if text is not None:
+                return text
+    except (DocumentRefused, EditRefused):
+        return None
+    return None
+
+
+def _led(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
+    """What `other` says, with its links led as `mine` leads those of `base`; None where that is unclear."""
+    targets: dict[str, str] = {}
+    anchors: dict[tuple[str, str], str] = {}
+    for old, new in zip(base.links, mine.links, strict=True):
+        name = old.target, old.anchor
+        if targets.setdefault(old.target, new.target) != new.target:
+            return None
+        if anchors.setdefault(name, new.anchor) != new.anchor:
+            return None
+    edits = []
+    missed = {name for name in anchors if (targets[name[0]], anchors[name]) != name}
+    for link in other.links:
+        name = link.target, link.anchor
+        missed.discard(name)
+        target, anchor = targets.get(link.target, link.target), anchors.get(name, link.anchor)
+        if target != link.target:
+            edits.append(retarget(link, other.document.text, target))
+        if anchor != link.anchor:
+            edits.append(reanchor(link, other.document.text, anchor))
+    return None if missed else other.written(edits)

@@ -1,0 +1,314 @@
+"""Edits of one section, found by its heading or its heading path.
+
+An edit that would make something else of the headings outside of it, or whose text would stand in code or
+HTML that is never closed, is refused: Markdown reads a line by what stands above it.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from mdmem.diagnostic import Span
+from mdmem.document import frontmatter
+from mdmem.document.edit import TextEdit, fitted, splice
+from mdmem.errors import SectionAmbiguous, SectionNotFound
+from mdmem.markdown import blocks
+from mdmem.text.lines import LINE_END
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from mdmem.document.document import Document
+    from mdmem.markdown.blocks import Heading, Section
+
+SEPARATOR = " > "
+_MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
+_BLANK_LINES = regex(r"(?:[ \t]*(?:\r\n|\n|\r))+")
+_LIST_ITEM = regex(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_NESTED_ITEM = regex(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_IN_ITEM = regex(r"[ \t]*$|  |\t")
+_COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
+_MOST_NAMED = 20
+_LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
+_PROBE = "\n\n# probe"
+
+
+def find_section(document: Document, heading: str) -> Section:
+    """The section with this heading: a title (`Index`), a path (`Design > Index`), or either with marks.
+
+    Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
+
+    Raises:
+        SectionNotFound: no such section; it carries the headings that there are.
+        SectionAmbiguous: more than one; it carries their lines.
+    """
+    marks = _MARKS.fullmatch(heading.strip())
+    level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
+    sections = [s for s in document.sections if level in (None, s.heading.level)]
+    path = _spaced(wanted)
+    found = [s for s in sections if s.heading.title == wanted or path in _endings(s)]
+    if not found:
+        raise SectionNotFound(path=document.path, heading=heading, near=_near(document, wanted))
+    if len(found) > 1:
+        lines = tuple(s.heading.line for s in found)
+        raise SectionAmbiguous(path=document.path, heading=heading, lines=lines)
+    return found[0]
+
+
+def _endings(section: Section) -> set[str]:
+    """Every heading path that means this section, from its title up to its whole path."""
+    return {_spaced(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
+
+
+def _spaced(path: str) -> str:
+    return SEPARATOR.join(part.strip() for part in path.split(SEPARATOR.strip()))
+
+
+def _near(document: Document, wanted: str) -> tuple[str, ...]:
+    """The headings that are almost the wanted one; without any, those that there are."""
+    is_path = SEPARATOR.strip() in wanted
+    names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
+    near = [name for name in names if name.casefold() == wanted.casefold()]
+    if len(wanted) <= _LONGEST_COMPARED:
+        near += get_close_matches(wanted, names)
+    return tuple(dict.fromkeys(near or names[:_MOST_NAMED]))
+
+
+def replace_section(
+    document: Document, heading: str, new: str, *, keep_subsections: bool = False
+) -> list[TextEdit]:
+    """Replace what stands under a heading, down to the next heading of its level or above.
+
+    The heading and the blank lines around its text stay. With `keep_subsections` only the text before the
+    first subsection is replaced.
+
+    Raises:
+        SectionNotFound, SectionAmbiguous: as `find_section`.
+        EditRefused: the new text begins with the heading itself, or would swallow the headings behind it.
+    """
+    section = find_section(document, heading)
+    region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
+    content = _trimmed(document.text, region)
+    new = _block(document, new)
+    _refuse_own_heading(document, section.heading, new)
+    if content.start == content.end:
+        return _settled(document, section, _block_at(document, region.start, new)) if new else []
+    if not new:
+        end = document.lines.around(content.end).end
+        return _settled(document, section, TextEdit(region.start, end, ""))
+    return _settled(document, section, TextEdit(content.start, content.end, new))
+
+
+def append_to_section(document: Document, heading: str, new: str) -> list[TextEdit]:
+    """Add text at the end of a section's own text, before its first subsection.
+
+    A list item joins a list, without a blank line unless its items are set apart by one; anything else is
+    set off by a blank line.
+
+    Raises:
+        SectionNotFound, SectionAmbiguous: as `find_section`.
+        EditRefused: the text would stand in code or HTML that is never closed, or swallow the headings
+            behind it.
+    """
+    section = find_section(document, heading)
+    content = _trimmed(document.text, section.own)
+    new = _block(document, new)
+    if not new:
+        return []
+    if content.start == content.end:
+        return _settled(document, section, _block_at(document, section.own.start, new))
+    added = _gap(document, content, new) + new
+    return _settled(document, section, TextEdit(content.end, content.end, added))
+
+
+def insert_before_section(document: Document, heading: str, new: str) -> list[TextEdit]:
+    """Insert text before a section's heading, set off by blank lines.
+
+    Raises:
+        SectionNotFound, SectionAmbiguous: as `find_section`.
+        EditRefused: as `append_to_section`.
+    """
+    section = find_section(document, heading)
+    return _set_off(document, section, section.heading.span.start, new)
+
+
+def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
+    """As `insert_before_section`, but behind the whole section, its subsections included."""
+    section = find_section(document, heading)
+    return _set_off(document, section, section.span.end, new)
+
+
+def append_block(document: Document, new: str) -> list[TextEdit]:
+    """Add text at the end of the document, set off by exactly one blank line.
+
+    A body of nothing but blank lines counts as empty: its blank lines give way to the text. What stands
+    above is not looked at: in code that is never closed the text is code.
+    """
+    content = _trimmed(document.text, document.body_span)
+    newline = document.lines.newline
+    new = _block(document, new)
+    if not new:
+        return []
+    start = document.body_span.start
+    if content.start == content.end:
+        return [TextEdit(start, len(document.text), _below_frontmatter(document) + new + newline)]
+    return [TextEdit(content.end, len(document.text), newline * 2 + new + newline)]
+
+
+# ------------------------------------------------------------------------------------ where the text goes
+
+
+def _block(document: Document, new: str) -> str:
+    """`new` with the document's line ends, without blank lines around it."""
+    new = fitted(document, new)
+    return new[slice(*_trimmed(new, Span(0, len(new))))]
+
+
+def _trimmed(text: str, region: Span) -> Span:
+    """`region` without the blank lines around its text; empty, at its start, when it has no text."""
+    blank = _BLANK_LINES.match(text, region.start, region.end)
+    start = blank.end() if blank else region.start
+    end = start + len(text[start : region.end].rstrip(" \t\r\n"))
+    if end <= start:
+        return Span(region.start, region.start)
+    # Blanks at the end of the last line belong to that line.
+    ending = LINE_END.search(text, end, region.end)
+    return Span(start, ending.start() if ending else region.end)
+
+
+def _gap(document: Document, content: Span, new: str) -> str:
+    """What stands between the text of a section and what is appended to it."""
+    lines, newline = document.lines, document.lines.newline
+    if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
+        return newline * 2
+    first = lines.number(content.start)
+    number = lines.number(content.end - 1)
+    while not _LIST_ITEM.match(lines.content(number)):
+        if number == first or not _IN_ITEM.match(lines.content(number)):
+            return newline * 2
+        number -= 1
+    above = number - 1
+    while above >= first and not lines.content(above).strip(" \t"):
+        above -= 1
+    follows_item = above >= first and (
+        _LIST_ITEM.match(lines.content(above)) or _IN_ITEM.match(lines.content(above))
+    )
+    return newline * 2 if follows_item and above < number - 1 else newline
+
+
+def _ends_in_paragraph(content: str) -> bool:
+    """Whether a text without headings ends in a paragraph of no list: underlined, that is a heading."""
+    return bool(blocks.scan(f"{content}\n=").headings)
+
+
+def _block_at(document: Document, at: int, new: str) -> TextEdit:
+    """An insertion of `new` at a line boundary, with one blank line between it and its neighbours."""
+    text, newline = document.text, document.lines.newline
+    before, after = text[document.body_span.start : at], text[at:]
+    if not before:
+        lead = _below_frontmatter(document)
+    elif before[-1] not in "\r\n":
+        lead = newline * 2
+    else:
+        lead = "" if _ends_blank(before) else newline
+    tail = newline if not after or _BLANK_LINES.match(after) else newline * 2
+    return TextEdit(at, at, lead + new + tail)
+
+
+def _set_off(document: Document, section: Section, at: int, new: str) -> list[TextEdit]:
+    """An insertion beside a section, at the boundary `at` of its lines; none when there is nothing to add."""
+    new = _block(document, new)
+    return _settled(document, section, _block_at(document, at, new)) if new else []
+
+
+def _below_frontmatter(document: Document) -> str:
+    """What stands between the frontmatter, where there is one, and a text right behind it."""
+    block = document.text[slice(*frontmatter.locate(document.text)[0])]
+    newline = document.lines.newline
+    return "" if not block else newline if block[-1] in "\r\n" else newline * 2
+
+
+def _ends_blank(text: str) -> bool:
+    """Whether the last line of `text`, which ends in a line end, is blank."""
+    body = text[:-2] if text.endswith("\r\n") else text[:-1]
+    return not body or not body[max(body.rfind("\n"), body.rfind("\r")) + 1 :].strip(" \t")
+
+
+# ------------------------------------------------------------------------------------ what it would change
+
+
+def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
+    first = next(iter(blocks.scan(new).headings), None)
+    if first and first.span.start == 0 and (first.level, first.title) == (heading.level, heading.title):
+        raise document.refused(
+            f"the new text begins with the heading {heading.title!r}, which stays",
+            "give only what stands under it",
+        )
+
+
+def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
+    """The edit, once it is sure that it changes nothing outside of it.
+
+    Raises:
+        EditRefused: it would.
+    """
+    if edit.start >= section.own.start:
+        _refuse_open_html(document, section.heading.span.start, edit.start)
+    # Before a setext heading, or behind HTML that a blank line ends, the new text needs a blank line more.
+    for tail in ("", document.lines.newline):
+        tried = edit._replace(new=edit.new + tail)
+        text = splice(document.text, [tried])
+        if frontmatter.locate(text)[0].end != document.body_span.start:
+            raise document.refused(
+                "the frontmatter would not end where it does, since a `---` is in the new text",
+                "write the line as `***`",
+            )
+        after = blocks.scan(text, document.body_span.start)
+        _refuse_open_fence(document, tried, after)
+        if _keeps_headings(document, tried, after):
+            return [tried]
+    raise document.refused(
+        "the headings behind the new text would become a part of it",
+        "close the code or HTML that it opens, and write headings without blanks before their marks",
+    )
+
+
+def _keeps_headings(document: Document, edit: TextEdit, after: blocks.Scan) -> bool:
+    """Whether the headings before and behind an edit are what they were."""
+    reached = edit.start + len(edit.new)
+    shift = reached - edit.end
+    above = [_key(h, 0) for h in document.headings if h.span.start < edit.start]
+    below = [_key(h, shift) for h in document.headings if h.span.start >= edit.end]
+    return above == [_key(h, 0) for h in after.headings if h.span.start < edit.start] and below == [
+        _key(h, 0) for h in after.headings if h.span.start >= reached
+    ]
+
+
+def _key(heading: Heading, shift: int) -> tuple[int, int, str]:
+    return heading.span.start + shift, heading.level, heading.title
+
+
+def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -> None:
+    """Refuse a text that would stand in a fence that was opened before it."""
+    begins = edit.start + len(edit.new) - len(edit.new.lstrip("\r\n"))
+    fence = next((f for f in after.fences if f.start < edit.start and f.end > begins), None)
+    if fence and edit.new:
+        line = document.lines.number(fence.start)
+        raise document.refused(
+            f"the fence in line {line} is never closed: the new text would become code", "close it first"
+        )
+
+
+def _refuse_open_html(document: Document, start: int, end: int) -> None:
+    """Refuse to write at `end` when HTML that begins behind `start`, where a heading is, is open there."""
+    text = document.text[start:end]
+    if "<" not in text:
+        return
+    probed = blocks.scan(text + _PROBE)
+    if probed.headings[-1].title == "probe" and probed.headings[-1].span.start == len(text) + 2:
+        return
+    if any(fence.end > len(text) for fence in probed.fences):
+        return
+    opening = _COMMENT.search(text, max(0, text.rfind("-->")))
+    where = f"the comment in line {document.lines.number(start + opening.end())}" if opening else "HTML above"
+    raise document.refused(f"{where} is never closed: the new text would be a part of it", "close it first")

@@ -1,0 +1,1 @@
+"""The façade: `Memory`, and what only it does."""

@@ -1,0 +1,130 @@
+"""The process that hooks start and do not wait for: it observes a session, and captures what was stated.
+
+A hook has to answer at once, so it only starts this. One process at a time is at a session. It looks once
+more when it is done, so that whoever comes meanwhile neither waits nor has to come again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from mdmem.document.document import digest
+from mdmem.errors import LockTimeout, Usage
+from mdmem.vault import files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mdmem.facade.memory import Memory
+    from mdmem.models.generator import Generator
+
+EVENT = "background"
+"""The event of `mdmem hook` that does the work."""
+_KEY = "session_key"
+_SCOPE = ("MDMEM_USER", "MDMEM_PROJECT")  # which the command line says instead
+
+
+def start(memory: Memory, session: str) -> bool:
+    """Let another process observe and capture a session, where anything of that is due, and do not wait.
+
+    It is done where the config wants it, and the user has allowed what hooks keep. Only this program is run,
+    from a folder that holds no program of others.
+
+    Args:
+        memory: of the scope.
+        session: its key.
+
+    Returns:
+        Whether one was started, or is at it already.
+    """
+    if not _is_due(memory, session):
+        return False
+    key = memory.sessions.resolve(session)
+    try:
+        with contextlib.ExitStack() as stack:
+            _take_lock(stack, memory, key)
+    except LockTimeout:
+        return True  # it looks once more when it is done
+    process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
+        [sys.executable, "-m", "mdmem", *_options(memory), "hook", EVENT],
+        cwd=os.sep,
+        env={name: value for name, value in os.environ.items() if name not in _SCOPE},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with contextlib.suppress(BrokenPipeError):  # it has ended already
+        process.stdin.write(json.dumps({_KEY: key}).encode())  # type: ignore[union-attr]  # it was asked for
+        process.stdin.close()  # type: ignore[union-attr]
+    # Where this process goes on for longer, it is the one to be told of the end of that one.
+    threading.Thread(target=process.wait, daemon=True).start()
+    return True
+
+
+def work(memory: Memory, given: Mapping[str, object], generator: Generator | None) -> None:
+    """Observe and capture a session, until nothing is said meanwhile; nothing where another process does it.
+
+    Args:
+        memory: of the scope.
+        given: what `start` has handed on.
+        generator: asks the model of the user's own config; without one, rules decide.
+
+    Raises:
+        Usage: no session is named.
+        As `Memory.observe` and `Capture.run`.
+    """
+    key = given.get(_KEY)
+    if not isinstance(key, str):
+        raise Usage(problem=f"{_KEY} names no session", remedy="hooks start this by themselves")
+    if memory.capture_refused:
+        return
+    seen: int | None = None
+    while (last := _last_number(memory, key)) != seen:
+        seen = last
+        with contextlib.ExitStack() as stack:
+            try:
+                _take_lock(stack, memory, key)
+            except LockTimeout:
+                return
+            if memory.vault.config.observation.enabled:
+                memory.observe(key, generator=generator)
+            memory.capture.run(key, generator=generator)
+
+
+def _is_due(memory: Memory, session: str) -> bool:
+    if memory.capture_refused:
+        return False  # a config comes with the files, and can only ask
+    is_observed = memory.vault.config.observation.enabled and memory.observations.due(session)
+    return bool(is_observed) or memory.capture.due(session)
+
+
+def _last_number(memory: Memory, key: str) -> int:
+    """Return the number of the last message in the history of a session; 0 without any."""
+    newest = memory.sessions.history(key, last=1)
+    return newest[0].seq if newest else 0
+
+
+def _take_lock(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
+    """Take the lock of whoever is at a session.
+
+    Raises:
+        LockTimeout: another process has it.
+    """
+    name = digest(memory.sessions.logs.path(key).encode())
+    stack.enter_context(files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0))
+
+
+def _options(memory: Memory) -> list[str]:
+    """Return the options of the program that name the same memories."""
+    scope = memory.scope
+    resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
+    given = {"vault": memory.root, "user": scope.user, "project": scope.project, "resource": resource}
+    named = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    return [*named, *(["--shared"] if scope.shared else []), f"--actor={memory.vault.actor}"]

@@ -1,0 +1,580 @@
+"""Context: what an agent is given of its memory, as one Markdown text within a budget of tokens.
+
+Parts that change seldom come first, and what they are given does not depend on how much the later ones need,
+so that the beginning of the text stays the same from call to call and a prompt cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.agents import generated
+from mdmem.document.document import PROJECT_FILE
+from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
+from mdmem.facade.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
+from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING
+from mdmem.memory import content
+from mdmem.memory.preferences import name_of, read_preference
+from mdmem.memory.rules import workspace_path
+from mdmem.memory.working import Working
+from mdmem.text.tokens import counter, fenced, in_line
+from mdmem.vault.paths import join
+
+if TYPE_CHECKING:
+    from mdmem.diagnostic import Span
+    from mdmem.document.document import Document
+    from mdmem.facade.memory import Memory
+    from mdmem.index.hit import Hit
+    from mdmem.kind import Kind
+    from mdmem.vault.vault import Vault
+
+Count = Callable[[str], int]
+
+_TEMPLATE = "context"
+_CHARACTERS_FOR_A_TOKEN = 128  # the longest token of o200k_base is one of blanks
+_LEAST_CHARACTERS = 1_000_000
+_LIST_SHARE = 10  # one part in so many of the budget is for the list of what was left out
+_LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
+_BETWEEN = 1  # a token for the blank lines around a fence
+_MOST_FOUND = 50
+
+
+class _Place(NamedTuple):
+    """The place of a part in a context: its name, its title, and its share of the budget."""
+
+    name: str
+    title: str
+    share: int
+
+
+_PINNED = _Place("pinned", "Pinned", 15)
+_OBSERVED = _Place(OBSERVATION.part, "Conversation memory", 20)
+_FOUND = _Place("found", "Found", 20)
+
+
+def _places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
+    """The parts that there may be, in the order of the text: what changes seldom stands first."""
+    own = [(kind.is_ignored, _Place(kind.part, kind.title, kind.share)) for kind in kinds if kind.title]
+    seldom, often = ([place for ignored, place in own if ignored is each] for each in (False, True))
+    return (*seldom, _PINNED, *often, _OBSERVED, _FOUND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a context leaves out.
+
+    Attributes:
+        part: the part that it belongs to.
+        place: where it stands, `path#L10-L23`; empty for passages that were found and not looked at.
+        tokens: what it would have cost; 0 where that is not known.
+        reason: why, where the budget is not the reason; empty otherwise.
+    """
+
+    part: str
+    place: str
+    tokens: int
+    reason: str = ""
+
+    @property
+    def line(self) -> str:
+        """It in one line."""
+        told = [self.place] if self.place else []
+        told += [f"{self.tokens:,} tokens"] if self.tokens else []
+        return f"{self.part}: " + ", ".join([*told, *([self.reason] if self.reason else [])])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a context.
+
+    Attributes:
+        name: rules, project, preferences, pinned, working, observations, found, or the folder of a kind.
+        title: its heading.
+        places: what it gives, as `path#L10-L23`, in the order of the text.
+        tokens: about what it costs.
+    """
+
+    name: str
+    title: str
+    places: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What an agent is given of its memory.
+
+    Attributes:
+        text: the Markdown; empty where there is nothing to say.
+        tokens: what it costs, never more than the budget.
+        parts: what is in it, in its order.
+        left_out: all that is not, part by part. Where the text has no room to name each, it counts them.
+    """
+
+    text: str
+    tokens: int
+    parts: tuple[Part, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def context(
+    memory: Memory,
+    query: str = "",
+    files: Sequence[str] = (),
+    thread: str | None = None,
+    budget: int = 4000,
+    *,
+    estimated: bool = False,
+    now: datetime | None = None,
+    besides: Collection[str] = (),
+    session: str | None = None,
+) -> Context:
+    """The context of a memory; see `Memory.context`.
+
+    Args:
+        memory: whose.
+        query, files, thread, budget, estimated: as `Memory.context` takes them.
+        now: the moment at which it is made; the present one without.
+        besides: files that whoever is told this reads by himself, as absolute paths without links.
+        session: whose observations to give; without it, those of the session of the thread's name.
+
+    Raises:
+        As `Memory.context`.
+    """
+    if budget < 1:
+        raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it out for 4,000")
+    now = now or datetime.now(UTC)
+
+    def render(values: dict[str, Any]) -> str:
+        most = max(_LEAST_CHARACTERS, _CHARACTERS_FOR_A_TOKEN * budget)
+        return memory.vault.templates.render(_TEMPLATE, values, now=now, max_chars=most)
+
+    count = counter(estimated=estimated)
+    frame = count(render({"parts": [], "left_out": ""}))
+    places = _places(memory.vault.config.kinds)
+    sources = _Sources(memory, now, besides)
+    there = sources.gathered(query, files, thread)
+    there[_OBSERVED.name] = sources.observed(session or thread or "")
+    return _Composer(places, there, count, budget, render, frame).context()
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What there is for a part of a context.
+
+    Attributes:
+        excerpts: in the order in which they are given.
+        unread: what could not be read: place, and reason.
+        further: how many more passages fit the query than were looked at.
+    """
+
+    excerpts: list[Excerpt] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    further: int = 0
+
+
+class _Sources:
+    """Gathers the parts of a context, each from the layers of the vault that speak to the memory's scope.
+
+    Args:
+        memory: whose.
+        now: the moment at which memories expire and preferences have faded.
+        besides: files that are left out; see `context`.
+    """
+
+    def __init__(self, memory: Memory, now: datetime, besides: Collection[str] = ()) -> None:
+        self._memory = memory
+        self._now = now
+        self._besides = besides
+        # From everyone's to the scope's own, as `Scope.layers`.
+        self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
+
+    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
+        """What there is for each part of a context; the arguments are those of `context`."""
+        own: dict[str, Callable[[], _Gathered]] = {
+            RULE.name: partial(self.rules, files),
+            PROJECT.name: self.project,
+            PREFERENCE.name: self.preferences,
+            WORKING.name: _Gathered if thread is None else partial(self.working, thread),
+        }
+        kinds = [kind for kind in self._memory.vault.config.kinds if kind.title]
+        parts = {kind.part: own.get(kind.name, partial(self.kind, kind))() for kind in kinds}
+        # What is pinned besides stands in the part of its kind only.
+        given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
+        pinned = self.pinned()
+        parts[_PINNED.name] = _Gathered(
+            [each for each in pinned.excerpts if each.path not in given], pinned.unread
+        )
+        parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
+        return parts
+
+    def rules(self, files: Sequence[str]) -> _Gathered:
+        """The rules that apply to one of the files, or without files all: the highest priority first."""
+        gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
+        about = [workspace_path(self._memory.vault, file) for file in files]
+        for rule in everything:
+            if not rule.enabled or (about and not any(map(rule.applies_to, about))):
+                continue
+            vault = next(v for v in self._layers if v.namespace == rule.layer)
+            path = rule.path[len(join(rule.layer, "x")) - 1 :]
+            told = f"for {', '.join(rule.globs)}" if rule.globs else ""
+            source = self._source(vault, path, gathered)
+            gathered.excerpts.extend(
+                source.whole(note=in_line(told), rank=(-rule.priority,)) if source else []
+            )
+        known = {rule.path for rule in everything}
+        for vault in self._layers:
+            for found in vault.walk(RULE.folder):
+                if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
+                    self._source(vault, found.path, gathered)
+        return gathered
+
+    def project(self) -> _Gathered:
+        """The sections of the project memory of every layer; where not all fit, the narrower layer counts.
+
+        What `project sync` has written there is left out: those are the rules, which have their own part.
+        """
+        gathered = _Gathered()
+        for number, vault in enumerate(self._layers):
+            shown = self._shown(vault, PROJECT_FILE)
+            document = (
+                self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
+            )
+            if document:
+                source = ExcerptSource(document, shown, _synced(document))
+                gathered.excerpts.extend(source.sections((-number,)))
+        return gathered
+
+    def preferences(self) -> _Gathered:
+        """The preferences by their names, those of a narrower layer over the others; the strongest count."""
+        gathered = _Gathered()
+        found: dict[str, Excerpt] = {}
+        for vault in self._layers:
+            for entry in vault.walk(PREFERENCE.folder):
+                if name_of(entry.path) is None:
+                    continue
+                shown = self._shown(vault, entry.path)
+                try:
+                    read = read_preference(vault.read(entry.path), self._now)
+                except MemoryNotFound:
+                    continue
+                except (DocumentRefused, FieldNotFound, PathRefused) as error:
+                    gathered.unread.append((in_line(shown), error.message))
+                    continue
+                if not read.hidden:
+                    found[read.name] = of_preference(read, shown)
+        gathered.excerpts.extend(found[name] for name in sorted(found))
+        return gathered
+
+    def pinned(self) -> _Gathered:
+        """The memories whose `tier` is `pinned` and that have not expired, by their paths."""
+        gathered = _Gathered()
+        for listed in self._memory.ls(where=["tier=pinned"]):
+            document = self._read(self._memory.vault, listed.path, gathered)
+            if document and not content.has_passed(content.expiry_of(document), self._now):
+                gathered.excerpts.extend(ExcerptSource(document).whole())
+        return gathered
+
+    def kind(self, kind: Kind) -> _Gathered:
+        """The memories of a kind that has no source of its own, as far as there are not too many to read."""
+        gathered = _Gathered()
+        met = [
+            (vault, found) for vault in self._layers for found in vault.walk(kind.folder) if not found.problem
+        ]
+        newest = sorted(met, key=lambda each: each[1].mtime_ns, reverse=True)[:_MOST_FOUND]
+        for vault, found in sorted(newest, key=lambda each: each[1].path):
+            shown = self._shown(vault, found.path)
+            document = self._read(vault, found.path, gathered, shown)
+            if document and not content.has_passed(content.expiry_of(document), self._now):
+                gathered.excerpts.extend(ExcerptSource(document, shown).whole())
+        if len(met) > _MOST_FOUND:
+            reason = f"{len(met) - _MOST_FOUND:,} older ones were not looked at: search for them"
+            gathered.unread.append((f"{kind.folder}/", reason))
+        return gathered
+
+    def working(self, thread: str) -> _Gathered:
+        """The sections of the working memory of a thread, unless it has expired."""
+        gathered, vault = _Gathered(), self._memory.vault
+        for info in Working(vault, lambda build: build(), lambda: self._now).list():
+            if (info.kind, info.id, info.expired) == ("thread", thread, False):
+                source = self._source(vault, info.path, gathered)
+                gathered.excerpts.extend(source.sections() if source else [])
+        return gathered
+
+    def observed(self, session: str) -> _Gathered:
+        """The newest observations of a session and reflections on them, in the order of time."""
+        gathered = _Gathered()
+        newest = self._memory.observations.newest(session) if session else None
+        for at, each in enumerate(newest.found if newest else ()):
+            source = self._source(self._memory.vault, each.path, gathered)
+            # Reflections first, as they are on more; then the newest.
+            gathered.excerpts.extend(source.whole(rank=(-min(1, each.generation), -at)) if source else [])
+        if newest and newest.left_out:
+            gathered.unread.append((f"{OBSERVATION.folder}/", f"{newest.left_out:,} older ones"))
+        return gathered
+
+    def found(self, query: str) -> _Gathered:
+        """The passages that fit a query, the best first."""
+        results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
+        hits = [hit for hit in results.hits if not self._is_synced(hit)]
+        return _Gathered(passages(self._memory, hits), further=results.left_out)
+
+    def _is_synced(self, hit: Hit) -> bool:
+        """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
+        if hit.path != self._memory.vault.shown(PROJECT_FILE):
+            return False
+        first, last = self._synced_lines
+        return first <= hit.line <= last
+
+    @cached_property
+    def _synced_lines(self) -> tuple[int, int]:
+        with suppress(DocumentRefused, PathRefused):
+            document = self._memory.vault.within("").find(PROJECT_FILE)
+            span = _synced(document) if document else None
+            if document and span:
+                return document.lines.number(span.start), document.lines.number(span.end - 1)
+        return 0, 0
+
+    def _shown(self, vault: Vault, path: str) -> str:
+        """What the memory at `path` of a layer is called."""
+        return self._memory.vault.shown(join(vault.namespace, path))
+
+    def _source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
+        shown = self._shown(vault, path)
+        document = self._read(vault, path, gathered, shown)
+        return ExcerptSource(document, shown) if document else None
+
+    def _read(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
+        if self._besides and real_path(vault, path) in self._besides:
+            return None
+        try:
+            document = vault.read(path)
+            _ = document.frontmatter  # which may pass a limit
+        except MemoryNotFound:
+            return None
+        except (DocumentRefused, PathRefused) as error:
+            gathered.unread.append((in_line(shown or path), error.message))
+            return None
+        return document
+
+
+def _synced(document: Document) -> Span | None:
+    """What `project sync` has written into a project memory."""
+    try:
+        found = generated.find(document.text)
+    except generated.Broken:
+        return None
+    return found.span if found else None
+
+
+@dataclass(slots=True)
+class _Filled:
+    """A part while it is filled: what is in, by its number; what follows what was cut; what is in costs."""
+
+    kept: dict[int, Excerpt]
+    remainders: dict[int, Excerpt]
+    tokens: int = 0
+
+    @property
+    def in_order(self) -> list[Excerpt]:
+        return [self.kept[number] for number in sorted(self.kept)]
+
+
+class _Composer:
+    """Puts together a context of what was gathered.
+
+    Args:
+        places: the parts that there may be.
+        gathered: what there is for each.
+        count: counts tokens.
+        budget: the most tokens of the text.
+        render: renders the template with the variables `parts` and `left_out`.
+        frame: tokens of the template without either.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[_Place],
+        gathered: dict[str, _Gathered],
+        count: Count,
+        budget: int,
+        render: Callable[[dict[str, Any]], str],
+        frame: int,
+    ) -> None:
+        self._places = places
+        self._gathered = gathered
+        self._count = count
+        self._budget = budget
+        self._render = render
+        self._frame = frame
+        self._costs = {
+            place.name: [self._cost(excerpt) for excerpt in gathered[place.name].excerpts] for place in places
+        }
+
+    def context(self) -> Context:
+        """The context: as much as fits by what each excerpt costs alone, and less while that is too much."""
+        if not any(g.excerpts or g.unread or g.further for g in self._gathered.values()):
+            return Context(text="", tokens=0, parts=(), left_out=())
+        filled = self._filled()
+        while True:
+            left_out = self._left_out(filled)
+            text = self._text(filled, left_out)
+            tokens = self._count(text)
+            if tokens <= self._budget:
+                return self._result(text, tokens, filled, left_out)
+            if not self._drop(filled, tokens - self._budget):
+                break
+        for text in self._shortest(left_out):
+            tokens = self._count(text)
+            if tokens <= self._budget:
+                break
+        return self._result(text, tokens, filled, left_out)
+
+    def _cost(self, excerpt: Excerpt) -> int:
+        return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
+
+    def _head(self, place: _Place) -> int:
+        """What a part costs beside its excerpts: its title, and the fence that they share."""
+        shared = self._gathered[place.name].excerpts[0].together
+        return self._count(f"\n## {place.title}\n") + (self._count(fenced("", shared)) if shared else 0)
+
+    # -- which excerpts -----------------------------------------------------------------------------------
+
+    def _filled(self) -> dict[str, _Filled]:
+        """The excerpts that fit; what a part does not use flows on to the next ones."""
+        there = [place for place in self._places if self._gathered[place.name].excerpts]
+        titles = sum(self._head(place) for place in there)
+        room = self._budget - self._frame - titles
+        if sum(sum(costs) for costs in self._costs.values()) > room:
+            room -= self._budget // _LIST_SHARE
+        shares = sum(place.share for place in there)
+        filled = {place.name: _Filled({}, {}) for place in self._places}
+        unused = 0
+        for place in there:
+            allotted = max(0, room) * place.share // shares + unused
+            filled[place.name] = self._fill(place.name, allotted, filled)
+            unused = allotted - filled[place.name].tokens
+        return filled
+
+    def _fill(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
+        """The excerpts of one part that fit into `room`: those of the lowest rank first, then the newest."""
+        excerpts, costs = self._gathered[name].excerpts, self._costs[name]
+        filled = _Filled({}, {})
+        order = sorted(range(len(excerpts)), key=lambda number: excerpts[number].day, reverse=True)
+        for number in sorted(order, key=lambda number: excerpts[number].rank):
+            if name == _FOUND.name and _is_given(excerpts[number], before):
+                continue
+            left = room - filled.tokens
+            if costs[number] <= left:
+                filled.kept[number] = excerpts[number]
+                filled.tokens += costs[number]
+            elif costs[number] > room and left >= _LEAST_CUT:
+                parted = cut(excerpts[number], lambda kept, left=left: self._cost(kept) <= left)  # type: ignore[misc]
+                if parted:
+                    filled.kept[number], filled.remainders[number] = parted
+                    filled.tokens += self._cost(parted.kept)
+        return filled
+
+    def _drop(self, filled: dict[str, _Filled], excess: int) -> bool:
+        """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""
+        gained = 0
+        for place in reversed(self._places):
+            part = filled[place.name]
+            excerpts = self._gathered[place.name].excerpts
+            order = sorted(part.kept, key=lambda number: excerpts[number].day, reverse=True)
+            order.sort(key=lambda number: excerpts[number].rank)
+            while order and gained < excess:
+                number = order.pop()
+                cost = self._cost(part.kept.pop(number))
+                part.remainders.pop(number, None)
+                part.tokens -= cost
+                gained += cost
+        return gained > 0
+
+    # -- the text -----------------------------------------------------------------------------------------
+
+    def _left_out(self, filled: dict[str, _Filled]) -> list[LeftOut]:
+        left_out = []
+        for name, part in filled.items():
+            there = self._gathered[name]
+            for number, excerpt in enumerate(there.excerpts):
+                if number in part.remainders:
+                    rest = part.remainders[number]
+                    left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost(rest)))
+                elif number not in part.kept and not (name == _FOUND.name and _is_given(excerpt, filled)):
+                    cost = self._costs[name][number]
+                    left_out.append(LeftOut(part=name, place=excerpt.place, tokens=cost))
+            left_out += [LeftOut(part=name, place=p, tokens=0, reason=r) for p, r in there.unread]
+            if there.further:
+                reason = f"{there.further:,} more passages fit: search for them"
+                left_out.append(LeftOut(part=name, place="", tokens=0, reason=reason))
+        return left_out
+
+    def _text(self, filled: dict[str, _Filled], left_out: Sequence[LeftOut]) -> str:
+        parts = [
+            {"name": place.name, "title": place.title, "blocks": blocks(filled[place.name].in_order)}
+            for place in self._places
+            if filled[place.name].kept
+        ]
+        return self._render({"parts": parts, "left_out": self._listed(left_out)})
+
+    def _listed(self, left_out: Sequence[LeftOut]) -> str:
+        """The list of what was left out: as many items as there is room for, the others counted by part."""
+        if not left_out:
+            return ""
+        low, high = -1, len(left_out)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self._count(_list(left_out, middle)) <= self._budget // _LIST_SHARE
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return f"{_counted(left_out)}: raise the budget." if low < 0 else _list(left_out, low)
+
+    def _shortest(self, left_out: Sequence[LeftOut]) -> list[str]:
+        """What is said where the budget has no room for the template, the longest first."""
+        told = f"[memory left out: {_counted(left_out)}]\n"
+        return [told, f"[{len(left_out)} left out]\n", "…\n" if self._count("…\n") <= self._budget else "…"]
+
+    def _result(
+        self, text: str, tokens: int, filled: dict[str, _Filled], left_out: Sequence[LeftOut]
+    ) -> Context:
+        parts = tuple(
+            Part(
+                name=place.name,
+                title=place.title,
+                places=tuple(excerpt.place for excerpt in filled[place.name].in_order),
+                tokens=filled[place.name].tokens,
+            )
+            for place in self._places
+            if filled[place.name].kept
+        )
+        return Context(text=text, tokens=tokens, parts=parts, left_out=tuple(left_out))
+
+
+def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
+    """Whether another part gives all of these lines."""
+    others = (each for name, part in filled.items() if name != _FOUND.name for each in part.kept.values())
+    return any(
+        each.path == excerpt.path and each.first <= excerpt.first and excerpt.last <= each.last
+        for each in others
+    )
+
+
+def _list(left_out: Sequence[LeftOut], count: int) -> str:
+    """The first `count` items of a list, and how many more each part has."""
+    others = left_out[count:]
+    lines = [left.line for left in left_out[:count]]
+    by_part: dict[str, list[LeftOut]] = {}
+    for left in others:
+        by_part.setdefault(left.part, []).append(left)
+    lines += [f"{part}: {_counted(found)}" for part, found in by_part.items()]
+    return fenced("\n".join(lines), "left-out")
+
+
+def _counted(left_out: Sequence[LeftOut]) -> str:
+    count, tokens = len(left_out), sum(left.tokens for left in left_out)
+    return f"{count:,} {'place' if count == 1 else 'places'}, about {tokens:,} tokens"

@@ -1,0 +1,191 @@
+"""The kinds of memory, each with its verbs, and what is remembered by the name of its kind.
+
+A kind of a vault's own, and any without verbs of its own, grows as notes do: a text becomes a section at the
+end of the memory that is named. An object fills in the kind's template, which makes a new memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mdmem.errors import Usage
+from mdmem.facade.lazy import Lazy
+from mdmem.kind import NOTE, PREFERENCE, PROJECT, WORKING, Kind
+from mdmem.memory.verbs import Build, Verbs
+from mdmem.vault.paths import Scope
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:  # most commands use one of these, or none
+    from mdmem.capture.capture import Capture
+    from mdmem.capture.inbox import Inbox
+    from mdmem.index.view import View
+    from mdmem.memory.notes import Notes
+    from mdmem.memory.preferences import Preferences
+    from mdmem.memory.project import Project
+    from mdmem.memory.references import References
+    from mdmem.memory.rules import Rules
+    from mdmem.memory.working import Working
+    from mdmem.observations.observations import Observations
+    from mdmem.observations.summaries import Summaries
+    from mdmem.review.git import Git
+    from mdmem.sessions.sessions import Sessions
+
+R = TypeVar("R")
+
+_CATEGORY_AND_KEY = "category/key, such as ui/theme"
+_NAMES = {
+    PREFERENCE.name: _CATEGORY_AND_KEY,
+    PROJECT.name: "a heading of AGENTS.md",
+    WORKING.name: "the id of the thread",
+}
+# Options that are of one kind; what belongs to notes is of every kind that grows as they do.
+_OPTIONS = {"title": NOTE, "why": PREFERENCE, "resource": WORKING, "ttl": WORKING}
+
+
+class Kinds(Verbs[R], Generic[R]):
+    """The verbs for any memory, and the kinds with their own verbs."""
+
+    def __init__(
+        self, vault: Vault, scope: Scope, run: Callable[[Build], R], view: Callable[[], View]
+    ) -> None:
+        super().__init__(vault, run, view)
+        self.scope = scope
+
+    notes: Lazy[Notes[R]] = Lazy("mdmem.memory.notes:Notes", "_vault", "_run", doc="The notes.")
+    working: Lazy[Working[R]] = Lazy(
+        "mdmem.memory.working:Working",
+        "_vault",
+        "_run",
+        doc="The working memory of threads and resources.",
+    )
+    preferences: Lazy[Preferences[R]] = Lazy(
+        "mdmem.memory.preferences:Preferences", "_vault", "_run", doc="The preferences."
+    )
+    project: Lazy[Project[R]] = Lazy(
+        "mdmem.memory.project:Project", "_vault", "_run", doc="The project memory."
+    )
+    rules: Lazy[Rules] = Lazy("mdmem.memory.rules:Rules", "_vault", "scope", doc="The rules.")
+    references: Lazy[References[R]] = Lazy(
+        "mdmem.memory.references:References",
+        "_vault",
+        "_run",
+        "_view",
+        doc="What memories point at: links, tags, URLs, and code.",
+    )
+    git: Lazy[Git[R]] = Lazy(
+        "mdmem.review.git:Git", "_vault", "_run", doc="What git knows of the memories, and commits of them."
+    )
+    summaries: Lazy[Summaries[R]] = Lazy(
+        "mdmem.observations.summaries:Summaries",
+        "_vault",
+        "_run",
+        "_sessions",
+        doc="The summaries of sessions, one memory for each.",
+    )
+    observations: Lazy[Observations[R]] = Lazy(
+        "mdmem.observations.observations:Observations",
+        "_vault",
+        "_run",
+        "_sessions",
+        doc="What stretches of sessions left behind.",
+    )
+    inbox: Lazy[Inbox[R]] = Lazy(
+        "mdmem.capture.inbox:Inbox", "_vault", "_run", "_find_verb", doc="The changes that somebody proposes."
+    )
+    _sessions: Lazy[Sessions] = Lazy("mdmem.sessions.sessions:Sessions", "_vault", doc="The conversations.")
+
+    @cached_property
+    def capture(self) -> Capture[R]:
+        """What is stated in sessions, and where it goes."""
+        return self._make_capture(self._run, moves=False)
+
+    def _make_capture(self, run: Callable[[Build], R], *, moves: bool) -> Capture[R]:
+        from mdmem.capture.capture import Capture  # noqa: PLC0415 - start-up
+
+        return Capture(self._vault, run, self._find_verb, self._sessions, moves=moves)
+
+    def _find_verb(self, name: str) -> Callable[..., Build]:
+        """Find a verb by its name; called, it returns what makes its plan, and reads nothing yet."""
+        builds: Kinds[Build] = Kinds(self._vault, self.scope, lambda build: build, self._view)
+        verb: Callable[..., Build] = attrgetter(name)(builds)
+        return verb
+
+    def remember(
+        self,
+        kind: str,
+        name: str,
+        value: Any,
+        *,
+        title: str | None = None,
+        why: str | None = None,
+        resource: str | None = None,
+        ttl: int | None = None,
+        base: str | None = None,
+    ) -> R:
+        """Keep something where its kind is kept, by the verb of that kind.
+
+        Args:
+            kind: note, working, preference, project, or a kind that the vault declares.
+            name: of a note; the id of a thread; `category/key` of a preference; a heading of project memory.
+            value: a text. A preference and working memory may be any JSON value. For a kind that the vault
+                declares a text is added as a section, and an object fills in its template for a new memory.
+            title: of the section.
+            why: the reason of a preference.
+            resource: whose working memory, in place of a thread's; `name` is empty then.
+            ttl: seconds that working memory lives from each change on; 0 for ever.
+            base: the hash that the caller saw of working memory or a preference.
+
+        Raises:
+            Usage: there is no such kind, or it does not take what is given.
+            As the verb of the kind.
+        """
+        row = _row(self._vault, kind)
+        like = row if row.name in _NAMES else NOTE
+        given = {"title": title, "why": why, "resource": resource, "ttl": ttl}
+        for option, of in _OPTIONS.items():
+            if given[option] is not None and of is not like:
+                raise Usage(problem=f"{option} is for {of.name}, not for {kind}")
+        if base is not None and like not in {WORKING, PREFERENCE}:
+            raise Usage(problem=f"a {kind} entry is added whatever else has changed", remedy="leave base out")
+        if resource and name:
+            problem = "working memory is of a thread or of a resource"
+            raise Usage(problem=problem, remedy="give name or resource")
+        if not (name or resource):
+            what = _NAMES.get(row.name, f"the name of the {kind}")
+            raise Usage(problem="name must be given", remedy=f"here it is {what}")
+        if like is WORKING:
+            return self.working.update(value, thread=name or None, resource=resource, ttl=ttl, base=base)
+        if like is PREFERENCE:
+            return self.preferences.set(*_category_and_key(name), value, why=why, base=base)
+        if like is PROJECT:
+            return self.project.append(name, _text(value))
+        if isinstance(value, Mapping) and row.template and row is not NOTE:
+            return self.new(kind, name, value)
+        from mdmem.memory.notes import Notes  # noqa: PLC0415 - start-up
+
+        return Notes(self._vault, self._run, kind=row).append(name, _text(value), title)
+
+
+def _row(vault: Vault, name: str) -> Kind:
+    remembered = {kind.name: kind for kind in vault.config.kinds if kind.is_remembered}
+    if name not in remembered:
+        known = ", ".join(sorted(remembered))
+        raise Usage(problem=f"nothing is remembered as {name!r}", remedy=f"a kind is one of {known}")
+    return remembered[name]
+
+
+def _category_and_key(name: str) -> tuple[str, str]:
+    category, _slash, key = name.partition("/")
+    if not (category and key):
+        raise Usage(problem=f"name is {name!r}", remedy=f"for a preference it is {_CATEGORY_AND_KEY}")
+    return category, key
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        remedy = "only a preference or working memory may be any JSON"
+        raise Usage(problem="value is a text here", remedy=remedy)
+    return value

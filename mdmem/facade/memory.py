@@ -1,0 +1,802 @@
+"""The façade: one object that gathers every kind of memory of one scope.
+
+It is long because it is what a program sees: each question stands here, with its arguments, and calls what
+answers it.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from mdmem.arguments import texts_of
+from mdmem.diagnostic import Diagnostic, about_file, told
+from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.tree import LINEAGE
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
+from mdmem.facade.kinds import Kinds
+from mdmem.facade.lazy import Lazy
+from mdmem.kind import PROPOSAL, kind_at
+from mdmem.memory.history import changed_since
+from mdmem.text.globs import matcher
+from mdmem.vault.folder import find
+from mdmem.vault.paths import (
+    Scope,
+    StrPath,
+    check_folder,
+    check_memory,
+    is_under,
+    join,
+    path_text,
+    path_texts,
+    relative,
+)
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:  # most commands use one of these, or none
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from ripgrepy import Ripgrepy
+
+    from mdmem.capture.capture import Capture
+    from mdmem.errors import MdmemError, NotAllowed
+    from mdmem.facade.context import Context
+    from mdmem.facade.doctor import Health
+    from mdmem.facade.instructions import WorkspaceProject
+    from mdmem.facade.statistics import MemoryStats
+    from mdmem.index.grep import Case, Hits
+    from mdmem.index.index import Index
+    from mdmem.index.query import Each, SearchRequest
+    from mdmem.index.search import Results
+    from mdmem.index.sync import Progress as FileProgress, Synced
+    from mdmem.index.view import View
+    from mdmem.kind import Kind
+    from mdmem.markdown.inline import Citation
+    from mdmem.memory.verbs import Build, Listed
+    from mdmem.models.generator import Generator
+    from mdmem.observations.observer import ObservedSession, SessionObservations
+    from mdmem.results.results import ToolResults
+    from mdmem.schema import Schemas
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.template.templates import Templates
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.store import Entry
+    from mdmem.vault.transaction import Applied
+    from mdmem.watch.events import Watch
+    from mdmem.watch.watcher import Keeper
+
+
+Progress = Callable[[str, int, int], None]
+
+
+class Memory(Kinds["Applied"]):
+    """The memories of one scope of a vault.
+
+    Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
+    that changes something does it at once and says what it did; the same verb of `plan` only returns the
+    edit plan. With `thread`, no path is that of another conversation either; see `of_thread`.
+    """
+
+    project: Lazy[WorkspaceProject] = Lazy(
+        "mdmem.facade.instructions:WorkspaceProject",
+        "vault",
+        "_transact",
+        doc="The project memory, and what coding tools are told beside it.",
+    )
+    results: Lazy[ToolResults] = Lazy(
+        "mdmem.results.results:ToolResults",
+        "vault",
+        doc="The outputs of tools: their short forms, and all of each.",
+    )
+    observations: Lazy[SessionObservations] = Lazy(
+        "mdmem.observations.observer:SessionObservations",
+        "vault",
+        "_transact",
+        "sessions",
+        doc="What stretches of sessions left behind, and what makes it.",
+    )
+
+    def __init__(
+        self, root: str, scope: Scope | None = None, *, actor: str = "", thread: str | None = None
+    ) -> None:
+        scope = scope or Scope()
+        self.thread = thread
+        self.vault = Vault(root, scope.wall, actor, scope.reads)
+        if thread is not None:
+            from mdmem.sessions.logs import bound_to  # noqa: PLC0415 - start-up
+
+            self.vault = bound_to(thread, self.vault)
+        super().__init__(self.vault, scope, self._transact, self._current)
+        self._words: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"Memory({self.vault.root!r}, {self.scope!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it has opened stays in this process.
+        return partial(Memory, actor=self.vault.actor, thread=self.thread), (self.vault.root, self.scope)
+
+    def of_thread(self, thread: str) -> Memory:
+        """The same memories, of those that conversations left behind only what is of one thread.
+
+        Its summary, observations and working memory stay, also where it is another name of a session. Those
+        of others are neither found nor read nor changed, as if they were another user's.
+
+        Raises:
+            Usage, PathRefused: no thread can have this name.
+        """
+        return Memory(self.root, self.scope, actor=self.vault.actor, thread=thread)
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the vault's folder."""
+        return self.vault.root
+
+    @property
+    def folder(self) -> str:
+        """The absolute path of the namespace's folder, which is made with its first memory."""
+        return os.path.join(self.vault.root, self.vault.namespace).rstrip(os.sep)
+
+    @property
+    def workspace(self) -> str:
+        """What the memories talk about: the git root that holds the vault, else its parent folder."""
+        return self.vault.workspace
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of memory, the built-in ones first.
+
+        Raises:
+            ConfigInvalid: the config cannot be read.
+        """
+        return self.vault.config.kinds
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas, the vault's own over the built-in ones."""
+        return self.vault.schemas
+
+    @property
+    def templates(self) -> Templates:
+        """The templates, the vault's own over the built-in ones."""
+        return self.vault.templates
+
+    @property
+    def remarks(self) -> list[str]:
+        """What had to give in the vault, the index and git so far, in words, each once."""
+        of_index = self.index.notes if "index" in vars(self) else []
+        return list(dict.fromkeys((*self.vault.notes, *of_index, *self._words)))
+
+    @property
+    def capture_refused(self) -> NotAllowed | None:
+        """Why hooks keep and observe no conversations, where the config asks for that; None otherwise."""
+        config = self.vault.config
+        if not (config.sessions.capture or config.observation.enabled or self.is_captured):
+            return None
+        from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
+
+        return capture_refused(self.vault)
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the config asks for what is stated, and for outputs of tools, to be kept."""
+        return self.vault.config.capture.policy != "off"
+
+    @property
+    def commit_refused(self) -> MdmemError | None:
+        """Why nothing is committed to git by itself, where the config asks for that; None otherwise."""
+        if self.vault.config.git.commit == "off":
+            return None
+        from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
+
+        return Commits(self.vault).refused()
+
+    def commit_left(self) -> str:
+        """Commit to git what a session or a server leaves, where the config asks for that and it may be.
+
+        Returns:
+            A word about what was not committed, and why; no error is raised.
+        """
+        if self.vault.config.git.commit == "off":
+            return ""
+        from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
+
+        return Commits(self.vault).by_itself()
+
+    @cached_property
+    def plan(self) -> Kinds[EditPlan]:
+        """The same verbs, which return an edit plan and write nothing."""
+        return Kinds(self.vault, self.scope, lambda build: build(), self._current)
+
+    @cached_property
+    def capture(self) -> Capture[Applied]:
+        """What is stated in sessions, and where it goes."""
+        return self._make_capture(partial(self._transact, locked=True), moves=True)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The conversations: logs of messages by key."""
+        return self._sessions
+
+    def observe(
+        self,
+        session: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        watch: bool = False,
+        generator: Generator | None = None,
+    ) -> Iterable[ObservedSession]:
+        """Observe sessions, and reflect on what was observed, where that is due; see `observations.due`.
+
+        Where another process observes a session already, that one does it.
+
+        Args:
+            session: the key of one.
+            all: every session of the namespace.
+            watch: go on as they grow, for ever, and tell each time; without it, once, before this returns.
+            generator: asks a language model; without one, or where it fails, rules decide.
+
+        Raises:
+            Usage: neither a session nor all of them.
+        """
+        if (session is None) != all:
+            raise Usage(problem="observe one session, or all of them", remedy="give a session, or all")
+        from mdmem.observations.observer import Observer  # noqa: PLC0415 - start-up
+
+        observer = Observer(self.vault, self._transact, self.sessions)
+        if watch:
+            return observer.watch(session, generator)
+        return observer.every(generator) if session is None else [observer.work(session, generator)]
+
+    def start_background(self, session: str) -> bool:
+        """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
+        if not (self.vault.config.observation.enabled or self.is_captured):
+            return False
+        from mdmem.facade.background import start  # noqa: PLC0415 - few vaults want it
+
+        return start(self, session)
+
+    def sync(self, *, rebuild: bool = False, progress: FileProgress | None = None) -> Synced:
+        """Make the index say what the files say; every question does so by itself.
+
+        Args:
+            rebuild: make it anew, whatever it says.
+            progress: told how many of how many files are read, in place of the `progress` of this object.
+
+        Returns:
+            What has changed since the last time, in this namespace.
+
+        Raises:
+            LockTimeout, StorageFailed: it cannot be done now.
+        """
+        self.vault.enter()
+        told = self._told(progress)
+        synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told, alone=True)
+        return synced.under(self.vault.wall)
+
+    def apply(self, plan: EditPlan) -> Applied:
+        """Do what a plan says, all of it or nothing; see `Vault.apply`. Then it is committed, if wanted."""
+        return self._committed(self.vault.apply(plan))
+
+    def prepared(self, plan: EditPlan) -> EditPlan:
+        """A plan as `apply` would do it: checked, and without the secrets that it may not add."""
+        return self.vault.prepare(plan).plan
+
+    def state_folder(self, name: str) -> str:
+        """The absolute path of a folder for what can be made anew, made when missing; git ignores it.
+
+        Raises:
+            PathRefused: it cannot be a name, or a part of it is a link.
+            StorageFailed: it cannot be made.
+        """
+        return self.vault.disk.local(check_folder(name))
+
+    def context(
+        self,
+        query: str = "",
+        files: Sequence[StrPath] = (),
+        thread: str | None = None,
+        budget: int = 4000,
+        *,
+        estimated: bool = False,
+    ) -> Context:
+        """What an agent needs of its memory, as one Markdown text; see `mdmem.facade.context`.
+
+        Rules, project memory, preferences and memories with `tier: pinned`, then the working memory of the
+        thread and the passages that fit the query, each in a fence with its place and day. The template is
+        `context`, which the vault can replace.
+
+        Args:
+            query: what to look for; nothing without one.
+            files: give only the rules about these files of the workspace; without any, all rules.
+            thread: whose working memory to give; none without.
+            budget: the most tokens of the text, the list of what was left out included.
+            estimated: estimate tokens, also where a tokenizer is installed, which takes time to load.
+
+        Raises:
+            Usage: the budget is less than 1.
+            TemplateFailed: the vault's template cannot be rendered.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.facade.context import context  # noqa: PLC0415 - start-up
+
+        return context(self, query, path_texts(files), thread, budget, estimated=estimated)
+
+    def watch(self, *, poll_seconds: float | None = None) -> Watch:
+        """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
+
+        While it runs, questions to this object need not look at every file; those of other processes neither.
+
+        Args:
+            poll_seconds: look at every file this often beside watching; without it, where events do not tell
+                everything, as on network file systems.
+
+        Raises:
+            LockTimeout, StorageFailed: as `sync`.
+        """
+        from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
+
+        return Watch(self._current(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds)
+
+    def keep_current(self) -> Keeper:
+        """Watch for changes, so that questions look only at what has changed: for a process that goes on.
+
+        While it runs, questions of other processes need not look at every file either.
+
+        Returns:
+            To be closed.
+        """
+        from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
+
+        self.index.rest_when_idle()
+        return Keeper(self.index)
+
+    def doctor(self, *, fix: bool = False) -> Health:
+        """What is wrong with the vault itself; see `mdmem.facade.doctor`.
+
+        Args:
+            fix: first mend links to memories that other programs have moved, remove what crashes left, and
+                make the index anew where it is wrong.
+
+        Raises:
+            As `Vault.apply`, with `fix`.
+        """
+        from mdmem.facade.doctor import examine, mend  # noqa: PLC0415 - start-up
+
+        mended = self._transact(lambda: mend(self.vault, self._current())) if fix else None
+        return examine(self.vault, self._current, mended)
+
+    # -- questions: none of them changes a memory ----------------------------------------------------------
+
+    def at(self, file: StrPath) -> str | None:
+        """The path of the memory that a file on disk, or a link to it, is; None for any other file."""
+        if "\0" in path_text(file):
+            return None
+        path = self.inside(os.path.realpath(file)) or ""
+        hidden = any(part.startswith(".") for part in path.split("/"))
+        return path if path.endswith(SUFFIXES) and not hidden else None
+
+    def inside(self, file: StrPath) -> str | None:
+        """What a place on disk is called here, whether or not anything is there; None outside.
+
+        The vault's folder, and one of the workspace that it is in, mean all of the namespace: `""`. A link in
+        the workspace leads nowhere.
+        """
+        if "\0" in path_text(file):
+            return None
+        root, workspace = self.vault.root, self.vault.workspace
+        place = os.path.abspath(file)
+        if not is_under(place, root):
+            place = _unlinked(place, workspace)
+        if place == root or (is_under(root, place) and is_under(place, workspace)):
+            return ""
+        if is_under(place, root):
+            full = unicodedata.normalize("NFC", relative(place, root).replace(os.sep, "/"))
+        else:
+            full = next((path for path, each in self.vault.mounted("").items() if each == place), "")
+        return relative(full, self.vault.namespace) if full and self.vault.wall.holds(full) else None
+
+    def in_workspace(self, path: StrPath) -> str:
+        """The file of a memory, from the workspace on, as programs that know nothing of vaults call it."""
+        return self.vault.disk.in_workspace(join(self.vault.namespace, str(path))).replace(os.sep, "/")
+
+    def exists(self, path: StrPath) -> bool:
+        """Whether a memory stands at `path`, or below the folder that it is."""
+        path = path_text(path)
+        if path.endswith(SUFFIXES):
+            return self.vault.exists(path)
+        return next(self.vault.walk(path), None) is not None
+
+    def show(self, path: StrPath) -> Document:
+        """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
+        self.vault.enter()
+        return self.vault.read(path_text(path), recovered=True)
+
+    def ls(
+        self,
+        within: StrPath = "",
+        *,
+        paths: Sequence[StrPath] = (),
+        globs: Sequence[str] = (),
+        where: Sequence[str] = (),
+        sort: str = "",
+        long: bool = False,
+    ) -> list[Listed]:
+        """The memories that fit, in the order of their paths: below the folder `within`, or among `paths`.
+
+        Files that look like memories and cannot be one come with their `problem`, except with conditions.
+
+        Args:
+            within: a folder; everything without.
+            paths: only these memories and folders.
+            globs: a memory has to fit one of them, seen from `within`.
+            where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
+            sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
+                last.
+            long: with its day, its type and its title.
+
+        Raises:
+            MemoryNotFound: nothing is there.
+            PatternInvalid: a glob or a condition that cannot be read.
+            Usage: paths and a folder.
+        """
+        from mdmem.memory.verbs import Listed, among, conditional, detailed  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        paths, within = path_texts(paths), path_text(within)
+        if paths and within:
+            raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
+        fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
+        if not (where or sort):
+            met = list(self.vault.walk(within))
+            if within and not met:
+                raise MemoryNotFound(path=within)
+            named = among((f.path for f in met), paths)
+            found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if f.path in named]
+        else:
+            found = conditional(self._current(), paths or [within], where, sort)
+        fitting = [listed for listed in found if fits(listed.path[inside:])]
+        return detailed(self._current(), fitting) if long else fitting
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        paths: Sequence[StrPath] = (),
+        within: StrPath = "",
+        globs: Sequence[str] = (),
+        types: Sequence[str] = (),
+        regex: bool = False,
+        case: Case = "ignore",
+        word: bool = False,
+        context: int = 0,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Hits:
+        """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`.
+
+        Args:
+            pattern: what to look for.
+            paths: only in these memories and folders.
+            within: only below this folder, from which globs are seen.
+            types: only in memories of one of these types.
+            globs, regex, case, word, limit: as `mdmem.index.grep` takes them.
+            context: lines before and after each hit.
+            before, after: in place of `context`.
+
+        Raises:
+            MemoryNotFound: a path names nothing.
+            Usage: an argument that cannot mean anything; or paths and a folder.
+            As `mdmem.index.grep.grep`.
+        """
+        from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        paths, within = path_texts(paths), path_text(within)
+        if paths and within:
+            raise Usage(problem="paths and a folder (--in) exclude each other", remedy="give paths alone")
+        for path in paths:
+            if not self.exists(path):
+                raise MemoryNotFound(path=path)
+        base = self.vault.namespace
+        folder = self.vault.folder(within)
+        targets = list(map(self.vault.folder, paths))
+        return grep(
+            pattern,
+            root=self.vault.root,
+            mounts=self.vault.mounted(folder),
+            read=lambda path: self.vault.read(relative(path, base), recovered=True),
+            namespace=folder,
+            base=base,
+            wall=self.vault.wall,
+            # Ripgrep is given names as the disk spells them.
+            targets=[self.vault.store.spelled(each) or each for each in targets] or None,
+            only=self._of_types(types) if types else None,
+            globs=texts_of(globs, "globs"),
+            regex=regex,
+            case=case,
+            word=word,
+            before=context if before is None else before,
+            after=context if after is None else after,
+            limit=limit,
+        )
+
+    def _of_types(self, types: Sequence[str]) -> set[str]:
+        """The memories of one of these types, as the whole vault names them."""
+        view, wanted = self._current(), {name.casefold() for name in texts_of(types, "types")}
+        return {
+            view.outside(path)
+            for path, _, _, fields in view.memories({"type"})
+            if not wanted.isdisjoint(str(value).casefold() for value in fields.get("type", ()))
+        }
+
+    def ripgrep(self, pattern: str) -> Ripgrepy:
+        """All of ripgrep for the files of this namespace: a `Ripgrepy`, to be given more options and run.
+
+        It never leaves the folder: hidden files, links and a program to run for each file stay off whatever
+        options are added. `grep` knows more: mounted files, headings, dates, and what could not be read.
+
+        Args:
+            pattern: a regular expression; it may begin with a dash.
+
+        Raises:
+            ProgramFailed: there is no ripgrep.
+        """
+        from mdmem.index.grep import ripgrepy  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return ripgrepy(pattern, self.vault.root, self.vault.wall)
+
+    def search(
+        self,
+        query: str | SearchRequest,
+        *,
+        within: StrPath = "",
+        types: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        since: str = "",
+        before: str = "",
+        limit: int = 10,
+        budget: int | None = None,
+        each: Each = "memory",
+        context: int | None = None,
+        explain: bool = False,
+    ) -> Results:
+        """The passages that fit a query best.
+
+        Args:
+            query: what to look for; or a `SearchRequest` that says all, and nothing besides.
+            within, types, tags, since, before: as `SearchRequest`, and so are
+            limit, budget, each, context, explain.
+
+        Raises:
+            Usage: an argument that cannot mean anything.
+            PathRefused: `within` leaves the namespace.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
+        from mdmem.index.search import search  # noqa: PLC0415 - start-up
+
+        request = SearchRequest(
+            query="" if isinstance(query, SearchRequest) else query,
+            within=path_text(within),
+            types=texts_of(types, "types"),
+            tags=texts_of(tags, "tags"),
+            since=since,
+            before=before,
+            limit=limit,
+            budget=budget,
+            each=each,
+            context=context,
+            explain=explain,
+        )
+        if isinstance(query, SearchRequest):
+            if request != SearchRequest(query=""):
+                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest out")
+            request = query
+        index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
+        self.vault.enter()
+        index.sync(progress=self._told())
+        read = partial(index.vault.read, recovered=True)
+        return index.both(
+            lambda database, text: search(text, request, read=read, headings=database.headings, layers=layers)
+        )
+
+    def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
+        """What a template renders to; see `mdmem.template`.
+
+        Raises:
+            NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
+        """
+        from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+
+        return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
+
+    def check(self, paths: Sequence[StrPath] = (), *, links: bool = True) -> list[Diagnostic]:
+        """Everything that is wrong with memories: form, schema, secrets, links, and what they came from.
+
+        Args:
+            paths: memories or folders; all memories without any.
+            links: whether to look at links, for which the index is made current.
+
+        Raises:
+            MemoryNotFound: a path names nothing.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        self.vault.enter()
+        findings: list[Diagnostic] = []
+        related: set[str] = set()
+        met: list[str] = []
+        paths = path_texts(paths)
+        for path in paths or ("",):
+            for found in self.vault.counted("checking", list(self._named(path))):
+                met.append(found[0])
+                findings += self._check_one(*found, related)
+        if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
+            findings += self.capture.check()
+        if related:
+            from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
+
+            findings += astray(self._current(), related)
+        if links and met:
+            from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
+
+            view = self._current()
+            told = {(each.path, each.position.line, each.code) for each in findings}
+            leading = unresolved(view, occurrences(view, types=LINKS, paths=met if paths else None))
+            # What a memory came from is told already, with its place in the frontmatter.
+            findings += (each for each in leading if (each.path, each.position.line, each.code) not in told)
+        return findings
+
+    def _named(self, path: str) -> Iterator[tuple[str, str]]:
+        if path.endswith((".md", ".json")):
+            yield path, ""
+            return
+        met = False
+        for found in self.vault.walk(path):
+            met = True
+            yield found.path, found.problem
+        if path and not met:
+            raise MemoryNotFound(path=path)
+
+    def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
+        """What is wrong with one memory; with fields of lineage it is put into `related`."""
+        if problem:
+            return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
+        try:
+            document = self.vault.read(path)
+            related.update(path for key in LINEAGE if document.fields.get(key))
+            found = self.vault.check(document)
+            if kind_at(path) is PROPOSAL:
+                from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
+
+                found += judge(document, self.vault)
+            return told(found)
+        except (DocumentRefused, StorageFailed, SystemFailing) as error:
+            return [about_file(path, error.code, error.message, error.hint)]
+
+    def history(self, path: StrPath | Sequence[StrPath] | None = None) -> list[Entry]:
+        """The changes to this namespace, newest first; with `path`, those to one memory or any of several.
+
+        Raises:
+            PathRefused: `path` cannot name a memory.
+        """
+        given = (path,) if isinstance(path, str | os.PathLike) else path or ()
+        names = {check_memory(name) for name in given}
+        return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
+
+    def diff(self, path: StrPath, *, since: str | None = None) -> str:
+        """What has changed in a memory, as a unified diff; empty when nothing has.
+
+        Args:
+            path: of a memory, which may be gone by now.
+            since: the hash of what it was, or the id of a change, which counts; without it, the last change;
+                see `history`.
+
+        Raises:
+            NamedNotFound: it was never changed through mdmem, or not so, or what it was is not kept any more.
+            Usage: a hash of fewer than eight digits.
+        """
+        return changed_since(self.vault, path_text(path), since)
+
+    def stats(self) -> MemoryStats:
+        """How much memory there is, by folder and by month; see `mdmem.facade.statistics`.
+
+        Raises:
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.facade.statistics import counted  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return counted(self._current(), self.vault)
+
+    # -- what the verbs and questions need -----------------------------------------------------------------
+
+    def _transact(self, build: Build, *, locked: bool = False) -> Applied:
+        """Apply the plan that `build` makes, then commit it to git where the config wants that."""
+        return self._committed(self.vault.transact(build, locked=locked))
+
+    def _committed(self, applied: Applied) -> Applied:
+        if applied.files and self.vault.config.git.commit == "auto":
+            from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
+
+            word = Commits(self.vault).by_itself([file.path for file in applied.files])
+            self._words += [word] if word else []
+        return applied
+
+    @cached_property
+    def index(self) -> Index:
+        """The index of the whole vault; every question that needs it makes it current first."""
+        from mdmem.index.index import Index  # noqa: PLC0415 - start-up
+
+        return Index(self.vault.root, _pinning)
+
+    def _current(self) -> View:
+        """What the index knows of this namespace, once it is current."""
+        from mdmem.index.view import View  # noqa: PLC0415 - start-up
+
+        self.index.sync(texts=False, progress=self._told())
+        return View(self.index, self.vault)
+
+    @property
+    def progress(self) -> Progress | None:
+        """Told what takes a while, and how much of how much of it is done, from the thread that does it."""
+        return self.vault.progress
+
+    @progress.setter
+    def progress(self, told: Progress | None) -> None:
+        self.vault.progress = told
+
+    def _told(self, progress: Callable[[int, int], None] | None = None) -> Callable[[int, int], None] | None:
+        """What is told how far indexing is: the callback of a caller, else the `progress`.
+
+        How many files there are is for the owner to know.
+        """
+        told = progress or (partial(self.progress, "indexing") if self.progress else None)
+        if told is None or self.scope.is_owner:
+            return told
+        return lambda done, of: told(100 * done // of, 100)
+
+
+def _pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
+    from mdmem.code.citations import pinning  # noqa: PLC0415 - few memories cite code
+
+    return pinning(vault)
+
+
+def _unlinked(file: str, workspace: str) -> str:
+    """An absolute path without the links that stand outside of the workspace.
+
+    A link in it came with the files: it does not decide what is read or written.
+    """
+    folder, names = os.sep, file.split(os.sep)[1:]
+    for number, name in enumerate(names):
+        step = os.path.join(folder, name)
+        if os.path.islink(step) and not is_under(folder, workspace):
+            step = os.path.realpath(step)
+        if not os.path.isdir(step) or os.path.islink(step):
+            return os.path.join(step, *names[number + 1 :])
+        folder = step
+    return folder
+
+
+def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
+    vault: StrPath | None = None, scope: Scope | None = None, *, actor: str = ""
+) -> Memory:
+    """The memories of `scope` in a vault.
+
+    Args:
+        vault: the vault's folder; without one it is found as the program finds it: from MDMEM_VAULT, then
+            upward from the current folder, in folders that are a vault or hold `memories/`.
+        scope: whose memory, about what; without one, the whole vault.
+        actor: who makes changes, for the history.
+
+    Raises:
+        VaultNotFound: no vault there.
+    """
+    return Memory(find(vault), scope, actor=actor)

@@ -1,0 +1,1 @@
+"""What stands in a Markdown text: blocks, links, citations and sentences."""

@@ -1,0 +1,458 @@
+"""The three-way merge of frontmatter and JSON by key, from the source text of each side.
+
+Comments and quoting stay. Of JSON, the changes of ours are spliced into the text of theirs; of frontmatter,
+each key has the lines of the side that changed it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from mdmem.diagnostic import Span
+from mdmem.document import frontmatter
+from mdmem.document.relink import repointed
+from mdmem.document.tree import KeyPath, same
+from mdmem.errors import DocumentRefused
+from mdmem.merging.conflict import Conflicts, value_conflict
+from mdmem.text.diff import Versions, complete, merged_order, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mdmem.document.document import Document
+    from mdmem.document.frontmatter import Frontmatter
+    from mdmem.document.tree import Member, Node
+
+K = TypeVar("K")
+
+
+class Brackets(Generic[K]):
+    """The brackets of a collection, and what stands between them and its parts: commas, blanks, line ends.
+
+    Args:
+        text: what the collection stands in.
+        node: the collection.
+        places: where each of its parts stands in `text`, in order.
+    """
+
+    def __init__(self, text: str, node: Node, places: Mapping[K, Span]) -> None:
+        start, end = node.span
+        starts, ends = [place.start for place in places.values()], [place.end for place in places.values()]
+        self.gaps = [text[at:to] for at, to in zip([start + 1, *ends], [*starts, end - 1], strict=True)]
+        self.commas = dict(zip(list(places)[1:], self.gaps[1:], strict=False))
+        self.pair = text[start], text[end - 1]
+
+    def joined(self, other: Brackets[K], parts: Mapping[K, str]) -> str:
+        """`parts` laid out as here; what is not known here, as in `other`."""
+        opening, closing = self.pair
+        if not parts:
+            return opening + closing
+        lead, *gaps = self.gaps if len(self.gaps) > 1 else other.gaps
+        usual = next(iter({**self.commas, **other.commas}.values()), f",{lead or ' '}")
+        (_, first), *others = parts.items()
+        rest = (self.commas.get(key, usual) + part for key, part in others)
+        return "".join([opening, lead, first, *rest, *gaps[-1:], closing])
+
+
+class MergedFields(NamedTuple):
+    """Lines of YAML, and what they must read as."""
+
+    text: str
+    value: Any
+
+
+def merged_fields(
+    documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
+) -> MergedFields | None:
+    """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
+
+    Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
+    whoever uses the text must see to it that it reads as the value.
+
+    Args:
+        documents: the three versions.
+        fronts: their frontmatter, without flaws; it may be absent.
+        conflicts: takes what is found; with any, the value means nothing, nor without markers the text.
+    """
+    blocks = complete(documents.paired(fronts, _of_frontmatter))
+    if not blocks:
+        return None
+    text, value = _FieldsMerge(documents, conflicts).mapping((), blocks)
+    marks = documents.paired(fronts, lambda document, front: document.text[: front.span.start])
+    fences = documents.paired(fronts, _fence)
+    # Where one side removed all fields and the other added some, the lines around them come from the other.
+    choices = [*(fences.agreed() or ()), fences.theirs, fences.ours]
+    opening, closing = next(fence for fence in choices if any(fence) or not text)
+    return MergedFields("".join([*(marks.agreed() or ()), opening, text, closing]), value)
+
+
+def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
+    """The `---` lines; empty where there is no frontmatter."""
+    (start, end), inner = front.span, front.inner
+    return document.text[start : inner.start], document.text[inner.end : end]
+
+
+# ------------------------------------------------------------------------------------------------ entries
+
+
+class _Entry(NamedTuple):
+    """A key of a block mapping: the comments and blank lines above it, and the span of its own lines."""
+
+    document: Document
+    lead: str
+    span: Span
+    member: Member
+
+    @property
+    def node(self) -> Node:
+        return self.member.node
+
+    @property
+    def own(self) -> str:
+        return self.document.text[slice(*self.span)]
+
+    @property
+    def fields(self) -> MergedFields:
+        return MergedFields(self.own, self.node.value)
+
+    def inner(self) -> tuple[str, _Block] | None:
+        """The line of the key, and the block mapping under it."""
+        document, node = self.document, self.node
+        head_end = _line(document, self.member.key_span.end - 1).end
+        if node.kind != "mapping" or node.style != "block" or node.anchored:
+            return None
+        if node.members[0].key_span.start < head_end:
+            return None
+        block = _of_mapping(document, node, Span(head_end, self.span.end))
+        return (document.text[self.span.start : head_end], block) if block else None
+
+
+class _Block(NamedTuple):
+    """The lines of a block mapping: its keys, and what follows the last."""
+
+    entries: dict[str, _Entry]
+    tail: str
+
+
+def _of_frontmatter(document: Document, front: Frontmatter) -> _Block | None:
+    if front.node and (front.node.style != "block" or front.node.anchored):
+        return None
+    if not front.present and document.text.startswith("---", front.span.start):
+        # A line at the other's place would be enough to make frontmatter of it.
+        return None
+    return _of_mapping(document, front.node, front.inner)
+
+
+def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | None:
+    """The mapping that stands on the whole lines of a span; None when two of its keys share a line."""
+    text, at = document.text, lines.start
+    entries = {}
+    for member in node.members if node else ():
+        start = _line(document, member.key_span.start).start
+        end = _line(document, max(member.key_span.end, member.node.span.end) - 1).end
+        if start < at or end > lines.end:
+            return None
+        entries[member.key] = _Entry(document, text[at:start], Span(start, end), member)
+        at = end
+    return _Block(entries, text[at : lines.end])
+
+
+def _line(document: Document, offset: int) -> Span:
+    return document.lines.span(document.lines.number(offset))
+
+
+# -------------------------------------------------------------------------------------------------- merge
+
+
+@dataclass(slots=True)
+class _FieldsMerge:
+    documents: Versions[Document]
+    conflicts: Conflicts
+
+    def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> MergedFields:
+        keys = blocks.map(lambda block: list(block.entries))
+        parts, values = [], {}
+        for key in merged_order(keys) or placed(keys.theirs, keys.ours):
+            found = self._entry((*path, key), Versions(*(block.entries.get(key) for block in blocks)))
+            if found:
+                parts.append(found.text)
+                values[key] = found.value
+        tails = blocks.map(lambda block: block.tail)
+        tail = tails.agreed() or (self._conflict(path, tails),)
+        return MergedFields("".join([*parts, *tail]), values)
+
+    def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
+        """The lines of a key; None when it is gone."""
+        base, ours, theirs = entries
+        texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
+        known = len(self.conflicts)
+        if ours and theirs:
+            lead = Versions(base.lead if base else "", ours.lead, theirs.lead).agreed()
+            own = self._own(path, base, ours, theirs)
+            if lead and own:
+                return MergedFields(lead[0] + own.text, own.value)
+        else:
+            agreed, kept = texts.agreed(), ours or theirs
+            if agreed:
+                return MergedFields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
+        # Where keys inside of it have told of conflicts, the key itself is not another one.
+        return MergedFields(self._conflict(path, texts, told=len(self.conflicts) > known), None)
+
+    def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
+        agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
+        if agreed:
+            return theirs.fields if agreed[0] == theirs.own else ours.fields
+        # Lines that say the same in other words give way, but not with a comment in them.
+        for side, other in (ours, theirs), (theirs, ours):
+            if "#" not in side.own and any(e and same(side.node.value, e.node.value) for e in (base, other)):
+                return other.fields
+        inner = complete(Versions(base.inner() if base else None, ours.inner(), theirs.inner()))
+        if inner:
+            head = inner.map(itemgetter(0)).agreed()
+            text, values = self.mapping(path, inner.map(itemgetter(1)))
+            return MergedFields(head[0] + text, values) if head else None
+        return _merged_list(base, ours, theirs) or self._repointed(Versions(base, ours, theirs))
+
+    def _repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
+        """A key of which one side changed only where links lead."""
+        known = complete(entries)
+        text = known and repointed(self.documents, known.map(lambda entry: entry.span))
+        if not (known and text):
+            return None
+        limits = self.documents.theirs.limits
+        front = frontmatter.parse(
+            f"---\n{text}---\n", max_depth=limits.max_depth, max_values=limits.max_values
+        )
+        key = known.theirs.member.key
+        return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
+
+    def _conflict(
+        self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False
+    ) -> str:
+        theirs = self.documents.theirs
+        conflict, newline = value_conflict("field", path, theirs, texts), theirs.lines.newline
+        if told:
+            return self.conflicts.marked(conflict.base, conflict.ours, conflict.theirs, newline)
+        return self.conflicts.take(conflict, newline)
+
+
+# -------------------------------------------------------------------------------------------------- lists
+
+
+_Scalar = tuple[str, Any]  # the type of a value, since 1, 1.0 and true are equal, and the value
+
+
+class _List(NamedTuple):
+    """A list of scalars, each once and in one line; or an empty value, which counts as a list without any."""
+
+    entry: _Entry
+    places: dict[_Scalar, Span]
+
+    @classmethod
+    def of(cls, entry: _Entry) -> _List | None:
+        node, lines = entry.node, entry.document.lines
+        if node.anchored or not (node.kind == "list" or (node.kind == "scalar" and node.value is None)):
+            return None
+        for item in node.items:
+            start, end = item.span
+            plain = item.kind == "scalar" and not item.anchored and start < end
+            if not plain or lines.number(start) != lines.number(end - 1):
+                return None
+        places = {(type(item.value).__name__, item.value): item.span for item in node.items}
+        return cls(entry, places) if len(places) == len(node.items) else None
+
+    @property
+    def is_flow(self) -> bool:
+        return self.entry.node.style == "flow"
+
+    @property
+    def inner(self) -> Span:
+        """What the items stand in: the brackets, or the lines from the first item on."""
+        entry, node = self.entry, self.entry.node
+        if self.is_flow:
+            return node.span
+        return Span(_line(entry.document, node.items[0].span.start).start, entry.span.end)
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What else stands in the lines of the key: before the items, and behind them."""
+        text = self.entry.document.text
+        return text[self.entry.span.start : self.inner.start], text[self.inner.end : self.entry.span.end]
+
+    def loses_comment(self, like: _List) -> bool:
+        """Whether a comment between the items would have no place in another list."""
+        edges = [self.inner.start, *chain.from_iterable(self.places.values()), self.inner.end]
+        between = (self.entry.document.text[s:e] for s, e in zip(edges[::2], edges[1::2], strict=True))
+        return (self.is_flow or like.is_flow) and any("#" in text for text in between)
+
+    def brackets(self) -> Brackets[_Scalar]:
+        return Brackets(self.entry.document.text, self.entry.node, self.places)
+
+    def written(self, like: _List) -> dict[_Scalar, str]:
+        """Each item as it would stand in another list: in brackets its value, in a block list its lines."""
+        document, text = self.entry.document, self.entry.document.text
+        values = {key: text[slice(*place)] for key, place in self.places.items()}
+        if like.is_flow:
+            return values
+        indent = _indent(like.entry.document, like.entry.node.items[0].span)
+        if self.is_flow:
+            return {k: f"{indent}- {v}{like.entry.document.lines.newline}" for k, v in values.items()}
+        result = {}
+        at: int | None = None
+        for key, place in self.places.items():
+            # The comments above an item belong to it; those above the first one, to the list.
+            line = _line(document, place.start)
+            lines = text[line.start if at is None else at : line.end]
+            margin = rf"(?:(?<=[\r\n])|\A){_indent(document, place)}(?![\r\n]|\Z)"
+            result[key] = re.sub(margin, indent, lines)
+            at = line.end
+        return result
+
+
+def _indent(document: Document, place: Span) -> str:
+    line = document.text[slice(*_line(document, place.start))]
+    return line[: len(line) - len(line.lstrip(" "))]
+
+
+def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
+    """Two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
+    lists = complete(Versions(base or ours, ours, theirs).map(_List.of))
+    if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
+        return None
+    if not base:
+        lists = lists._replace(base=_List(ours, {}))
+    like = lists.theirs
+    if base and len({side.entry.node.style for side in lists}) == 1:
+        around = lists.map(lambda side: side.around).agreed()
+    else:
+        # Where the styles differ, only comments would be missed.
+        around = None if "#" in "".join(lists.ours.around) else (like.around,)
+    order = merged_order(lists.map(lambda side: list(side.places)))
+    if not around or order is None or lists.ours.loses_comment(like) or like.loses_comment(like):
+        return None
+    written = lists.map(lambda side: side.written(like))
+    kept: dict[_Scalar, str] = {}
+    for key in {**written.base, **dict.fromkeys(order)}:
+        agreed = Versions(*(side.get(key) for side in written)).agreed()
+        if not agreed:
+            return None
+        if agreed[0] is not None:
+            kept[key] = agreed[0]
+    parts = {key: kept[key] for key in order if key in kept}
+    if like.is_flow:
+        text = like.brackets().joined((lists.ours if lists.ours.is_flow else like).brackets(), parts)
+    elif parts:
+        text = "".join(parts.values())
+    else:
+        return None
+    return MergedFields(around[0][0] + text + around[0][1], [value for _, value in parts])
+
+
+_ABSENT = object()
+
+
+def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | None:
+    """The merged text; None when one of the documents is not sound JSON.
+
+    Args:
+        documents: the three versions.
+        conflicts: takes what is found; with any, the text means nothing, as no JSON has place for marks.
+    """
+    roots = complete(documents.map(_root))
+    if not roots:
+        return None
+    text = _JsonMerge(documents, conflicts).value((), Versions(*roots))
+    start, end = roots.theirs.span
+    return f"{documents.theirs.text[:start]}{text}{documents.theirs.text[end:]}"
+
+
+def _root(document: Document) -> Node | None:
+    try:
+        return document.tree if document.is_json and not document.findings else None
+    except DocumentRefused:
+        return None
+
+
+@dataclass(slots=True)
+class _JsonMerge:
+    documents: Versions[Document]
+    conflicts: Conflicts
+
+    def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
+        """The text of a value; None when it is gone."""
+        texts = self.documents.paired(nodes, _written)
+        agreed = texts.agreed()
+        if agreed:
+            return agreed[0]
+        # What says the same in other words gives way.
+        values = nodes.map(lambda node: node.value if node else _ABSENT)
+        if same(values.ours, values.base) or same(values.ours, values.theirs):
+            return texts.theirs
+        if same(values.theirs, values.base):
+            return texts.ours
+        if nodes.ours and nodes.theirs and all(node is None or node.kind == "mapping" for node in nodes):
+            return self._object(path, nodes.base, nodes.ours, nodes.theirs)
+        united = self._list(nodes)
+        if united is None:
+            self.conflicts.take(value_conflict("json", path, self.documents.theirs, texts), "\n")
+        return united
+
+    def _list(self, nodes: Versions[Node | None]) -> str | None:
+        """Lists of scalars, each once, merged as sets; None when they are not, or cannot be."""
+        places = complete(nodes.map(_scalars))
+        order = places and merged_order(places.map(list))
+        if not (places and order and nodes.ours and nodes.theirs):
+            return None
+        stands = {key: places.map(lambda side, key=key: key in side).agreed() for key in order}  # type: ignore[misc]
+        (_, mine, yours), (_, ours, theirs) = self.documents, places
+        parts = {
+            key: yours.text[slice(*theirs[key])] if key in theirs else mine.text[slice(*ours[key])]
+            for key in order
+            if stands[key] == (True,)
+        }
+        layout, other = Brackets(yours.text, nodes.theirs, theirs), Brackets(mine.text, nodes.ours, ours)
+        return layout.joined(other, parts)
+
+    def _object(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
+        members = Versions(base, ours, theirs).map(_members)
+        names = {
+            member.key: document.text[member.key_span.start : member.node.span.start]
+            for document, side in zip(self.documents[1:], members[1:], strict=True)
+            for member in side.values()
+        }
+        keys = members.map(list)
+        parts: dict[str, str] = {}
+        for key in merged_order(keys) or placed(keys.theirs, keys.ours):
+            nodes = Versions(*(side[key].node if key in side else None for side in members))
+            value = self.value((*path, key), nodes)
+            if value is not None:
+                parts[key] = names[key] + value
+        layout, other = (
+            Brackets(
+                document.text, node, {m.key: Span(m.key_span.start, m.node.span.end) for m in node.members}
+            )
+            for document, node in ((self.documents.theirs, theirs), (self.documents.ours, ours))
+        )
+        return layout.joined(other, parts)
+
+
+def _members(node: Node | None) -> dict[str, Member]:
+    return {member.key: member for member in node.members} if node else {}
+
+
+def _scalars(node: Node | None) -> dict[_Scalar, Span] | None:
+    """The items of a JSON list, which are scalars, each once; None when they are not."""
+    if node is None:
+        return {}
+    if node.kind != "list" or any(item.kind != "scalar" for item in node.items):
+        return None
+    places = {(type(item.value).__name__, item.value): item.span for item in node.items}
+    return places if len(places) == len(node.items) else None
+
+
+def _written(document: Document, node: Node | None) -> str | None:
+    return document.text[slice(*node.span)] if node else None

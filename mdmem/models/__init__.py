@@ -1,0 +1,1 @@
+"""Models that a user names: programs, and what asks them."""

@@ -1,0 +1,1 @@
+"""What sessions leave: observations and summaries."""

@@ -1,0 +1,493 @@
+"""Observations: what stretches of a session left behind, and reflections on several, as memories.
+
+Each stands below `observations/<session>/`. The name of one tells its source: how the log's id begins, and
+the numbers of the first and the last message. So a session that is made again has nothing in common with the
+one before it. What a reflection covers stays where it is, and is told from the fields `derived_from`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+
+from mdmem.arguments import check_natural
+from mdmem.document.document import Document
+from mdmem.document.field import set_field, unset_field
+from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
+from mdmem.kind import OBSERVATION
+from mdmem.sessions.conversation import Conversation
+from mdmem.sessions.logs import name_of
+from mdmem.sessions.record import RunSummary
+from mdmem.text.regex import regex
+from mdmem.text.tokens import estimate, unescaped
+from mdmem.vault.config import ObservationSettings
+from mdmem.vault.paths import check_memory, is_under, join
+from mdmem.vault.plan import Change, EditPlan, deletion, edit
+
+if TYPE_CHECKING:
+    import builtins
+
+    from mdmem.memory.verbs import Build
+    from mdmem.models.generator import Generator
+    from mdmem.sessions.engine import Expanded
+    from mdmem.sessions.message import Message
+    from mdmem.sessions.sessions import Sessions
+    from mdmem.sessions.state import State
+    from mdmem.vault.vault import Vault
+
+R = TypeVar("R")
+
+Step = Literal["observe", "reflect", "reflect-meta"]
+"""What may be due for a session."""
+CURSOR = "observations"
+"""The name under which a log keeps how far it was observed: the number of the last message."""
+REFLECTIONS, OBSERVATIONS, TOKENS = 5, 20, 4_000
+"""How many of each an agent is given, and how many tokens of both."""
+HOST = "host"
+"""Who made an observation that a caller saved."""
+DIGITS = 8
+"""How many characters of a log's id stand in a name."""
+
+_NUMBER = "([1-9][0-9]{0,14})"
+_OBSERVATION = regex(rf"([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
+_REFLECTION = regex(rf"reflection-([0-9A-Za-z]{{1,{DIGITS}}})-{_NUMBER}-{_NUMBER}\.md")
+_LEAST_REFLECTIONS = 2  # that one is made of when it is due
+_NAMED = 3  # of the observations in the message of a change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a stretch of a session left behind; with a generation, a reflection on several of these.
+
+    Attributes:
+        path: of the memory, by which it is named.
+        session, log: the key of the session, and the id of its log.
+        first, last: the numbers of the first and the last message that it is about.
+        generation: 0; of a reflection 1 on observations, else one more than that of what it is on.
+        follows: the path of the observation before it; empty of the first, and of reflections.
+        derived_from: the paths of what a reflection is on.
+        created: when it was made (ISO 8601, UTC).
+        tokens: of its text.
+        by: who made it: `extract` (rules), `host` (who saved it), or the name of a model.
+        asked, answered: tokens that a model was asked and has answered for it, estimated; 0 without one.
+        problem: why no model made it, or why it cannot be read; empty otherwise.
+        text: what it says.
+    """
+
+    path: str
+    session: str
+    log: str
+    first: int
+    last: int
+    generation: int = 0
+    follows: str = ""
+    derived_from: tuple[str, ...] = ()
+    created: str = ""
+    tokens: int = 0
+    by: str = ""
+    asked: int = 0
+    answered: int = 0
+    problem: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestObservations:
+    """What an agent is given of a session's observations.
+
+    Attributes:
+        found: reflections and observations that no reflection covers, in the order of time.
+        left_out: how many further ones there are that none covers.
+    """
+
+    found: tuple[Observation, ...]
+    left_out: int
+
+
+class ObservationPlace(NamedTuple):
+    """What the name of an observation tells.
+
+    Attributes:
+        path: of the memory.
+        log: how the log's id begins.
+        generation: as in `Observation`.
+        first, last: the numbers of the messages; of a reflection, both are its own number.
+    """
+
+    path: str
+    log: str
+    generation: int
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.rpartition("/")[2]
+
+
+class Observations(Generic[R]):
+    """The observations of a namespace's sessions. What is unknown is empty."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        sessions: Sessions,
+        settle: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take what is needed.
+
+        Args:
+            vault, run: as for `Verbs`.
+            sessions: the conversations.
+            settle: lets the log of a session say how far it was observed, before what tells it goes; not for
+                a plan, which changes no log.
+        """
+        self._vault = vault
+        self._run = run
+        self._sessions = sessions
+        self._settle = settle
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def list(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+        """List the observations of a session's log, the oldest first; without a log, all there are.
+
+        Args:
+            session: its key.
+            recent: only so many, the newest ones.
+        """
+        return self._list(session, recent, reflections=False)
+
+    def reflections(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+        """Return the reflections on a session, of every generation; otherwise as `list`."""
+        return self._list(session, recent, reflections=True)
+
+    def newest(
+        self,
+        session: str,
+        reflections: int = REFLECTIONS,
+        observations: int = OBSERVATIONS,
+        budget: int = TOKENS,
+    ) -> NewestObservations:
+        """Return what no reflection covers, reflections first, the newest while they fit.
+
+        Args:
+            session: its key.
+            reflections, observations: at most so many of each; 0 for all.
+            budget: tokens of both; 0 for all. The newest is given in every case.
+        """
+        check_natural(reflections=reflections, observations=observations, budget=budget)
+        _, _, places = self._current(session)
+        uncovered = self._find_uncovered(places)
+        found: list[Observation] = []
+        left = budget
+        for most, each in ((reflections, uncovered.reflections), (observations, uncovered.observations)):
+            for place in reversed(each[-most:] if most else each):
+                read = self._observation_at(place)
+                if read.problem and not read.text:
+                    continue
+                if budget and found and read.tokens > left:
+                    break
+                left -= read.tokens
+                found.append(read)
+        there = len(uncovered.reflections) + len(uncovered.observations)
+        found.sort(key=lambda each: (each.last, each.generation))
+        return NewestObservations(found=tuple(found), left_out=there - len(found))
+
+    def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
+        """Return the observation or reflection of an id, which is its path; None where there is none."""
+        path = _path_of_id(id)
+        place = place_of(path)
+        document = self._vault.find(path) if place else None
+        return observation_in(place, document) if place and document else None
+
+    def expand(self, id: str, budget: int = 4_000) -> Expanded:  # noqa: A002 - as above
+        """Return the messages that an observation or a reflection is about, also those in the archive alone.
+
+        Args:
+            id: its path.
+            budget: tokens; what goes beyond is counted.
+
+        Raises:
+            NamedNotFound: there is no such observation.
+            Usage: the budget is negative.
+        """
+        from mdmem.sessions.engine import within_budget  # noqa: PLC0415 - most calls only list
+
+        check_natural(budget=budget)
+        found = self.get(id)
+        if found is None:
+            raise NamedNotFound(kind="observation", name=id)
+        said: dict[int, Message] = {}
+        stretch = RunSummary(found.last + 1, 0, found.first, found.last, messages=0)
+        for conversation in self._logs_of(found):
+            said = {message.seq: message for message in conversation.standing_for(stretch)} | said
+        messages = [said[seq] for seq in sorted(said)]
+        return within_budget(messages, len(messages), budget)
+
+    def _logs_of(self, found: Observation) -> Iterator[Conversation]:
+        """Yield the log that an observation is of, and what was put aside of it, the newest first."""
+        logs = self._sessions.logs
+        with logs.opened(found.session) as conversation:
+            if conversation.state.log == found.log:
+                yield conversation
+        for path in reversed(logs.archived(found.session)):
+            if f"-{found.log}-" in path:
+                with self._vault.store.log(path) as log:
+                    yield Conversation(log, found.session, logs.most)
+
+    def due(self, session: str, generator: Generator | None = None) -> tuple[Step, ...]:
+        """Return what is due for a session, by [observation] of the config.
+
+        The log is read from where it was observed until there is enough, and no further.
+
+        Args:
+            session: its key.
+            generator: asks a model; without one no reflection is due, since only a model makes one.
+
+        Returns:
+            Of `observe`, `reflect` and `reflect-meta` those that are.
+        """
+        settings = self._vault.config.observation
+        with self._sessions.logs.reading(session) as conversation:
+            state = conversation.state
+            places = of_log(self._places(state.key), state.log)
+            new = (message.tokens for message in conversation.messages(reached(state, places) + 1))
+            is_observed = _sum_reaches(new, _or_default(settings, "message_tokens"))
+        steps: tuple[Step, ...] = ("observe",) if is_observed else ()
+        return (*steps, *(self._reflections_due(places) if generator else ()))
+
+    def _reflections_due(self, places: Sequence[ObservationPlace]) -> Iterator[Step]:
+        settings = self._vault.config.observation
+        uncovered = self._find_uncovered(places)
+        read = (self._observation_at(place).tokens for place in reversed(uncovered.observations))
+        if _sum_reaches(read, _or_default(settings, "observation_tokens")):
+            yield "reflect"
+        # One alone would become another one of which the same is due, without end.
+        if len(uncovered.reflections) >= max(_LEAST_REFLECTIONS, _or_default(settings, "meta_at")):
+            yield "reflect-meta"
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def delete(self, ids: Sequence[str] = (), session: str | None = None) -> R:
+        """Remove observations and reflections, which undo brings back; their sources are not observed again.
+
+        Reflections on them stay, and do not name them any more.
+
+        Args:
+            ids: their paths.
+            session: the key of a session, all of whose they are, also of one of its name before it.
+
+        Raises:
+            Usage: neither is given.
+            MemoryNotFound: an id names no observation.
+        """
+        paths = self._paths_to_delete(ids, session)
+        if self._settle:
+            places = filter(None, map(place_of, paths))
+            for key in dict.fromkeys(self._observation_at(place).session for place in places):
+                with suppress(Usage):  # it names no session
+                    self._settle(key)
+        told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
+
+        def build() -> EditPlan:
+            changes = []
+            for path in paths:
+                document = self._vault.find(path) if place_of(path) else None
+                if document is None:
+                    raise MemoryNotFound(path=path)
+                changes.append(deletion(document))
+            changes += self._unnaming(paths)
+            return EditPlan(changes=tuple(changes), message=f"delete observations {told}")
+
+        return self._run(build)
+
+    def _paths_to_delete(self, ids: Sequence[str], session: str | None) -> builtins.list[str]:
+        """Return the paths of observations that are named one by one, or by their session."""
+        if not ids and session is None:
+            raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
+        paths = [*map(_path_of_id, ids)]
+        if session is not None:
+            paths += [place.path for place in self._places(self._sessions.resolve(session))]
+        return [*dict.fromkeys(paths)]
+
+    def _unnaming(self, paths: Sequence[str]) -> Iterator[Change]:
+        """Yield the changes that take paths which are deleted out of reflections."""
+        for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
+            for place in self._places_in(folder):
+                if not place.generation or place.path in paths:
+                    continue
+                named = self._sources_of(place)
+                left = [each for each in named if each not in paths]
+                document = self._vault.find(place.path) if len(left) < len(named) else None
+                if document:
+                    key = ("derived_from",)
+                    edits = set_field(document, key, left) if left else unset_field(document, key)
+                    yield from edit(document, edits, "").changes
+
+    # -- what stands where --------------------------------------------------------------------------------
+
+    def _list(self, session: str, recent: int | None, *, reflections: bool) -> builtins.list[Observation]:
+        check_natural(recent=recent or 0)
+        _, log, places = self._current(session)
+        wanted = [place for place in places if bool(place.generation) == reflections]
+        start = 0 if recent is None else max(0, len(wanted) - recent)
+        if log:
+            return [self._observation_at(place) for place in wanted[start:]]
+        return sorted(map(self._observation_at, wanted), key=lambda each: each.created)[start:]
+
+    def _current(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
+        """Resolve a session to its key, the id of its log, and what was observed of that log."""
+        key = self._sessions.resolve(session)
+        with self._sessions.logs.opened(key) as conversation:
+            log = conversation.state.log
+        places = self._places(key)
+        return key, log, of_log(places, log) if log else places
+
+    def _places(self, key: str) -> builtins.list[ObservationPlace]:
+        """List the observations and reflections of a session, by the numbers in their names."""
+        return self._places_in(folder_of(key))
+
+    def _places_in(self, folder: str) -> builtins.list[ObservationPlace]:
+        names = self._vault.store.names(join(self._vault.namespace, folder))
+        found = filter(None, (place_of(f"{folder}/{name}") for name in names))
+        return sorted(found, key=lambda place: (place.log, place.last, place.first))
+
+    def _find_uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
+        """Return what no reflection among some observations and reflections covers."""
+        every = list(places)
+        covered: set[str] = set()
+        for place in every:
+            if place.generation:
+                covered.update(path.rpartition("/")[2] for path in self._sources_of(place))
+        left = [place for place in every if place.name not in covered]
+        return Uncovered(
+            observations=[place for place in left if not place.generation],
+            reflections=[place for place in left if place.generation],
+        )
+
+    def _sources_of(self, place: ObservationPlace) -> tuple[str, ...]:
+        """Return what a reflection is on; nothing where it cannot be read. Its text is not looked at."""
+        with suppress(DocumentRefused, PathRefused):
+            document = self._vault.find(place.path)
+            return _sources_in(document.fields) if document else ()
+        return ()
+
+    def _observation_at(self, place: ObservationPlace) -> Observation:
+        """Return an observation as its memory says; of one that cannot be read, its place and the problem."""
+        try:
+            document = self._vault.read(place.path)
+            return observation_in(place, document)
+        except (DocumentRefused, MemoryNotFound, PathRefused) as error:
+            return Observation(
+                path=place.path, session="", log=place.log, first=place.first, last=place.last,
+                generation=place.generation, problem=error.message,
+            )  # fmt: skip
+
+
+class Uncovered(NamedTuple):
+    """What no reflection covers, the oldest first."""
+
+    observations: list[ObservationPlace]
+    reflections: list[ObservationPlace]
+
+
+def folder_of(key: str) -> str:
+    """Return the folder of a session's observations."""
+    return f"{OBSERVATION.folder}/{name_of(key)}"
+
+
+def reached(state: State, places: Iterable[ObservationPlace]) -> int:
+    """Return the number up to which a log was observed: what it says itself, or a file that is newer.
+
+    A number that the log has not got is somebody else's.
+    """
+    kept = state.cursors.get(CURSOR)
+    told = kept if type(kept) is int and 0 <= kept <= state.seq else 0
+    ends = (place.last for place in places if not place.generation and place.last <= state.seq)
+    return max(told, max(ends, default=0))
+
+
+def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:
+    """Return the observations and reflections of one log; none where there is no log."""
+    return [place for place in places if log and place.log == log[:DIGITS]]
+
+
+def place_of(path: str) -> ObservationPlace | None:
+    """Return what a path tells; None where it is that of no observation."""
+    name = path.rpartition("/")[2]
+    if not is_under(path, OBSERVATION.folder):
+        return None
+    if found := _OBSERVATION.fullmatch(name):
+        log, first, last = found[1], int(found[2]), int(found[3])
+        return ObservationPlace(path, log, 0, first, last) if first <= last else None
+    if found := _REFLECTION.fullmatch(name):
+        return ObservationPlace(path, found[1], int(found[2]), int(found[3]), int(found[3]))
+    return None
+
+
+def _path_of_id(given: str) -> str:
+    """Return the path of an id, which may come without folder and suffix."""
+    path = given if given.endswith(".md") else f"{given}.md"
+    return check_memory(path if is_under(path, OBSERVATION.folder) else f"{OBSERVATION.folder}/{path}")
+
+
+def observation_in(place: ObservationPlace, document: Document) -> Observation:
+    """Return an observation as its fields tell it, which people may have changed."""
+    fields = document.fields
+    by = str(fields.get("by") or "")
+    body = document.body.strip()
+    text = body if by == HOST else unescaped(body)
+    found = Observation(
+        path=place.path,
+        session=str(fields.get("session") or ""),
+        log=str(fields.get("log") or place.log),
+        first=place.first,
+        last=place.last,
+        generation=place.generation,
+        follows=str(fields.get("follows") or ""),
+        derived_from=_sources_in(fields),
+        created=str(fields.get("created") or ""),
+        tokens=estimate(text),
+        by=by,
+        asked=_positive(fields.get("asked")),
+        answered=_positive(fields.get("answered")),
+        problem=str(fields.get("problem") or ""),
+        text=text,
+    )
+    if not place.generation:
+        return found
+    first, last = (_positive(fields.get(name)) or 1 for name in ("from", "to"))
+    return replace(found, first=min(first, last), last=last)
+
+
+def _sources_in(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the paths of what a reflection is on."""
+    derived = fields.get("derived_from")
+    named = derived if isinstance(derived, list) else [derived]
+    return tuple(each for each in named if isinstance(each, str))
+
+
+def _positive(value: object) -> int:
+    """Return the number that a field holds; 0 where it holds none."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def _sum_reaches(tokens: Iterable[int], most: int) -> bool:
+    """Return whether a sum reaches `most`, reading no further."""
+    total = 0
+    for each in tokens:
+        total += each
+        if total >= most:
+            return True
+    return False
+
+
+def _or_default(settings: ObservationSettings, name: str) -> int:
+    value: int = getattr(settings, name)
+    default: int = ObservationSettings._field_defaults[name]
+    return value if value > 0 else default

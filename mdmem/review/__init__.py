@@ -1,0 +1,1 @@
+"""Memories in git: review, blame, reverts and commits."""

@@ -1,0 +1,291 @@
+"""Who said what: the facts of a memory, each with the commit that it comes from, and its past."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
+
+from mdmem.diagnostic import Span
+from mdmem.document import anchor
+from mdmem.document.tree import dotted, same
+from mdmem.errors import DocumentRefused, SectionNotFound
+from mdmem.git.history import AGENT, OP
+from mdmem.merging.comparison import partners
+from mdmem.merging.facts import Fact, facts
+from mdmem.review.tracked import agent_of
+from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from mdmem.document.document import Document
+    from mdmem.document.tree import Member
+    from mdmem.git.history import Commit, LoggedCommit
+    from mdmem.review.tracked import Tracked
+    from mdmem.vault.vault import Vault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidFact:
+    """A fact or a field of a memory as it is now, and who said it.
+
+    Attributes:
+        path: the memory.
+        line, last: the numbers of its first and its last line, 1-based.
+        kind: of a fact what it is written as, such as "item"; else "field".
+        heading: of a fact, the titles that it stands under; of a field, its key.
+        id: of a fact, its block id; empty without.
+        text: its words; of a field, as it is written.
+        commit: the last one that changed it; None where `note` says why it is not known.
+        date: when that was written, in ISO 8601.
+        author, email: who wrote it.
+        agent: who made the change, as the commit says, or who made changes in it; empty where it does not.
+        sure: False where somebody else than `agent` may have changed it: the commit also holds a direct edit
+            of the memory, or operations of several agents, or changes outside of the namespace.
+        operations: what the commit says was done in it, to this memory or to what it does not name; of
+            several, nobody knows which of them changed this fact.
+        note: that it is not committed yet, older than what the repository has, or not in it at all.
+    """
+
+    path: str
+    line: int
+    last: int
+    kind: str
+    heading: tuple[str, ...]
+    id: str
+    text: str
+    commit: str | None = None
+    date: str = ""
+    author: str = ""
+    email: str = ""
+    agent: str = ""
+    sure: bool = True
+    operations: tuple[str, ...] = ()
+    note: str = ""
+
+
+_NOT_COMMITTED = "not committed yet"
+_ELSEWHERE = "in another repository, or in none"
+_DEEPEST = 7
+_NAMES_A_MEMORY = regex(r"\.(?:md|json)\b")
+_UNKNOWN = "older than this shallow clone"
+
+
+def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
+    """Each field and each fact of a memory, with who said it last.
+
+    Raises:
+        As `Git.blame`.
+    """
+    now = vault.read(path)
+    name = tracked.name(path)
+    blob = tracked.history.tree(tracked.head, [name]).get(name) if tracked.head else None
+    if not blob:
+        note = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
+        found = _Blame(now, None, (), {}, (), tracked.history.newest).said()
+        return [replace(said, note=note) for said in found]
+    lines = tracked.repository.blame(name, words=True)
+    commits = tracked.history.commits(filter(None, lines))
+    partial = tracked.partial(commits.values())
+    return list(
+        _Blame(now, tracked.document(blob, now.path), lines, commits, partial, tracked.history.newest).said()
+    )
+
+
+class _Blame:
+    """Says who said what in a memory.
+
+    Args:
+        now: the memory.
+        head: the same as the last commit has it; None where it does not.
+        lines: the commit of each line of `head`, as git counts lines; None for one that is not known.
+        commits: these commits, by id.
+        partial: the ids of those whose operations are not told.
+        newest: which of several commits of one second none of the others descends from.
+    """
+
+    def __init__(
+        self,
+        now: Document,
+        head: Document | None,
+        lines: Sequence[str | None],
+        commits: Mapping[str, Commit],
+        partial: Collection[str],
+        newest: Callable[[Sequence[str]], str],
+    ) -> None:
+        self._now, self._head = now, head
+        self._lines, self._commits, self._partial = lines, commits, partial
+        self._newest = newest
+        self._ends = list(accumulate(len(line) + 1 for line in head.text.split("\n")) if head else ())
+
+    def said(self) -> Iterator[SaidFact]:
+        """Each field and each fact, in order."""
+        for member in _members(self._now):
+            yield self._field(member)
+        known = partners(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
+        for fact, before in known:
+            said = SaidFact(
+                path=self._now.path,
+                line=fact.line,
+                last=fact.last,
+                kind=fact.kind,
+                heading=fact.path,
+                id=fact.id,
+                text=fact.text,
+            )
+            yield self._blamed(said, before.span if before and before.said == fact.said else None)
+
+    def _field(self, member: Member) -> SaidFact:
+        start, end = _span(member)
+        said = SaidFact(
+            path=self._now.path,
+            line=self._now.lines.number(start),
+            last=self._now.lines.number(end - 1),
+            kind="field",
+            heading=(dotted([member.key]),),
+            id="",
+            text=self._now.text[start:end],
+        )
+        found = (each for each in (_members(self._head) if self._head else ()) if each.key == member.key)
+        before = next((each for each in found if same(each.node.value, member.node.value)), None)
+        return self._blamed(said, _span(before) if before else None)
+
+    def _blamed(self, said: SaidFact, span: Span | None) -> SaidFact:
+        """What was said, with the last commit that touched a stretch of the last version."""
+        if span is None:
+            return replace(said, note=_NOT_COMMITTED)
+        first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1))
+        touched = [self._commits[id_] for id_ in dict.fromkeys(self._lines[first : last + 1]) if id_]
+        if not touched:
+            return replace(said, note=_UNKNOWN)
+        latest = max(commit.committed for commit in touched)
+        tied = [commit.id for commit in touched if commit.committed == latest]
+        commit = self._commits[self._newest(tied) if len(tied) > 1 else tied[0]]
+        is_part, concerned = commit.id in self._partial, _concerned(commit, self._now.path)
+        agents = dict.fromkeys(agent for _, agent in concerned)
+        return replace(
+            said,
+            commit=commit.id,
+            date=commit.date,
+            author=commit.author,
+            email=commit.email,
+            agent=", ".join(filter(None, agents))
+            if agents and not is_part
+            else agent_of(commit, is_part=is_part),
+            sure=not is_part and len(agents) <= 1,
+            operations=() if is_part else tuple(operation for operation, _ in concerned),
+        )
+
+
+def _concerned(commit: Commit, path: str) -> list[tuple[str, str]]:
+    """The operations in a commit, each with its agent, without those that name other memories alone."""
+    done: list[tuple[str, str]] = []
+    for key, value in commit.trailers:
+        if key == OP:
+            done.append((value, ""))
+        elif key == AGENT and done:
+            done[-1] = (done[-1][0], value)
+    # A memory may have been called otherwise then: where none is left, all may concern it.
+    return [each for each in done if path in each[0] or not _NAMES_A_MEMORY.search(each[0])] or done
+
+
+def _members(document: Document) -> tuple[Member, ...]:
+    try:
+        return document.tree.members if document.tree else ()
+    except DocumentRefused:
+        return ()
+
+
+def _span(member: Member) -> Span:
+    return Span(member.key_span.start, max(member.key_span.end, member.node.span.end))
+
+
+# --------------------------------------------------------------------------------------------------- past
+
+
+class Past:
+    """Follows a section, or what carries a block id, back through the commits that touched its memory.
+
+    Args:
+        tracked: reads old versions.
+        path: the memory, for errors.
+        name: a heading as `MEMORY#HEADING` names it, or `^` and a block id.
+    """
+
+    def __init__(self, tracked: Tracked, path: str, name: str) -> None:
+        self._tracked = tracked
+        self._path = path
+        self._name = name
+        self._version: Document | None = None
+        self._fact: Fact | None = None
+
+    def touched(self, found: Iterable[LoggedCommit]) -> Iterator[LoggedCommit]:
+        """Those of some commits, newest first, that changed it.
+
+        Raises:
+            SectionNotFound: no version of the memory has it.
+            GitFailed: git cannot read one.
+        """
+        met = False
+        for logged in found:
+            before, after = self._versions(logged)
+            now = self._in(after)
+            self._version, self._fact = after or self._version, now or self._fact
+            was = self._in(before)
+            met = met or bool(now or was)
+            if _words(after, now) != _words(before, was):
+                yield logged
+            if was:
+                self._version, self._fact = before, was
+            elif now and before:
+                self._version, self._fact = None, None  # it came to be here, or is of another branch
+        if not met:
+            remedy = "no commit has it: see what the memory says with `mdmem show`"
+            raise SectionNotFound(path=self._path, heading=self._name, remedy=remedy)
+
+    def _versions(self, logged: LoggedCommit) -> tuple[Document | None, Document | None]:
+        """The memory before a commit, and in it; None where it is not there, or is no memory."""
+        versions: list[Document | None] = [None, None]
+        for file in logged.files:
+            for at, blob in enumerate((file.before, file.after)):
+                with suppress(DocumentRefused):
+                    versions[at] = self._tracked.document(blob, self._path) if blob else versions[at]
+        return versions[0], versions[1]
+
+    def _in(self, version: Document | None) -> Fact | None:
+        """The fact in a version: the one that was followed so far, else the one of its name."""
+        if version is None:
+            return None
+        with suppress(DocumentRefused):
+            known, wanted = facts(version), self._fact
+            if self._version is None or wanted is None or self._name.startswith(anchor.BLOCK_MARK):
+                found = anchor.find(version, self._name)
+                if found or self._version is None or wanted is None:
+                    line = found.line if found else 0
+                    return next((fact for fact in known if fact.line <= line <= fact.last), None)
+            same_place = [fact for fact in known if (fact.path, fact.said) == (wanted.path, wanted.said)]
+            if len(same_place) == 1:
+                return same_place[0]
+            pairs = partners(version, self._version)
+            return next((before for fact, before in pairs if fact == wanted), None)
+        return None
+
+
+def _words(version: Document | None, fact: Fact | None) -> list[str]:
+    """What a fact says; of a heading, with all that stands under it."""
+    if version is None or fact is None:
+        return []
+    if fact.kind != "heading":
+        return [fact.said]
+    found = facts(version)
+    level = _level(fact)
+    under = takewhile(lambda each: _level(each) > level, found[found.index(fact) + 1 :])
+    return [each.said for each in (fact, *under)]
+
+
+def _level(fact: Fact) -> int:
+    """How deep a heading is; more than any heading for other facts."""
+    return len(fact.text) - len(fact.text.lstrip("#")) if fact.kind == "heading" else _DEEPEST

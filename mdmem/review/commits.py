@@ -1,0 +1,279 @@
+"""Commits of memories: which of them go into one, what its message says, and when it is made by itself.
+
+A commit takes the memories of the namespace, its mounted files and, at the top, the vault's settings. Its
+trailers name the changes of the vault's own history that led from what git has to what the files hold:
+
+    Mdmem-Op: append to notes/db.md        what was done
+    Mdmem-Id: 20260801T120000123456-1f2e   the change, as `mdmem history` and `mdmem undo` name it
+    Mdmem-Agent: claude                    who did it, where that is known
+
+An `Mdmem-Op` without an id is a direct edit beside them. Where all was edited directly there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.errors import (
+    DocumentRefused,
+    GitRefused,
+    MdmemError,
+    MemoryNotFound,
+    NotAllowed,
+    StorageFailed,
+    Usage,
+)
+from mdmem.git.commit import IGNORED, PendingKind, WorkTree
+from mdmem.git.history import AGENT, ID, OP, SESSION, one_line, with_trailers
+from mdmem.git.repository import Repository
+from mdmem.review.review import Review
+from mdmem.review.tracked import Tracked, is_chosen
+from mdmem.vault import files
+from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.mark import allow, is_allowed
+from mdmem.vault.paths import check_folder, is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mdmem.document.document import Document
+    from mdmem.git.commit import Pending
+    from mdmem.vault.store import Entry, FileChange
+    from mdmem.vault.vault import Vault
+
+    _Files = Mapping[str, Pending]
+
+_SECONDS = 300.0  # that hooks and signing may be silent, where somebody waits and may interrupt
+_SECONDS_ALONE = 60.0
+_MOST_ENTRIES = 10_000  # of the history that are looked at
+_MOST_OPERATIONS = 200  # that a message names
+_LONGEST_LINE = 72
+_SETTINGS = re.compile(r"\.gitignore|\.mdmem/(?!local/).+", re.DOTALL)
+_DONE = {"added": "Add", "changed": "Change", "removed": "Remove"}
+
+
+class CommittedFile(NamedTuple):
+    """A file in a commit, and what became of it."""
+
+    path: str
+    kind: PendingKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A commit of memories, or what would go into one.
+
+    Attributes:
+        commit: its id; None where none was made, for a dry run or since nothing has changed.
+        branch: the branch that it is on; empty when the head is detached.
+        message: its whole message; empty when nothing has changed.
+        files: the memories in it.
+        settings: the files of the vault itself in it: its config, schemas, templates and `.gitignore`.
+        left_out: what has changed and is not in it, each with the reason.
+        ignored: how many memories git ignores.
+        notes: what should be known about it.
+    """
+
+    commit: str | None
+    branch: str
+    message: str
+    files: tuple[CommittedFile, ...]
+    settings: tuple[CommittedFile, ...] = ()
+    left_out: tuple[str, ...] = ()
+    ignored: int = 0
+    notes: tuple[str, ...] = ()
+
+    def json_shape(self) -> dict[str, Any]:
+        """The commit as a JSON object."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"applied": self.commit is not None, **fields}
+
+
+class Commits:
+    """Makes commits of the memories of one namespace."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    def commit(
+        self,
+        message: str = "",
+        *,
+        only: Sequence[str] = (),
+        session: str = "",
+        hooks: bool = False,
+        dry_run: bool = False,
+        is_alone: bool = False,
+    ) -> Committed:
+        """Commit the memories that have changed, are new, or are gone; see `Git.commit`.
+
+        With `is_alone` nobody waits for it: settings go with `only` too, which may name what is not there.
+        """
+        chosen = [check_folder(path) for path in only]
+        repository = Repository.around(self._vault.root)
+        tree = WorkTree(repository, self._vault.root)
+        tree.refuse(hooks=hooks or is_allowed("hooks", repository.top))
+        seconds = _SECONDS_ALONE if is_alone else _SECONDS
+        lock = os.path.join(self._vault.disk.local("git"), "commit.lock")
+        held = nullcontext() if dry_run else files.held(lock, seconds)
+        with held, Tracked(self._vault, repository) as tracked:
+            pending = tree.pending(tracked.names, self._vault.config.limits.max_bytes)
+            found = {path: each for each in pending if (path := tracked.path(each.name)) is not None}
+            chosen += self._other_names(tracked, found, chosen)
+            found = {path: each for path, each in found.items() if is_chosen(path, chosen)}
+            for path in chosen if not is_alone else ():
+                stands = self._vault.store.stands(self._vault.folder(path))
+                if not stands and not any(is_under(each, path) for each in found):
+                    raise MemoryNotFound(path=path)
+            if not self._vault.namespace and (is_alone or not only):
+                inside = ((repository.path(each.name) or "", each) for each in pending)
+                found |= {path: each for path, each in inside if _SETTINGS.fullmatch(path)}
+            taken = {path: each for path, each in found.items() if not each.why_not}
+            memories = {path: each for path, each in taken.items() if not _SETTINGS.fullmatch(path)}
+            text = self._message(message, tracked, memories, session) if taken else ""
+            branch, made = repository.branch(), None
+            if taken and not dry_run:
+                made = tree.commit(list(taken.values()), text, seconds)
+            left = {path: each.why_not for path, each in found.items() if each.why_not}
+            left_out = [f"{path}: {why_not}" for path, why_not in left.items() if why_not != IGNORED]
+            left_out += [f"{path}: in another repository, or in none" for path in tracked.elsewhere(chosen)]
+        note = f"the head is detached: keep the commit with `git branch NAME {(made or '')[:12]}`"
+        return Committed(
+            commit=made,
+            branch=branch.removeprefix("refs/heads/"),
+            message=text,
+            files=tuple(CommittedFile(path, each.kind) for path, each in memories.items()),
+            settings=tuple(CommittedFile(path, taken[path].kind) for path in taken if path not in memories),
+            left_out=tuple(left_out),
+            ignored=sum(left[path] == IGNORED for path in left if not _SETTINGS.fullmatch(path)),
+            notes=(note,) if made and not branch else (),
+        )
+
+    def _other_names(self, tracked: Tracked, found: _Files, chosen: Sequence[str]) -> list[str]:
+        """Both names of the chosen memories that were renamed: half of a rename would lose the memory."""
+        if not chosen or not {"added", "removed"} <= {each.kind for each in found.values()}:
+            return []
+        rows = Review(self._vault, tracked, tracked.head, None).changes()
+        pairs = [(row.old_path, row.path) for row in rows if row.change == "memory-renamed"]
+        return [path for pair in pairs if any(is_chosen(each, chosen) for each in pair) for path in pair]
+
+    def allow(self, what: str, *, off: bool = False) -> None:
+        """Let the vault do something for the user of this machine; see `Git.allow`."""
+        if what not in {"commit", "hooks"}:
+            raise Usage(problem=f"`commit` or `hooks` can be allowed, not {what!r}")
+        root = self._vault.root
+        allow(what, root if what == "commit" else Repository.around(root).top, allowed=not off)
+
+    def refused(self) -> MdmemError | None:
+        """Why nothing is committed by itself, where the config asks for that; None otherwise."""
+        asked = f'[git] commit = "{self._vault.config.git.commit}"'
+        if self._vault.config.git.commit == "off":
+            return None
+        if not is_allowed("commit", self._vault.root):
+            remedy = "if you want that, run `mdmem git allow commit`"
+            return NotAllowed(path=CONFIG_PATH, what=f"{asked}: changes go to git", remedy=remedy)
+        try:
+            repository = Repository.around(self._vault.root)
+            if repository.holds_more_than(Tracked(self._vault.within(""), repository).names):
+                reason = f"{asked} is for a repository of memories, and this one has other files as well"
+                return GitRefused(path=CONFIG_PATH, reason=reason, remedy="commit with `mdmem git commit`")
+        except MdmemError as error:
+            return error
+        return None
+
+    def by_itself(self, only: Sequence[str] = ()) -> str:
+        """Commit what has changed, or `only` these memories, where the config wants it and it may be.
+
+        No error is raised: what is to be committed was done, and stands.
+
+        Returns:
+            A word about what was not committed, and why.
+        """
+        try:
+            if error := self.refused():
+                raise error
+            made = self.commit(only=only, is_alone=True)
+        except MdmemError as error:
+            return f"nothing was committed: {error.message}" + (f" ({error.hint})" if error.hint else "")
+        return "; ".join([*(f"not committed: {each}" for each in made.left_out if only), *made.notes])
+
+    def _message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
+        entries, direct = self._explaining(tracked, taken)
+        trailers: list[tuple[str, str]] = []
+        for entry in entries[-_MOST_OPERATIONS:]:
+            trailers += [(OP, entry.message.strip() or "change"), (ID, entry.id)]
+            trailers += [(AGENT, entry.actor)] if entry.actor.strip() else []
+        if trailers:
+            # Else it would seem that the operations made these changes, too.
+            trailers += [(OP, f"edit {path} directly") for path in direct[:_MOST_OPERATIONS]]
+        trailers += [(SESSION, session)] if session.strip() else []
+        operations = [*dict.fromkeys(one_line(each.message) for each in entries if each.message.strip())]
+        return with_trailers(text.strip() or _default(taken, operations), trailers)
+
+    def _explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[Entry], list[str]]:
+        """What led from what the head has to what the files hold.
+
+        Returns:
+            The changes, the oldest first; and the memories that were edited directly as well.
+        """
+        heads = {p: _hash(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()}
+        changes: dict[str, list[tuple[Entry, FileChange]]] = {path: [] for path in taken}
+        unexplained = set(taken)
+        for entry in islice(self._vault.history(), _MOST_ENTRIES):
+            for file in (file for file in entry.files if file.path in taken):
+                changes[file.path].append((entry, file))
+                if heads[file.path] in {file.before, file.after}:
+                    unexplained.discard(file.path)
+            if not unexplained:
+                break
+        known = cache(tracked.history.change_ids)
+        led: dict[str, Entry] = {}
+        direct = []
+        for path, head in heads.items():
+            step = None if taken[path].kind == "removed" else _hash(self._vault.find, path)
+            since, joined, is_joined = [], 0, True
+            for entry, file in changes[path]:
+                # Where a file was edited directly, one change does not begin with what another left.
+                is_joined = is_joined and file.after == step
+                if file.after == head:
+                    break
+                since.append(entry)
+                joined += is_joined
+                step = file.before
+                if step == head:
+                    break
+            else:
+                # The history does not know what the head has: only what joins up with the file is sure.
+                since = [entry for entry in since[:joined] if entry.id not in known()]
+                is_joined = bool(since)
+            led.update((entry.id, entry) for entry in since)
+            direct += [] if is_joined else [path]
+        return [led[id_] for id_ in sorted(led)], direct
+
+
+def _hash(read: Callable[..., Document | None], *given: str) -> str:
+    """The hash of a memory that `read` gives, where it can be read."""
+    with suppress(DocumentRefused, StorageFailed):
+        if document := read(*given):
+            return document.hash
+    return "unknown"
+
+
+def _default(taken: _Files, operations: Sequence[str]) -> str:
+    """The message where none is given, made of what was done."""
+    if len(operations) == 1:
+        return one_line(operations[0][:1].upper() + operations[0][1:], _LONGEST_LINE)
+    if not taken:
+        return "Change the settings of the vault"
+    kinds = {each.kind for each in taken.values()}
+    paths = " and ".join(taken) if len(taken) <= 2 else f"{len(taken):,} memories"  # noqa: PLR2004
+    subject = one_line(f"{_DONE[kinds.pop()] if len(kinds) == 1 else 'Change'} {paths}", _LONGEST_LINE)
+    told, more = operations[:_MOST_OPERATIONS], len(operations) - _MOST_OPERATIONS
+    told = [*told, f"and {more:,} more"] if more > 0 else told
+    return "\n- ".join([subject + "\n" * bool(told), *told])

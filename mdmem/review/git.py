@@ -1,0 +1,203 @@
+"""What git knows of the memories of one scope: its history, in facts; not that of the vault itself."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from mdmem.errors import Usage
+from mdmem.memory.verbs import KindVerbs, R
+from mdmem.review.blame import Past, SaidFact, blame
+from mdmem.review.review import Review
+from mdmem.review.tracked import Tracked
+from mdmem.vault.paths import path_text, path_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.git.history import LoggedCommit
+    from mdmem.review.commits import Committed
+    from mdmem.review.merge_setup import MergeSetup
+    from mdmem.review.review import MemoryChange
+    from mdmem.review.tracked import MemoryCommit
+    from mdmem.vault.paths import StrPath
+
+
+class Git(KindVerbs[R]):
+    """What git, the program, knows of the memories of one scope, and commits of them.
+
+    It is asked about commits and the index; no setting of the repository starts a program. The history of the
+    vault itself, which needs no repository, is `history`, `undo` and `restore`.
+    """
+
+    def log(
+        self, path: StrPath | None = None, anchor: str = "", *, limit: int | None = None
+    ) -> list[MemoryCommit]:
+        """The commits that touched memories of the namespace, newest first.
+
+        Args:
+            path: only those that touched this memory, under whatever name.
+            anchor: of these, only those that changed a section of it, named by its heading, or what carries a
+                block id, named by `^` and that id.
+            limit: at most so many.
+
+        Raises:
+            PathRefused: `path` cannot name a memory of this namespace.
+            SectionNotFound: no version of the memory has what `anchor` names.
+            GitFailed: the vault is in no repository, there is no git, or it cannot say.
+        """
+        if anchor and path is None:
+            raise Usage(problem="a heading or block id needs its memory", remedy="give the memory as well")
+        with Tracked(self._vault) as tracked:
+            names = tracked.names if path is None else [tracked.name(path_text(path))]
+            if tracked.head is None:
+                return []
+            with closing(tracked.history.log(names, tracked.head, follow=path is not None)) as found:
+                touched: Iterator[LoggedCommit] = found
+                if anchor and path is not None:
+                    touched = Past(tracked, path_text(path), anchor).touched(map(tracked.seen, found))
+                return list(islice(tracked.told(touched), limit))
+
+    def blame(self, path: StrPath) -> list[SaidFact]:
+        """Each field and each fact of a memory, with who last changed it, when, and in which commit.
+
+        Raises:
+            MemoryNotFound: there is no such memory.
+            PathRefused, GitFailed: as for `log`.
+            DocumentRefused: it is too large, or no text, now or in the last commit.
+        """
+        with Tracked(self._vault) as tracked:
+            return blame(self._vault, tracked, path_text(path))
+
+    def diff(self, revisions: str = "", paths: Sequence[StrPath] | None = None) -> list[MemoryChange]:
+        """What differs between two states of the memories: memories, fields and facts, each named once.
+
+        Args:
+            revisions: `A..B`, two commits; `A`, a commit and the files now; without any, the last commit and
+                the files now, new ones included that git does not ignore. `A..` and `..B` are to and from
+                the last commit.
+            paths: only these memories and folders.
+
+        Raises:
+            NamedNotFound: no such commit.
+            MemoryNotFound: one of `paths` is in neither state.
+            PathRefused, GitFailed: as for `log`.
+        """
+        with Tracked(self._vault) as tracked:
+            old, new = _states(tracked, revisions)
+            return Review(self._vault, tracked, old, new, path_texts(paths or ())).changes()
+
+    def install(self, program: str = "mdmem") -> MergeSetup:
+        """What makes git merge the memories with mdmem; nothing is written before it is applied.
+
+        Args:
+            program: the command that starts mdmem.
+
+        Raises:
+            Usage: a namespace is bound: git is set up for the whole vault.
+            EditRefused, GitFailed, PathRefused: see `mdmem.review.merge_setup.install`.
+        """
+        from mdmem.review.merge_setup import install  # noqa: PLC0415 - repositories are seldom set up
+
+        return install(self._whole_vault(), program)
+
+    def uninstall(self) -> MergeSetup:
+        """What takes out of the repository what `install` put in; as `install`."""
+        from mdmem.review.merge_setup import uninstall  # noqa: PLC0415 - as install
+
+        return uninstall(self._whole_vault())
+
+    def _whole_vault(self) -> str:
+        if self._vault.namespace:
+            remedy = "leave out --user, --project and --resource"
+            raise Usage(problem="git is set up for the whole vault", remedy=remedy)
+        return self._vault.root
+
+    def revert(self, what: str, paths: Sequence[StrPath] = ()) -> R:
+        """Take back the last change of a fact, or what a commit did to memories, in what they say now.
+
+        It goes by identity: what was written since stays, also around it. Nothing is committed; `undo` takes
+        it back.
+
+        Args:
+            what: a fact, as `notes/db.md#^id`, `notes/db.md#Heading` for a section, or `notes/db.md:some of
+                its words`; else a commit.
+            paths: of a commit, only what it did to these memories and folders.
+
+        Raises:
+            Usage: `what` is a whole memory.
+            NamedNotFound: there is no such commit, and never was such a fact.
+            MemoryNotFound: the commit touched none of a path.
+            RevertRefused: it cannot be taken back, with the reasons.
+            GitRefused: the commit is a merge, or git never had the memory.
+            GitFailed: as for `log`.
+        """
+        from mdmem.review.reverts import Reverts  # noqa: PLC0415 - start-up
+
+        return self._run(Reverts(self._vault).build(what, path_texts(paths)))
+
+    def commit(
+        self,
+        message: str = "",
+        *,
+        only: Sequence[StrPath] = (),
+        session: str = "",
+        hooks: bool = False,
+        dry_run: bool = False,
+    ) -> Committed:
+        """Commit the memories that have changed, are new or gone, mounted files, and the vault's settings.
+
+        What else is staged stays staged, and only that. The user's hooks and signing hold. The settings are
+        the `.gitignore` of the vault and what git tracks of `.mdmem`; a namespace has none.
+
+        Args:
+            message: what to say; without it, what was done. Trailers name the changes in the history of the
+                vault that led from the last commit to what the files hold.
+            only: these memories and folders; of a memory that was renamed, both names. No settings.
+            session: in which it was done, for the trailer `Mdmem-Session`.
+            hooks: run the programs that the repository itself names: its hooks, filters, signing.
+            dry_run: only say what would be committed.
+
+        Returns:
+            The commit; its id is None for a dry run, and where there is nothing to commit.
+
+        Raises:
+            MemoryNotFound: `only` names none.
+            GitRefused: a merge or the like is under way, another git holds the lock of the index, or the
+                repository would start programs that are not allowed.
+            GitFailed: a hook, signing or git itself refused, with what it said.
+            GitFailed: git cannot be asked, or was ended since it fell silent.
+        """
+        from mdmem.review.commits import Commits  # noqa: PLC0415 - start-up
+
+        commits = Commits(self._vault)
+        return commits.commit(message, only=path_texts(only), session=session, hooks=hooks, dry_run=dry_run)
+
+    def allow(self, what: str, *, off: bool = False) -> None:
+        """Let something be done for the user of this machine; with `off`, no longer.
+
+        Args:
+            what: `commit`: commit by itself, as the config of the vault wants it. `hooks`: run the programs
+                that the repository itself names at a commit.
+            off: take it back.
+
+        Raises:
+            Usage: `what` is something else.
+            StorageFailed: it cannot be kept.
+        """
+        from mdmem.review.commits import Commits  # noqa: PLC0415 - start-up
+
+        Commits(self._vault).allow(what, off=off)
+
+
+def _states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
+    """The commits that revisions name; None for no commit yet, and for the files now."""
+    old, dots, new = revisions.partition("..")
+    if new.startswith("."):
+        remedy = "use A..B, which compares two commits directly"
+        raise Usage(problem=f"{revisions!r} is not a pair of commits", remedy=remedy)
+    if not dots:
+        return tracked.history.resolve(old) if old else tracked.head, None
+    first, last = tracked.history.resolve_all([old or "HEAD", new or "HEAD"])
+    return first, last

@@ -1,0 +1,390 @@
+"""What differs between two states of the memories of a namespace, a row for each fact, field and memory.
+
+A state is a commit, or what the files hold now. What cannot be read as a memory in one of them is said to be
+so, and compared no further.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.tree import dotted
+from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.merging.comparison import Comparison, compare, moved_across
+from mdmem.merging.facts import facts
+from mdmem.text.diff import Word, words
+from mdmem.text.lines import whole_lines, with_newline
+from mdmem.vault.paths import check_folder, check_memory, is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mdmem.merging.comparison import FactChange, FieldChange
+    from mdmem.merging.facts import Fact
+    from mdmem.review.tracked import Tracked
+    from mdmem.vault.vault import Vault
+
+MemoryChangeKind = Literal[
+    "memory-added",
+    "memory-removed",
+    "memory-renamed",
+    "field-added",
+    "field-removed",
+    "field-changed",
+    "fact-added",
+    "fact-removed",
+    "fact-moved",
+    "fact-reordered",
+    "fact-reworded",
+    "links-repointed",
+    "layout",
+    "conflict",
+    "not-compared",
+]
+
+_SIMILAR = 0.5  # share of equal lines from which on a memory that is gone and a new one are the same
+_MOST_COMPARED = 100  # memories that are gone, and new ones, among which that is looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """One thing that differs between two states of a memory.
+
+    Attributes:
+        path: the memory; of one that is gone, where it was.
+        change: what became of what.
+        old_path: where the memory, or the fact, was before, when that is elsewhere.
+        key: of a field, its dotted key; empty for a JSON value that is not an object.
+        kind: of a fact, what it is written as, such as "item" or "paragraph".
+        id: of a fact, its block id.
+        heading, line: of a fact, the titles that it stands under, and its 1-based line; of one that is gone,
+            as they were, and so are
+        old_heading, old_line: of a fact that is in both states.
+        parent: of a fact that moved within its memory, the words of the item that it stands in now.
+        last: of a conflict that a merge left, the 1-based line of its last marker; `line` is of the first.
+            Both are None where git's index alone says that the memory is amid a merge.
+        before, after: the value of the field, or the words of the fact; None where there is none.
+        sure: False where it is a guess that both are the same fact or memory, made by their likeness.
+        moved: whether the fact has come under another heading, or into another item or memory.
+        note: what else is to be said about it.
+    """
+
+    path: str
+    change: MemoryChangeKind
+    old_path: str = ""
+    key: str = ""
+    kind: str = ""
+    id: str = ""
+    heading: tuple[str, ...] = ()
+    line: int | None = None
+    old_heading: tuple[str, ...] = ()
+    old_line: int | None = None
+    parent: str = ""
+    last: int | None = None
+    before: Any = None
+    after: Any = None
+    sure: bool = True
+    moved: bool = False
+    note: str = ""
+
+    @property
+    def words(self) -> list[Word]:
+        """The words of a fact in both states, those that differ marked; of a field, of its value as JSON."""
+        before, after = self.before, self.after
+        if self.change.startswith("field"):
+            before = "" if self.change == "field-added" else _written(before)
+            after = "" if self.change == "field-removed" else _written(after)
+        return words(before or "", after or "")
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+class MemoryPair(NamedTuple):
+    """A memory in two states: its path in each, empty where it is not there, and the id of its content.
+
+    The content of an empty id is that of the file now.
+    """
+
+    old: str
+    new: str
+    before: str
+    after: str
+    sure: bool = True
+
+    @property
+    def path(self) -> str:
+        """Where the memory is, or was last."""
+        return self.new or self.old
+
+
+class _Compared(NamedTuple):
+    """A memory that differs.
+
+    Attributes:
+        pair: the memory in both states.
+        notes: what is to be said about it before its facts.
+        comparison: what differs; None where that cannot be said.
+        parents: the words of the item that a fact stands in now; only where facts have moved.
+    """
+
+    pair: MemoryPair
+    notes: list[MemoryChange]
+    comparison: Comparison | None
+    parents: Mapping[Fact, str]
+
+
+class Review:
+    """Compares two states of the memories of a namespace.
+
+    Args:
+        vault: the memories.
+        tracked: the same in git.
+        old: the id of a commit; None before the first one.
+        new: the id of a commit; None for what the files hold now.
+        paths: memories and folders that are looked at; all without any.
+    """
+
+    def __init__(
+        self, vault: Vault, tracked: Tracked, old: str | None, new: str | None, paths: Sequence[str] = ()
+    ) -> None:
+        self._vault = vault
+        self._tracked = tracked
+        self._old, self._new = old, new
+        self._paths = [
+            check_memory(path) if path.endswith(SUFFIXES) else check_folder(path) for path in paths
+        ]
+
+    def changes(self) -> list[MemoryChange]:
+        """All that differs, in the order of paths.
+
+        Raises:
+            MemoryNotFound: one of the paths is in neither state.
+            GitFailed: git cannot say.
+        """
+        unmerged = self._tracked.unmerged() if self._new is None else set()
+        pairs = sorted(self._pairs(), key=lambda pair: pair.path.split("/"))
+        compared = [
+            each for pair in pairs if (each := self._compare(pair, is_unmerged=pair.path in unmerged))
+        ]
+        comparisons = {each.pair.path: each.comparison for each in compared if each.comparison}
+        moved = moved_across(comparisons)
+        return [row for each in compared for row in _rows(each, moved.get(each.pair.path))]
+
+    def _compare(self, pair: MemoryPair, *, is_unmerged: bool) -> _Compared | None:
+        """Compare a memory in both states; None where it is the same."""
+        notes: list[MemoryChange] = []
+        try:
+            before, after = self._documents(pair)
+            is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
+            if is_same and not is_unmerged:
+                return None
+            notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
+            comparison = compare(before, after)
+            has_moved = any(change.moved for change in comparison.facts)
+            return _Compared(pair, notes, comparison, _items_around(after) if after and has_moved else {})
+        except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
+            notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
+            return _Compared(pair, notes, None, {})
+
+    def _documents(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
+        before = self._tracked.document(pair.before, pair.old) if pair.old else None
+        if not pair.new:
+            return before, None
+        after = self._tracked.document(pair.after, pair.new) if pair.after else self._vault.read(pair.new)
+        return before, after
+
+    def _pairs(self) -> list[MemoryPair]:
+        """The chosen memories that may differ; one that was renamed is chosen by either of its names."""
+        found = self._between(self._old, self._new) if self._old and self._new else self._with_now()
+        chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
+        self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
+        return chosen
+
+    def _between(self, old: str, new: str) -> Iterator[MemoryPair]:
+        for file in self._tracked.history.differences(old, new, self._tracked.names):
+            path = (self._tracked.path(file.name) or "") if file.after else ""
+            source = (self._tracked.path(file.old or file.name) or "") if file.before else ""
+            if path or source:
+                yield MemoryPair(source, path, file.before, file.after, sure=not file.old)
+
+    def _with_now(self) -> Iterator[MemoryPair]:
+        found = self._standing_in_both() or list(self._tracked.now(self._old))
+        gone = {path: blob for path, blob, now in found if blob is not None and now is None}
+        come = {path: now for path, blob, now in found if blob is None and now is not None}
+        renamed = self._renamed(gone, come)
+        yield from renamed
+        paired = {pair.old for pair in renamed} | {pair.new for pair in renamed}
+        for path, blob, now in found:
+            if path not in paired:
+                old, new = ("" if each is None else path for each in (blob, now))
+                yield MemoryPair(old, new, blob or "", now or "")
+
+    def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
+        """As `Tracked.now`, the chosen memories where each stands in both states; else nothing.
+
+        Then no other memory has to be looked at: none of them was renamed.
+        """
+        are_memories = self._paths and all(path.endswith(SUFFIXES) for path in self._paths)
+        tree = self._tracked.tree(self._old, self._paths) if are_memories else {}
+        if not all(path in tree and self._vault.exists(path) for path in self._paths):
+            return []
+        return [(path, tree[path], "") for path in self._paths]
+
+    def _renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
+        """The memories that are gone and are there under another name: with the same id, or similar lines."""
+        if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
+            return []
+        olds, news = (
+            {path: known for path, blob in each.items() if (known := self._known(path, blob, is_old=is_old))}
+            for each, is_old in ((gone, True), (new, False))
+        )
+        scored = sorted(
+            (-share, source, path)
+            for source, old in olds.items()
+            for path, known in news.items()
+            if (share := old.likeness(known)) >= _SIMILAR
+        )
+        pairs: list[MemoryPair] = []
+        for share, source, path in scored:
+            if source in olds and path in news:
+                pairs.append(MemoryPair(source, path, gone[source], new[path], sure=share <= -1))
+                del olds[source], news[path]
+        return pairs
+
+    def _known(self, path: str, blob: str, *, is_old: bool) -> _Fingerprint | None:
+        try:
+            document = self._documents(
+                MemoryPair(path, "", blob, "") if is_old else MemoryPair("", path, "", blob)
+            )
+        except MdmemError:
+            return None
+        return next((_Fingerprint.of(each) for each in document if each), None)
+
+    def _is_chosen(self, path: str) -> bool:
+        return bool(path) and (not self._paths or any(is_under(path, each) for each in self._paths))
+
+    def _refuse_unknown(self, known: Sequence[str]) -> None:
+        """Refuse paths that name nothing, neither something that differs nor something that does not."""
+        for path in self._paths:
+            if not path or any(is_under(each, path) for each in known):
+                continue
+            if self._new is None and self._stands(path):
+                continue
+            if not self._tracked.tree(self._new or self._old, [path]):
+                raise MemoryNotFound(path=path)
+
+    def _stands(self, path: str) -> bool:
+        if path.endswith(SUFFIXES):
+            return self._vault.exists(path)
+        return any(True for _ in self._vault.walk(path))
+
+
+class _Fingerprint(NamedTuple):
+    """What tells a memory under another name."""
+
+    id: str
+    lines: frozenset[str]
+
+    @classmethod
+    def of(cls, document: Document) -> _Fingerprint:
+        try:
+            id_ = document.fields.get("id")
+        except DocumentRefused:
+            id_ = None
+        lines = frozenset(line.strip() for line in whole_lines(document.text))
+        return cls(id_ if isinstance(id_, str) else "", lines - {"", "---"})
+
+    def likeness(self, other: _Fingerprint) -> float:
+        """The share of equal lines; 1 for the same id, or for the same lines."""
+        if self.id or other.id:
+            return float(self.id == other.id)
+        total = len(self.lines) + len(other.lines)
+        return 2 * len(self.lines & other.lines) / total if total else 0.0
+
+
+def _is_same(before: Document | None, after: Document | None, *, is_now: bool) -> bool:
+    """Whether two versions do not differ; git may have given the file other line ends than the commit has."""
+    if not before or not after:
+        return before is after
+    if before.data == after.data:
+        return True
+    return is_now and with_newline(before.text, "\n") == with_newline(after.text, "\n")
+
+
+def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) -> list[MemoryChange]:
+    """Say that a memory is amid a merge, and in which lines."""
+    # Where git knows of the merge, what stands in code is no example.
+    spans = document.conflicts(in_code=is_unmerged) if document else []
+    lines = [tuple(map(document.lines.number, span)) for span in spans] if document else []
+    if is_unmerged and not lines:
+        note = "amid a merge: unmerged in git's index, without markers; `git add` says that it is settled"
+        return [MemoryChange(path=path, change="conflict", note=note)]
+    note = "amid a merge: a conflict in lines {} to {}"
+    return [
+        MemoryChange(path=path, change="conflict", line=first, last=last, note=note.format(first, last))
+        for first, last in lines
+    ]
+
+
+def _items_around(document: Document) -> dict[Fact, str]:
+    """The words of the item that each fact stands in; of those that stand in one."""
+    known = facts(document)
+    around = ((fact, known[fact.parent]) for fact in known if fact.parent is not None)
+    return {fact: parent.text for fact, parent in around if parent.kind == "item"}
+
+
+def _rows(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
+    """What became of a memory; `found` is its comparison once facts that went to another memory are moved."""
+    pair = compared.pair
+    if not (pair.old and pair.new):
+        yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
+    elif pair.old != pair.new:
+        yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
+    yield from compared.notes
+    if not found:
+        return
+    yield from (_of_field(pair.path, each) for each in found.fields)
+    yield from (_of_fact(pair.path, each, compared.parents) for each in found.facts)
+    if found.layout:
+        note = "only the order or the layout differs"
+        yield MemoryChange(path=pair.path, change="layout", note=note)
+    if found.unmatched:
+        note = f"{found.unmatched:,} removed facts were not compared with all new ones: some may be reworded"
+        yield MemoryChange(path=pair.path, change="not-compared", note=note)
+
+
+def _of_field(path: str, change: FieldChange) -> MemoryChange:
+    return MemoryChange(
+        path=path,
+        change=cast("MemoryChangeKind", f"field-{change.kind}"),
+        key=dotted(change.key),
+        before=change.before,
+        after=change.after,
+    )
+
+
+def _of_fact(path: str, change: FactChange, parents: Mapping[Fact, str]) -> MemoryChange:
+    fact, before, after = change.fact, change.before, change.after
+    was = before if after else None
+    became = "links-repointed" if change.kind == "repointed" else f"fact-{change.kind}"
+    return MemoryChange(
+        path=path,
+        change=cast("MemoryChangeKind", became),
+        old_path=change.source,
+        kind=fact.kind,
+        id=fact.id,
+        heading=fact.path,
+        line=fact.line,
+        old_heading=was.path if was else (),
+        old_line=was.line if was else None,
+        parent=parents.get(fact, "") if change.moved and not change.source else "",
+        before=before.said if before else None,
+        after=after.said if after else None,
+        sure=change.sure,
+        moved=change.moved,
+    )

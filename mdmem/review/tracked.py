@@ -1,0 +1,342 @@
+"""The memories of a namespace as the git repository around them has them: names, and old versions."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from mdmem.document.document import SUFFIXES, Document, parse
+from mdmem.errors import GitFailed, PathRefused, TooLarge
+from mdmem.git.history import AGENT, ID, OP, SESSION, History
+from mdmem.git.repository import Objects, Repository, TooLong
+from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from mdmem.git.history import Commit, LoggedCommit, TouchedFile
+    from mdmem.vault.vault import Vault
+
+_ALL = "."
+_MOST_AT_ONCE = 200  # commits whose other files are looked at together
+_INODE = 0xFFFFFFFF  # as much of the number of a file as the index keeps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTouched:
+    """A memory that a commit touched: `status` is "added", "changed", "removed" or "renamed" from `old`."""
+
+    path: str
+    status: str
+    old: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCommit:
+    """A commit that touched memories of the namespace.
+
+    Attributes:
+        commit: its id.
+        date: when it was written, in ISO 8601.
+        author, email: who wrote it.
+        agent: who made the changes in it, as it says itself; empty where it does not.
+        operations: what was done, of which `ids` are the changes in the history of the vault.
+        session: in which session; empty where it does not say.
+        subject: the first line of its message; empty with `is_part`.
+        memories: those of the namespace that it touched.
+        is_part: whether it touched others, too; then its message, which may name them, is not told.
+    """
+
+    commit: str
+    date: str
+    author: str
+    email: str
+    agent: str
+    operations: tuple[str, ...]
+    ids: tuple[str, ...]
+    session: str
+    subject: str
+    memories: tuple[MemoryTouched, ...]
+    is_part: bool = False
+
+
+class Tracked:
+    """The memories of the namespace of `vault` in git; to be used from one thread at a time, and closed.
+
+    What git calls a memory, its name, is a path from the top of the work tree. What is outside of the
+    namespace has no path here. `repository` is the one that holds the vault, where that was found already.
+    """
+
+    def __init__(self, vault: Vault, repository: Repository | None = None) -> None:
+        self._vault = vault
+        self._objects: Objects | None = None
+        self._held: dict[str, bool] = {}  # whether a folder is in the repository
+        if repository is not None:
+            self.repository = repository
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._objects is not None:
+            self._objects.close()
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository that holds the vault.
+
+        Raises:
+            GitFailed: there is none, or git refuses it.
+        """
+        return Repository.around(self._vault.root)
+
+    @cached_property
+    def history(self) -> History:
+        """The commits of the repository."""
+        return History(self.repository)
+
+    @cached_property
+    def head(self) -> str | None:
+        """The id of the commit that is checked out; None before the first."""
+        return self.repository.head()
+
+    @cached_property
+    def _mounts(self) -> dict[str, str]:
+        """The path in the vault of each mounted file of the repository, by its name."""
+        mounted = self._vault.disk.mounted(Namespace()).items()
+        named = ((os.path.relpath(file, self.repository.top), path) for path, file in mounted)
+        return {name: path for name, path in named if self.holds(name)}
+
+    @property
+    def mounted(self) -> dict[str, str]:
+        """The name of each mounted file of the repository that is in the namespace, by its path there."""
+        own = ((name, path) for name, path in self._mounts.items() if self._vault.wall.holds(path))
+        return {relative(path, self._vault.namespace): name for name, path in own}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the folder of the namespace, and of its mounted files."""
+        folder = self.repository.name(self._vault.namespace).rstrip("/")
+        return [folder or _ALL, *self.mounted.values()]
+
+    def holds(self, name: str) -> bool:
+        """Whether a file is in the repository, and not in another one inside of it."""
+        if name.split(os.sep, maxsplit=1)[0] == os.pardir:
+            return False
+        folder = os.path.dirname(name)
+        if folder and folder not in self._held:
+            inner = os.path.join(self.repository.top, folder, ".git")
+            self._held[folder] = not os.path.lexists(inner) and self.holds(folder)
+        return not folder or self._held[folder]
+
+    def elsewhere(self, paths: Sequence[str]) -> list[str]:
+        """The mounts, and folders of memories, that the repository does not hold; with `paths`, of these."""
+        mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
+        lost = [path for path in mounts if path not in self.mounted and is_chosen(path, paths)]
+        folders = {os.path.dirname(path) for path in paths if path.endswith(SUFFIXES)}
+        for name in (path for path in paths or ("",) if not path.endswith(SUFFIXES)):
+            folders |= {os.path.dirname(each.path) for each in self._vault.walk(name) if not each.problem}
+        for folder in sorted(folders):
+            inside = self.repository.name(join(self._vault.folder(folder), "a"))
+            if not (self.holds(inside) or any(is_under(folder, path) for path in lost)):
+                lost.append(folder)
+        return lost
+
+    def name(self, path: str) -> str:
+        """What git calls a memory, whether it is there or not.
+
+        Raises:
+            PathRefused: `path` cannot name a memory of this namespace.
+        """
+        self._vault.place(path)
+        full = join(self._vault.namespace, check_memory(path))
+        mounted = next((name for name, mount in self._mounts.items() if mount == full), None)
+        return mounted or self.repository.name(self._vault.store.spelled(full) or full)
+
+    def path(self, name: str) -> str | None:
+        """The memory of this namespace that git calls `name`; None for any other file."""
+        full = self._full(name)
+        if full is None or not self._vault.wall.holds(full):
+            return None
+        return relative(full, self._vault.namespace)
+
+    def seen(self, logged: LoggedCommit) -> LoggedCommit:
+        """A commit with no more than its memories of this namespace."""
+        files = []
+        for file in logged.files:
+            before = file.before if self.path(file.old or file.name) is not None else ""
+            after = file.after if self.path(file.name) is not None else ""
+            files.append(file._replace(before=before, after=after))
+        return logged._replace(files=tuple(files))
+
+    def _full(self, name: str) -> str | None:
+        """The memory of the whole vault that git calls `name`."""
+        if name in self._mounts:
+            return self._mounts[name]
+        inside = self.repository.path(name)
+        with suppress(PathRefused):
+            path = check_memory(inside) if inside else None
+            # Where a mount stands, a file of the vault is not seen.
+            return None if path in self._mounts.values() else path
+        return None
+
+    def told(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
+        """The commits as the namespace sees them; those that touched nothing in it are left out."""
+        while some := list(islice(found, _MOST_AT_ONCE)):
+            touched = [(each.commit, self._memories(each.files)) for each in some]
+            seen = [(commit, memories) for commit, memories in touched if memories]
+            partial = self.partial([commit for commit, _ in seen])
+            for commit, memories in seen:
+                yield _memory_commit(commit, memories, is_part=commit.id in partial)
+
+    def partial(self, commits: Collection[Commit]) -> set[str]:
+        """The ids of the commits that touched what is outside of the namespace; merges may have."""
+        if self._vault.wall == Namespace():
+            return set()
+        files = self.history.files(commit.id for commit in commits)
+        return {
+            commit.id
+            for commit in commits
+            if len(commit.parents) > 1 or any(map(self._is_hidden, files[commit.id]))
+        }
+
+    def _is_hidden(self, name: str) -> bool:
+        """Whether a file is in the vault, or mounted there, and outside of the namespace."""
+        inside = self._mounts.get(name) or self.repository.path(name)
+        return inside is not None and not self._vault.wall.holds(unicodedata.normalize("NFC", inside))
+
+    def _memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
+        """The memories of the namespace among the files of a commit."""
+        found = []
+        for file in files:
+            path = self.path(file.name) if file.after else None
+            before = self.path(file.old or file.name) if file.before else None
+            if path and before and file.old:
+                found.append(MemoryTouched(path=path, status="renamed", old=before))
+            elif path:
+                found.append(MemoryTouched(path=path, status="changed" if before else "added"))
+            elif before:
+                found.append(MemoryTouched(path=before, status="removed"))
+        return tuple(found)
+
+    def document(self, blob: str, path: str) -> Document | None:
+        """The memory `path` as a version of it stands in the repository; None where it has no such content.
+
+        Raises:
+            DocumentRefused: it is no memory: too large, or no text.
+            GitFailed: git cannot read it.
+        """
+        limits = self._vault.config.limits
+        if self._objects is None:
+            self._objects = Objects(self.repository.top, limits.max_bytes)
+        try:
+            data = self._objects.content(blob)
+        except TooLong:
+            raise TooLarge(path=path, size=limits.max_bytes + 1, limit=limits.max_bytes) from None
+        return None if data is None else parse(path, data, limits)
+
+    def tree(self, commit: str | None, paths: Sequence[str] = ()) -> dict[str, str]:
+        """The object ids of the memories in a commit, by path; of None, nothing. With `paths`, of these."""
+        if commit is None:
+            return {}
+        names = [self._name_of(path) for path in paths] or self.names
+        named = ((self.path(name), blob) for name, blob in self.history.tree(commit, names).items())
+        return {path: blob for path, blob in named if path is not None}
+
+    def _name_of(self, path: str) -> str:
+        """What git calls a memory or a folder."""
+        if path.endswith(SUFFIXES):
+            return self.name(path)
+        return self.repository.name(self._vault.folder(path)).rstrip("/") or _ALL
+
+    def now(self, commit: str | None) -> Iterator[tuple[str, str | None, str | None]]:
+        """The memories that may be other than in a commit, but for those that git ignores.
+
+        Returns:
+            The path of each, and the object ids of its content in the commit and now: None where it is not
+            there, empty for what the file holds.
+        """
+        index = self.history.index(self.names)
+        staged = self.history.staged(commit, self.names) if commit else dict.fromkeys(index)
+        mounted = self.mounted
+        spelled = {unicodedata.normalize("NFC", name): name for name in index if not name.isascii()}
+        written = self._index_written()
+        unknown: list[tuple[str, str | None]] = []
+        for each in self._vault.walk():
+            if each.problem:
+                continue
+            name = mounted.get(each.path) or self.repository.name(join(self._vault.namespace, each.path))
+            name = name if name in index else spelled.get(name, name)
+            known = index.pop(name, None)
+            before = staged.pop(name, known.blob if known else None)
+            stamp = (each.mtime_ns, each.ctime_ns, each.size, each.inode & _INODE)
+            # What was written as late as the index may have been written again since.
+            if known and known.stamp == stamp and each.mtime_ns < written:
+                if before != known.blob:
+                    yield each.path, before, known.blob
+            elif known or before:
+                yield each.path, before, ""
+            else:
+                unknown.append((each.path, before))
+        taken = {self.path(name) for name in self.repository.taken(self.names)} if unknown else set()
+        yield from ((path, before, "") for path, before in unknown if path in taken)
+        for name in index.keys() | staged.keys():
+            left = index.get(name)
+            before = staged.get(name, left.blob if left else None)
+            after = left.blob if left and not left.is_out else None
+            path = self.path(name) if before != after else None
+            if path is not None:
+                yield path, before, after
+
+    def unmerged(self) -> set[str]:
+        """Find the memories of which git's index holds the sides of a merge.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        asked = ["ls-files", "--unmerged", "-z", "--full-name", "--", *self.names]
+        ended = self.repository.ask(asked, "read the index")
+        if ended.status:
+            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
+        entries = os.fsdecode(ended.printed).split("\0")
+        return {path for entry in entries if (path := self.path(entry.partition("\t")[2]))}
+
+    def _index_written(self) -> int:
+        """When the index was written last, in nanoseconds; 0 where that is not known."""
+        with suppress(OSError):
+            return os.stat(os.path.join(self.repository.folder, "index")).st_mtime_ns
+        return 0
+
+
+def is_chosen(path: str, chosen: Sequence[str]) -> bool:
+    """Whether a path is one of some memories and folders, or in one; each is where there are none."""
+    return not chosen or any(is_under(path, each) for each in chosen)
+
+
+def agent_of(commit: Commit, *, is_part: bool) -> str:
+    """Who made the changes in a commit; of a part of it only where nobody else is named."""
+    agents = list(dict.fromkeys(commit.values(AGENT)))
+    return "" if is_part and len(agents) > 1 else ", ".join(agents)
+
+
+def _memory_commit(
+    commit: Commit, memories: tuple[MemoryTouched, ...], *, is_part: bool = False
+) -> MemoryCommit:
+    return MemoryCommit(
+        commit=commit.id,
+        date=commit.date,
+        author=commit.author,
+        email=commit.email,
+        agent=agent_of(commit, is_part=is_part),
+        operations=() if is_part else commit.values(OP),
+        ids=() if is_part else commit.values(ID),
+        session="" if is_part else ", ".join(dict.fromkeys(commit.values(SESSION))),
+        subject="" if is_part else commit.subject,
+        memories=memories,
+        is_part=is_part,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -12,7 +13,15 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1] / "mdmem"
 LEAST, MOST, ENOUGH = 100, 800, 250  # lines: of a module, and of one that a single other one imports
+MOST_ALIKE = 6  # private functions of one name
 MEANINGLESS = {"base", "common", "core", "helper", "helpers", "manager", "misc", "util", "utils"}
+
+# Words and phrases that make a sentence one to be read twice, and that have plain ones.
+PHRASES = re.compile(
+    r"\b(mend(s|ed|ing)?|anew|lapsed|besides|in place of|so many|of which (nobody|none)|had to give"
+    r"|says? what the files say|nor inside of|whatever it says|tells? of it)\b",
+    re.IGNORECASE,
+)
 
 # Doors: what a command or a name of the library does not use is not imported there. They are the public
 # names of `mdmem`, and the properties and questions of the façade.
@@ -290,6 +299,28 @@ def test_each_heavy_package_is_imported_by_its_modules_alone() -> None:
 def test_no_name_means_nothing() -> None:
     parts = {part for name in modules() for part in name.split(".")}
     assert not parts & MEANINGLESS
+
+
+def test_no_private_name_stands_for_many_things() -> None:
+    """A name that is used more than six times says too little about any of them."""
+    where: dict[str, list[str]] = defaultdict(list)
+    for name, module in modules().items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match("_[^_]", node.name):
+                where[node.name].append(name)
+    assert {each: found for each, found in where.items() if len(found) > MOST_ALIKE} == {}
+
+
+def test_sentences_are_plain() -> None:
+    """In docstrings, comments, messages, help and documentation: none of the words that have plainer ones."""
+    texts = [*ROOT.rglob("*.py"), *ROOT.rglob("*.txt"), *ROOT.parent.glob("docs/*.md")]
+    texts += [ROOT.parent / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md")]
+    found = {
+        f"{path.relative_to(ROOT.parent)}: {match[0]}"
+        for path in texts
+        for match in PHRASES.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
 
 
 def test_front_ends_reach_through_the_facade_for_nothing() -> None:

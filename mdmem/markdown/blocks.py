@@ -481,7 +481,7 @@ class _Outliner:
         clean, (_, start, end, level, nested, quoted) = self._clean, leaf
         while clean[end - 1] in " \t\n":
             end -= 1
-        atx = _ATX.match(clean, start)
+        atx = None if "\n" in clean[start:end] else _ATX.match(clean, start)
         if atx:
             start = atx.end()
             title = clean[start:end]

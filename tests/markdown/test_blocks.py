@@ -242,6 +242,11 @@ def test_the_span_of_a_heading_has_all_its_lines_with_their_ends() -> None:
     assert (setext.title, setext.line, setext.level) == ("Two lines", 4, 2)
 
 
+def test_an_underlined_title_may_begin_with_a_hash() -> None:
+    (heading,) = scan("[a]: /b\n    # code\n===\n").headings
+    assert (heading.title, heading.level) == ("# code", 1)
+
+
 def test_scanning_can_begin_anywhere_and_tells_places_of_the_whole_text() -> None:
     text = "---\n# no: heading\n---\n# Yes ^id\n```\n"
     start = text.index("# Yes")

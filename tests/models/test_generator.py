@@ -17,7 +17,7 @@ from mdmem.text.tokens import estimate
 
 if TYPE_CHECKING:
     from mdmem.models.generator import Generator
-    from tests.generator.conftest import Script
+    from tests.models.conftest import Script
 
 EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"

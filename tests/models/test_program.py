@@ -18,7 +18,7 @@ import mdmem
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
 from mdmem.models.program import NONE, Program, command, configured
 from mdmem.vault.mark import config_folder, state_folder
-from tests.generator.conftest import Script
+from tests.models.conftest import Script
 
 SECONDS = 60.0  # more than anything takes that ends
 
